@@ -1,0 +1,48 @@
+# Everything that a contributor or a first-time user needs: `make demo`, `make test`, `make check`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check format docs bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    set up, make a synthetic city, anonymise it, verify it"
+	@echo "make test    set up and run the tests"
+	@echo "make check   formatting, lint, types, import rules, generated pages"
+	@echo "make format  put the code into its format"
+	@echo "make docs    write the generated pages anew"
+	@echo "make bench   run every benchmark"
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/crowdveil demo -o demo-out --overwrite
+
+# Fuzzed tests are seeded by hypothesis itself; two workers fit the smallest machine that we promise.
+test: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(STAMP)
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m crowdveil.docs --check
+
+format: $(STAMP)
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
+
+docs: $(STAMP)
+	$(BIN)/python -m crowdveil.docs
+
+bench: $(STAMP)
+	@for b in benchmarks/[a-z]*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
+
+clean:
+	rm -rf $(VENV) demo-out .bench build dist

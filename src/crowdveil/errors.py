@@ -1,0 +1,65 @@
+"""Every error that a user can cause.
+
+    CrowdveilError
+    ├── InputError          data that cannot be used: file, column, row            exit code 2
+    ├── ParameterError      a parameter, an option or a run file that is wrong     exit code 2
+    ├── OutputError         the place to write to: exists, not writable, full      exit code 2
+    ├── MissingExtraError   an optional dependency is not installed                exit code 2
+    └── PromiseBrokenError  a release does not keep what it promises               exit code 1
+
+A message is one sentence: what was wanted, what was got, what to do. It names files, columns, parameters,
+row numbers and counts, and never a value of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+ROWS_NAMED = 5
+
+
+class CrowdveilError(Exception):
+    """The root of everything that is reported to a user in one sentence."""
+
+    exit_code = 2
+
+
+class InputError(CrowdveilError):
+    """Data that cannot be used."""
+
+
+class ParameterError(CrowdveilError):
+    """A parameter, an option or a run file that is wrong."""
+
+
+class OutputError(CrowdveilError):
+    """A place to write to that cannot be used."""
+
+
+class MissingExtraError(CrowdveilError):
+    """An optional dependency that the call needs is not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs the package {package}: install it with pip install 'crowdveil[{extra}]'.")
+
+
+class PromiseBrokenError(CrowdveilError):
+    """A release does not keep what it promises; nothing was published."""
+
+    exit_code = 1
+
+
+def counted(n: int, singular: str, plural: str | None = None) -> str:
+    """`n` with its noun, as in "1 row" or "2,500 rows"."""
+    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
+
+
+def rows_named(rows: Iterable[int], total: int) -> str:
+    """The first few row numbers of `total` bad rows, as in "3 rows (rows 2, 7 and 9)"."""
+    first = [f"{r:,}" for _, r in zip(range(ROWS_NAMED), rows, strict=False)]
+    if not first:
+        return counted(total, "row")
+    if total > len(first):
+        return f"{counted(total, 'row')} (first: {', '.join(first)})"
+    listed = first[0] if len(first) == 1 else f"{', '.join(first[:-1])} and {first[-1]}"
+    return f"{counted(total, 'row')} ({'row' if total == 1 else 'rows'} {listed})"

@@ -1,0 +1,62 @@
+"""What all models share: read-only arrays of one type, and the checks that stand at the door."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.errors import InputError
+
+Ints = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Labels = npt.NDArray[Any]
+
+
+def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """`values` as a contiguous read-only array of `dtype`; copied only where it must be."""
+    array = np.ascontiguousarray(values, dtype=dtype)
+    if array is values and array.flags.writeable:
+        array = array.view()
+    array.flags.writeable = False
+    return array
+
+
+def require(condition: bool | np.bool_, message: str) -> None:
+    """Raise `InputError(message)` unless `condition` holds."""
+    if not condition:
+        raise InputError(message)
+
+
+def check_offsets(offsets: Ints, n: int, what: str) -> None:
+    """Check that `offsets` cut `n` rows into consecutive, possibly empty, slices."""
+    require(offsets.ndim == 1 and len(offsets) >= 1, f"{what}: wanted a one-dimensional list of offsets.")
+    require(
+        offsets[0] == 0 and offsets[-1] == n and bool(np.all(np.diff(offsets) >= 0)),
+        f"{what}: offsets must rise from 0 to the number of rows, {n:,}.",
+    )
+
+
+def check_lengths(what: str, n: int, **columns: npt.NDArray[Any]) -> None:
+    """Check that every column has `n` rows."""
+    for name, column in columns.items():
+        require(
+            column.ndim == 1 and len(column) == n, f"{what}: column {name} has {len(column):,} rows instead of {n:,}."
+        )
+
+
+def check_coordinates(what: str, lon: Floats, lat: Floats) -> None:
+    """Check that longitudes and latitudes are finite and on the globe."""
+    for name, values, bound in (("lon", lon, 180.0), ("lat", lat, 90.0)):
+        # A comparison with NaN is false, so one test finds NaN, infinities and values off the globe.
+        bad = ~(np.abs(values) <= bound)
+        require(not bad.any(), f"{what}: column {name} has {int(bad.sum()):,} values that are no degrees of {name}.")
+
+
+def row_slices(offsets: Ints) -> Ints:
+    """The slice that each row belongs to: offsets (0, 2, 3) give (0, 0, 1)."""
+    return np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets))

@@ -1,0 +1,151 @@
+"""OD flows: how many trips, by how many people, went from tile to tile in each step of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Indices, Ints, Mask, check_lengths, check_offsets, frozen, require, row_slices
+from crowdveil.model.zones import Zones
+
+FlowCounts = Literal["people", "trips"]
+
+
+@dataclass(frozen=True, eq=False)
+class Flows:
+    """All matrices of a data set in one table, sorted by (step, origin, destination); a matrix is a slice.
+
+    Attributes
+    ----------
+    zones
+        The tiles that origins and destinations are indices of.
+    t
+        Start of each time step, seconds since 1970-01-01 UTC, rising. One step, 0, where the data has no times.
+    offsets
+        The rows of step i are offsets[i] to offsets[i + 1].
+    origin, destination
+        Tile indices.
+    volume
+        Trips, or their weighted number; whole and above zero.
+    people
+        The crowd behind the row, which k is compared with: distinct people where they are known (`counts` is
+        "people"), otherwise trips (`counts` is "trips"). Weights never enter it.
+    counts
+        What `people` counts.
+    step_s
+        Length of a time step in seconds; None where the data has no times.
+    tz
+        The time zone that the steps were cut in.
+    """
+
+    zones: Zones
+    t: Ints
+    offsets: Ints
+    origin: Indices
+    destination: Indices
+    volume: Ints
+    people: Ints
+    counts: FlowCounts = "trips"
+    step_s: int | None = None
+    tz: str = "UTC"
+
+    def __post_init__(self) -> None:
+        for name, dtype in _COLUMN_TYPES.items():
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        n = len(self.origin)
+        check_lengths("flows", n, destination=self.destination, volume=self.volume, people=self.people)
+        check_offsets(self.offsets, n, "flows")
+        require(len(self.t) == len(self.offsets) - 1, "flows: there must be one time for each step.")
+        require(bool(np.all(np.diff(self.t) > 0)), "flows: steps must be in order of time, each once.")
+        if n:
+            self._check_rows()
+
+    def _check_rows(self) -> None:
+        low = min(int(self.origin.min()), int(self.destination.min()))
+        high = max(int(self.origin.max()), int(self.destination.max()))
+        if low < 0 or high >= len(self.zones):
+            raise InputError(f"flows: an origin or destination is none of the {len(self.zones):,} zones.")
+        require(bool(np.all(self.volume > 0)), "flows: volumes must be above zero.")
+        require(bool(np.all(self.people > 0)), "flows: the number of people must be above zero.")
+        step, n_zones = row_slices(self.offsets), len(self.zones)
+        pair = self.origin.astype(np.int64) * n_zones + self.destination
+        rising = (np.diff(step) > 0) | (np.diff(pair) > 0)
+        require(bool(rising.all()), "flows: rows must be sorted by step, origin, destination, each pair once.")
+
+    def __len__(self) -> int:
+        return len(self.origin)
+
+    @property
+    def steps(self) -> int:
+        """Number of time steps, each a matrix."""
+        return len(self.t)
+
+    @property
+    def total(self) -> int:
+        """Volume of all flows."""
+        return int(self.volume.sum())
+
+    @property
+    def step(self) -> Ints:
+        """The time step of each row."""
+        return row_slices(self.offsets)
+
+    def where(self, keep: Mask) -> Flows:
+        """The rows in `keep`; every time step stays, even if it has no row left."""
+        kept_before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep, dtype=np.int64)])
+        return Flows(
+            self.zones,
+            self.t,
+            kept_before[self.offsets],
+            self.origin[keep],
+            self.destination[keep],
+            self.volume[keep],
+            self.people[keep],
+            self.counts,
+            self.step_s,
+            self.tz,
+        )
+
+    @classmethod
+    def from_rows(
+        cls,
+        zones: Zones,
+        t: Ints,
+        origin: Indices,
+        destination: Indices,
+        volume: Ints,
+        people: Ints | None = None,
+        *,
+        step_s: int | None = None,
+        tz: str = "UTC",
+    ) -> Flows:
+        """Flows from unsorted rows with their step's start `t`. Rows of the same step and pair must not repeat."""
+        order = np.lexsort((destination, origin, t))
+        steps, counts = np.unique(t, return_counts=True)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+        crowd = volume if people is None else people
+        return cls(
+            zones,
+            steps,
+            offsets,
+            origin[order],
+            destination[order],
+            volume[order],
+            crowd[order],
+            "trips" if people is None else "people",
+            step_s,
+            tz,
+        )
+
+
+_COLUMN_TYPES = {
+    "t": np.int64,
+    "offsets": np.int64,
+    "origin": np.int32,
+    "destination": np.int32,
+    "volume": np.int64,
+    "people": np.int64,
+}

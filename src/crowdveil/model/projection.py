@@ -1,0 +1,58 @@
+"""Planar metres around a data set: one equal-area projection, chosen once from its middle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from crowdveil.model.arrays import Floats
+
+
+@lru_cache(maxsize=32)
+def _transformer(lon0: float, lat0: float) -> Any:
+    from pyproj import Transformer
+
+    planar = f"+proj=laea +lat_0={lat0} +lon_0={lon0} +datum=WGS84 +units=m +no_defs"
+    return Transformer.from_crs("OGC:CRS84", planar, always_xy=True)
+
+
+@dataclass(frozen=True)
+class LocalProjection:
+    """Lambert's equal-area projection around a point.
+
+    Areas are exact everywhere; distances are within 0.1 % up to about 400 km from the middle, which is more than
+    any city or region needs.
+    """
+
+    lon0: float
+    """Longitude of the middle, degrees."""
+    lat0: float
+    """Latitude of the middle, degrees."""
+
+    @classmethod
+    def around(cls, lon: Floats, lat: Floats) -> LocalProjection:
+        """The projection around the middle of the box that holds all points."""
+        if len(lon) == 0:
+            return cls(0.0, 0.0)
+        middle_lon = (float(np.min(lon)) + float(np.max(lon))) / 2
+        middle_lat = (float(np.min(lat)) + float(np.max(lat))) / 2
+        return cls(round(middle_lon, 4), round(middle_lat, 4))
+
+    def to_plane(self, lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
+        """Degrees to metres east and north of the middle."""
+        x, y = _transformer(self.lon0, self.lat0).transform(lon, lat)
+        return np.asarray(x, np.float64), np.asarray(y, np.float64)
+
+    def to_globe(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Metres east and north of the middle to degrees."""
+        lon, lat = _transformer(self.lon0, self.lat0).transform(x, y, direction="INVERSE")
+        return np.asarray(lon, np.float64), np.asarray(lat, np.float64)
+
+    def polygons_to_plane(self, polygons: Any) -> Any:
+        """Shapely polygons in degrees to the same polygons in metres."""
+        import shapely
+
+        return shapely.transform(polygons, lambda xy: np.column_stack(self.to_plane(xy[:, 0], xy[:, 1])))

@@ -1,0 +1,128 @@
+"""Trajectories: where somebody was, in order of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from crowdveil.model.arrays import (
+    Floats,
+    Ints,
+    Labels,
+    Mask,
+    check_coordinates,
+    check_lengths,
+    check_offsets,
+    frozen,
+    require,
+    row_slices,
+)
+from crowdveil.model.projection import LocalProjection
+
+TrajectoryCounts = Literal["people", "trajectories"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectories:
+    """Ragged columns: the points of trajectory i are rows offsets[i] to offsets[i + 1], in order of time.
+
+    Attributes
+    ----------
+    lon, lat
+        Position of each point, degrees WGS84, as read.
+    t
+        Time of each point, seconds since 1970-01-01 UTC; may repeat, never falls inside a trajectory.
+    offsets
+        Where each trajectory begins and ends; none is empty.
+    ids
+        The id of each trajectory as read (whole numbers or text). Never published.
+    person
+        The person of each trajectory, as a number from 0. Where people are not known, each trajectory is one.
+    people_ids
+        The id of each person as read. Never published.
+    counts
+        What k counts here: "people" where people are known, otherwise "trajectories".
+    row
+        The row of the input (from 0) that each point was read from, or None.
+    """
+
+    lon: Floats
+    lat: Floats
+    t: Ints
+    offsets: Ints
+    ids: Labels
+    person: Ints
+    people_ids: Labels
+    counts: TrajectoryCounts = "people"
+    row: Ints | None = None
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("lon", np.float64), ("lat", np.float64), ("t", np.int64), ("offsets", np.int64), ("person", np.int64)):
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        if self.row is not None:
+            object.__setattr__(self, "row", frozen(self.row, np.int64))
+        for name in ("ids", "people_ids"):
+            object.__setattr__(self, name, frozen(getattr(self, name), None))
+        n, m = len(self.lon), len(self.offsets) - 1
+        check_lengths("trajectories", n, lat=self.lat, t=self.t, **({} if self.row is None else {"row": self.row}))
+        check_lengths("trajectories", m, ids=self.ids, person=self.person)
+        check_offsets(self.offsets, n, "trajectories")
+        check_coordinates("trajectories", self.lon, self.lat)
+        require(bool(np.all(np.diff(self.offsets) > 0)), "trajectories: every trajectory must have a point.")
+        if m:
+            in_range = self.person.min() >= 0 and self.person.max() < len(self.people_ids)
+            require(bool(in_range), "trajectories: a person is not in the list of people.")
+        falls = np.flatnonzero(self.t[1:] < self.t[:-1]) + 1
+        require(
+            bool(np.isin(falls, self.offsets[1:-1], assume_unique=True).all()),
+            "trajectories: points must be in order of time.",
+        )
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def points(self) -> int:
+        """Number of points of all trajectories."""
+        return len(self.lon)
+
+    @property
+    def people(self) -> int:
+        """Number of people."""
+        return len(self.people_ids)
+
+    @property
+    def trajectory(self) -> Ints:
+        """The trajectory of each point."""
+        return row_slices(self.offsets)
+
+    @cached_property
+    def projection(self) -> LocalProjection:
+        """The plane that metres are measured in."""
+        return LocalProjection.around(self.lon, self.lat)
+
+    @cached_property
+    def xy(self) -> tuple[Floats, Floats]:
+        """Positions in planar metres."""
+        return self.projection.to_plane(self.lon, self.lat)
+
+    def where(self, keep: Mask) -> Trajectories:
+        """The trajectories in `keep`; people without a trajectory left go too."""
+        lengths = np.diff(self.offsets)
+        points = np.repeat(keep, lengths)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[keep], dtype=np.int64)])
+        left, person = np.unique(self.person[keep], return_inverse=True)
+        return Trajectories(
+            self.lon[points],
+            self.lat[points],
+            self.t[points],
+            offsets,
+            self.ids[keep],
+            person,
+            self.people_ids[left],
+            self.counts,
+            None if self.row is None else self.row[points],
+        )

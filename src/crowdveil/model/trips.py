@@ -1,0 +1,56 @@
+"""Trips: one row for each time that somebody went from one tile to another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Floats, Indices, Ints, check_lengths, frozen, require
+from crowdveil.model.zones import Zones
+
+
+@dataclass(frozen=True, eq=False)
+class Trips:
+    """Trips in memory. (A file of trips is turned to flows without passing through here: `io.trips`.)
+
+    Attributes
+    ----------
+    zones
+        The tiles that origins and destinations are indices of.
+    origin, destination
+        Tile indices.
+    t
+        Departure, seconds since 1970-01-01 UTC; None where the data has no times.
+    person
+        A number for the person who made the trip; None where people are not known.
+    weight
+        How many trips of the population this one stands for; None where each stands for itself.
+        It is summed into volumes and never counts towards k.
+    """
+
+    zones: Zones
+    origin: Indices
+    destination: Indices
+    t: Ints | None = None
+    person: Ints | None = None
+    weight: Floats | None = None
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("origin", np.int32), ("destination", np.int32), ("t", np.int64), ("person", np.int64), ("weight", np.float64)):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        n = len(self.origin)
+        given = {"t": self.t, "person": self.person, "weight": self.weight}
+        check_lengths("trips", n, destination=self.destination, **{k: v for k, v in given.items() if v is not None})
+        if n and (
+            min(self.origin.min(), self.destination.min()) < 0
+            or max(self.origin.max(), self.destination.max()) >= len(self.zones)
+        ):
+            raise InputError(f"trips: an origin or destination is none of the {len(self.zones):,} zones.")
+        if self.weight is not None:
+            require(bool(np.all(np.isfinite(self.weight) & (self.weight >= 0))), "trips: weights must be finite and not below zero.")
+
+    def __len__(self) -> int:
+        return len(self.origin)

@@ -1,0 +1,137 @@
+"""Tiles: the smallest places that OD data speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from crowdveil.errors import InputError, rows_named
+from crowdveil.model.arrays import Floats, Indices, Labels, check_coordinates, check_lengths, frozen, require
+from crowdveil.model.projection import LocalProjection
+
+ZoneKind = Literal["polygons", "grid", "h3", "voronoi", "centroids", "ids"]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A square grid in the plane of a local projection."""
+
+    projection: LocalProjection
+    x0: float
+    """West edge, metres."""
+    y0: float
+    """South edge, metres."""
+    size_m: float
+    """Side of a tile, metres on the ground."""
+    columns: int
+    rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class Zones:
+    """A list of tiles. The position of a tile in the list is its index everywhere else.
+
+    Attributes
+    ----------
+    ids
+        The tile's name as text, unique.
+    lon, lat
+        The tile's centroid, degrees WGS84; NaN where only names are known (kind `ids`).
+    polygons
+        The tile's outline (shapely, degrees WGS84), or None where there are no outlines.
+    kind
+        Where the tiles come from; decides how points are put into them.
+    grid, column, row
+        For kind `grid`: the grid, and each tile's place in it.
+    h3_resolution
+        For kind `h3`: the resolution of the cells.
+    """
+
+    ids: Labels
+    lon: Floats
+    lat: Floats
+    polygons: Labels | None = None
+    kind: ZoneKind = "polygons"
+    grid: Grid | None = None
+    column: Indices | None = None
+    row: Indices | None = None
+    h3_resolution: int | None = None
+    _index: dict[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        ids = np.empty(len(self.ids), dtype=object)
+        ids[:] = [str(i) for i in self.ids]
+        ids.flags.writeable = False
+        object.__setattr__(self, "ids", ids)
+        object.__setattr__(self, "lon", frozen(self.lon, np.float64))
+        object.__setattr__(self, "lat", frozen(self.lat, np.float64))
+        n = len(ids)
+        check_lengths("zones", n, lon=self.lon, lat=self.lat)
+        if self.kind != "ids":
+            check_coordinates("zones", self.lon, self.lat)
+        if self.polygons is not None:
+            check_lengths("zones", n, polygons=self.polygons)
+        if self.kind == "grid":
+            require(self.grid is not None and self.column is not None and self.row is not None, "zones: a grid lacks its frame.")
+            object.__setattr__(self, "column", frozen(self.column, np.int32))  # type: ignore[arg-type]
+            object.__setattr__(self, "row", frozen(self.row, np.int32))  # type: ignore[arg-type]
+        index: dict[str, int] = {}
+        repeated = [i + 1 for i, name in enumerate(ids) if index.setdefault(name, i) != i]
+        if repeated:
+            raise InputError(
+                f"zones: ids must be unique, but {rows_named(repeated, len(repeated))} repeat an earlier id; "
+                "name another id column with --zone-id."
+            )
+        object.__setattr__(self, "_index", index)
+
+    @classmethod
+    def from_ids(cls, ids: Sequence[str]) -> Zones:
+        """Tiles of which only the names are known."""
+        unknown = np.full(len(ids), np.nan)
+        return cls(np.array(list(ids), dtype=object), unknown, unknown, kind="ids")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def located(self) -> bool:
+        """Whether it is known where the tiles are."""
+        return self.kind != "ids"
+
+    def index_of(self, zone_id: str) -> int:
+        """The index of a tile by its id, -1 if there is none."""
+        return self._index.get(zone_id, -1)
+
+    @cached_property
+    def projection(self) -> LocalProjection:
+        """The plane that the tiles' metres are measured in."""
+        if self.grid is not None:
+            return self.grid.projection
+        self.need_location("metres")
+        return LocalProjection.around(self.lon, self.lat)
+
+    @cached_property
+    def xy(self) -> tuple[Floats, Floats]:
+        """Centroids in planar metres."""
+        return self.projection.to_plane(self.lon, self.lat)
+
+    @cached_property
+    def area_m2(self) -> Floats:
+        """Areas of the tiles in square metres; NaN where there are no outlines."""
+        if self.grid is not None:
+            return np.full(len(self), self.grid.size_m**2)
+        if self.polygons is None:
+            return np.full(len(self), np.nan)
+        import shapely
+
+        planar: Any = self.projection.polygons_to_plane(self.polygons)
+        return np.asarray(shapely.area(planar), np.float64)
+
+    def need_location(self, purpose: str) -> None:
+        """Raise unless it is known where the tiles are."""
+        if not self.located:
+            raise InputError(f"{purpose} need to know where the zones are, but only their ids are known; give --zones FILE.")
