@@ -1,0 +1,43 @@
+"""Promises, by name. The checkers read written files; they import neither kernels nor methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from crowdveil.errors import InputError
+from crowdveil.guarantees.base import Finding, Guarantee
+from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows
+from crowdveil.guarantees.trajectories import LocationsOnTileCentres, WellFormedTrajectories
+
+GUARANTEES: tuple[type[Guarantee], ...] = (
+    FlowKAnonymity,
+    DisjointFlows,
+    WellFormedFlows,
+    LocationsOnTileCentres,
+    WellFormedTrajectories,
+)
+
+__all__ = [
+    "GUARANTEES",
+    "DisjointFlows",
+    "Finding",
+    "FlowKAnonymity",
+    "Guarantee",
+    "LocationsOnTileCentres",
+    "WellFormedFlows",
+    "WellFormedTrajectories",
+    "guarantee_from_manifest",
+]
+
+
+def guarantee_from_manifest(entry: dict[str, Any]) -> Guarantee:
+    """Make a promise anew from its name and parameters."""
+    kinds = {g.name: g for g in GUARANTEES}
+    try:
+        return kinds[entry["name"]](**entry["parameters"])
+    except (KeyError, TypeError, ValidationError):
+        raise InputError(
+            "the manifest names a promise that this version cannot check; use the version in it."
+        ) from None

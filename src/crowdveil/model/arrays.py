@@ -45,7 +45,8 @@ def check_lengths(what: str, n: int, **columns: npt.NDArray[Any]) -> None:
     """Check that every column has `n` rows."""
     for name, column in columns.items():
         require(
-            column.ndim == 1 and len(column) == n, f"{what}: column {name} has {len(column):,} rows instead of {n:,}."
+            column.ndim == 1 and len(column) == n,
+            f"{what}: column {name} has {len(column):,} rows instead of {n:,}.",
         )
 
 
@@ -54,9 +55,20 @@ def check_coordinates(what: str, lon: Floats, lat: Floats) -> None:
     for name, values, bound in (("lon", lon, 180.0), ("lat", lat, 90.0)):
         # A comparison with NaN is false, so one test finds NaN, infinities and values off the globe.
         bad = ~(np.abs(values) <= bound)
-        require(not bad.any(), f"{what}: column {name} has {int(bad.sum()):,} values that are no degrees of {name}.")
+        require(
+            not bad.any(),
+            f"{what}: column {name} has {int(bad.sum()):,} values that are no degrees of {name}.",
+        )
 
 
 def row_slices(offsets: Ints) -> Ints:
     """The slice that each row belongs to: offsets (0, 2, 3) give (0, 0, 1)."""
     return np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets))
+
+
+def take_slices(offsets: Ints, order: Ints) -> tuple[Ints, Ints]:
+    """Slices in another order: the rows that they hold, one after the other, and their new offsets."""
+    lengths = np.diff(offsets)[order]
+    new = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+    rows = np.arange(new[-1]) + np.repeat(offsets[:-1][order] - new[:-1], lengths)
+    return rows, new

@@ -8,7 +8,16 @@ from typing import Literal
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Indices, Ints, Mask, check_lengths, check_offsets, frozen, require, row_slices
+from crowdveil.model.arrays import (
+    Indices,
+    Ints,
+    Mask,
+    check_lengths,
+    check_offsets,
+    frozen,
+    require,
+    row_slices,
+)
 from crowdveil.model.zones import Zones
 
 FlowCounts = Literal["people", "trips"]
@@ -89,6 +98,11 @@ class Flows:
         return int(self.volume.sum())
 
     @property
+    def crowd(self) -> int:
+        """An upper bound of the people in all flows: somebody in two of them counts twice."""
+        return int(self.people.sum())
+
+    @property
     def step(self) -> Ints:
         """The time step of each row."""
         return row_slices(self.offsets)
@@ -108,6 +122,19 @@ class Flows:
             self.step_s,
             self.tz,
         )
+
+    def withheld_totals(self, withheld: Mask, k: int, not_given: int) -> Ints:
+        """Volume of the withheld rows of each step, or `not_given` where it is not sure that k people made it.
+
+        Where people are counted, those of different rows may be the same people, so that only the largest row is a
+        lower bound of the crowd behind them all.
+        """
+        step = self.step[withheld]
+        volume = np.zeros(self.steps, np.int64)
+        np.add.at(volume, step, self.volume[withheld])
+        crowd = np.zeros(self.steps, np.int64)
+        (np.maximum if self.counts == "people" else np.add).at(crowd, step, self.people[withheld])
+        return np.where((volume == 0) | (crowd >= k), volume, not_given)
 
     @classmethod
     def from_rows(

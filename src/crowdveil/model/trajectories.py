@@ -21,6 +21,7 @@ from crowdveil.model.arrays import (
     row_slices,
 )
 from crowdveil.model.projection import LocalProjection
+from crowdveil.model.zones import Zones
 
 TrajectoryCounts = Literal["people", "trajectories"]
 
@@ -47,6 +48,8 @@ class Trajectories:
         What k counts here: "people" where people are known, otherwise "trajectories".
     row
         The row of the input (from 0) that each point was read from, or None.
+    zones
+        Tiles that the user gave, for methods that put points into tiles, or None.
     """
 
     lon: Floats
@@ -58,9 +61,16 @@ class Trajectories:
     people_ids: Labels
     counts: TrajectoryCounts = "people"
     row: Ints | None = None
+    zones: Zones | None = None
 
     def __post_init__(self) -> None:
-        for name, dtype in (("lon", np.float64), ("lat", np.float64), ("t", np.int64), ("offsets", np.int64), ("person", np.int64)):
+        for name, dtype in (
+            ("lon", np.float64),
+            ("lat", np.float64),
+            ("t", np.int64),
+            ("offsets", np.int64),
+            ("person", np.int64),
+        ):
             object.__setattr__(self, name, frozen(getattr(self, name), dtype))
         if self.row is not None:
             object.__setattr__(self, "row", frozen(self.row, np.int64))
@@ -95,6 +105,11 @@ class Trajectories:
         return len(self.people_ids)
 
     @property
+    def crowd(self) -> int:
+        """Number of people, or of trajectories where people are not known."""
+        return self.people
+
+    @property
     def trajectory(self) -> Ints:
         """The trajectory of each point."""
         return row_slices(self.offsets)
@@ -125,4 +140,5 @@ class Trajectories:
             self.people_ids[left],
             self.counts,
             None if self.row is None else self.row[points],
+            self.zones,
         )

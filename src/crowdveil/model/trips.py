@@ -38,7 +38,13 @@ class Trips:
     weight: Floats | None = None
 
     def __post_init__(self) -> None:
-        for name, dtype in (("origin", np.int32), ("destination", np.int32), ("t", np.int64), ("person", np.int64), ("weight", np.float64)):
+        for name, dtype in (
+            ("origin", np.int32),
+            ("destination", np.int32),
+            ("t", np.int64),
+            ("person", np.int64),
+            ("weight", np.float64),
+        ):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, frozen(getattr(self, name), dtype))
         n = len(self.origin)
@@ -50,7 +56,10 @@ class Trips:
         ):
             raise InputError(f"trips: an origin or destination is none of the {len(self.zones):,} zones.")
         if self.weight is not None:
-            require(bool(np.all(np.isfinite(self.weight) & (self.weight >= 0))), "trips: weights must be finite and not below zero.")
+            require(
+                bool(np.all(np.isfinite(self.weight) & (self.weight >= 0))),
+                "trips: weights must be finite and not below zero.",
+            )
 
     def __len__(self) -> int:
         return len(self.origin)

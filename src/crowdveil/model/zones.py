@@ -76,7 +76,10 @@ class Zones:
         if self.polygons is not None:
             check_lengths("zones", n, polygons=self.polygons)
         if self.kind == "grid":
-            require(self.grid is not None and self.column is not None and self.row is not None, "zones: a grid lacks its frame.")
+            require(
+                self.grid is not None and self.column is not None and self.row is not None,
+                "zones: a grid lacks its frame.",
+            )
             object.__setattr__(self, "column", frozen(self.column, np.int32))  # type: ignore[arg-type]
             object.__setattr__(self, "row", frozen(self.row, np.int32))  # type: ignore[arg-type]
         index: dict[str, int] = {}
@@ -134,4 +137,6 @@ class Zones:
     def need_location(self, purpose: str) -> None:
         """Raise unless it is known where the tiles are."""
         if not self.located:
-            raise InputError(f"{purpose} need to know where the zones are, but only their ids are known; give --zones FILE.")
+            raise InputError(
+                f"{purpose} need to know where the zones are, but only their ids are known; give --zones FILE."
+            )

@@ -1,0 +1,42 @@
+"""Crowdveil hides every traveller in a crowd of at least k, and proves it on the file that it writes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_PUBLIC = {
+    "anonymize": "crowdveil.api",
+    "verify": "crowdveil.api",
+    "read_flows": "crowdveil.io.flows",
+    "read_trips": "crowdveil.io.flows",
+    "trips_to_flows": "crowdveil.io.flows",
+    "read_trajectories": "crowdveil.io.trajectories",
+    "read_zones": "crowdveil.io.zones",
+    "read_voronoi": "crowdveil.io.zones",
+    "write_flows": "crowdveil.io.tables",
+    "write_trajectories": "crowdveil.io.tables",
+    "build_hierarchy": "crowdveil.io.hierarchy",
+    "filter_trajectories": "crowdveil.filters",
+    "methods": "crowdveil.registry",
+    "Flows": "crowdveil.model.flows",
+    "Trips": "crowdveil.model.trips",
+    "Trajectories": "crowdveil.model.trajectories",
+    "Zones": "crowdveil.model.zones",
+    "Hierarchy": "crowdveil.model.hierarchy",
+    "FlowRelease": "crowdveil.model.release",
+    "TrajectoryRelease": "crowdveil.model.release",
+    "CrowdveilError": "crowdveil.errors",
+}
+__all__ = sorted(_PUBLIC)
+
+
+def __getattr__(name: str) -> Any:
+    """Import public names when they are asked for, so that `crowdveil --help` loads next to nothing."""
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

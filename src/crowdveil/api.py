@@ -1,0 +1,52 @@
+"""The door for Python: the same names as on the command line, with underscores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from crowdveil import pipeline
+from crowdveil.guarantees import Finding, Guarantee
+from crowdveil.io.release import TableFormat
+from crowdveil.method import Progress, no_progress
+from crowdveil.reading import READINGS
+from crowdveil.registry import find_method
+
+
+def anonymize(
+    method: str,
+    data: Any,
+    output: str | Path,
+    *,
+    seed: int = 0,
+    table_format: TableFormat = "parquet",
+    overwrite: bool = False,
+    progress: Progress = no_progress,
+    **options: Any,
+) -> pipeline.Result:
+    """Anonymise data with a method, and write a verified release to the folder `output`.
+
+    `data` is a path, an Arrow table, a data frame, or `Flows` or `Trajectories`. `options` are the method's parameters
+    and the options of reading (see `crowdveil anonymize METHOD --help`), such as `k=10, zones="zones.geojson"`.
+
+    >>> crowdveil.anonymize("suppression", "trips.parquet", "out", zones="zones.geojson", k=10)  # doctest: +SKIP
+    """
+    reading = READINGS[find_method(method).takes].model_fields
+    return pipeline.run(
+        pipeline.Request(
+            method,
+            data,
+            Path(output),
+            {name: value for name, value in options.items() if name not in reading},
+            {name: value for name, value in options.items() if name in reading},
+            seed=seed,
+            table_format=table_format,
+            overwrite=overwrite,
+        ),
+        progress,
+    )
+
+
+def verify(folder: str | Path) -> list[tuple[Guarantee, Finding]]:
+    """Check a release from its files alone; returns each promise with what came of it."""
+    return pipeline.verify(Path(folder))

@@ -1,0 +1,122 @@
+"""`crowdveil anonymize METHOD INPUT`: a command for each method, drawn from the registry; or a run file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crowdveil import pipeline
+from crowdveil.cli.console import note, progress_bar
+from crowdveil.cli.options import given, options_of
+from crowdveil.config import read_run_file
+from crowdveil.errors import ParameterError
+from crowdveil.method import Method
+from crowdveil.model.flows import Flows
+from crowdveil.reading import READINGS
+from crowdveil.registry import find_method, methods
+
+EXAMPLES = {
+    True: "trips.parquet --zones zones.geojson --step 1h --tz Europe/Paris",
+    False: "cabs.csv",
+}
+
+
+class MethodCommands(click.Group):
+    """A command for each method in the registry."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the methods."""
+        return list(methods())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a method, by its name or an alias."""
+        try:
+            return method_command(find_method(cmd_name))
+        except ParameterError as error:
+            raise click.UsageError(str(error), ctx) from None
+
+
+def method_command(method: Method) -> click.Command:
+    """Draw a command from a method's record."""
+    od = method.takes is Flows
+    reading = READINGS[method.takes]
+
+    def call(data: str, output: str, **values: Any) -> None:
+        request = pipeline.Request(
+            method.name,
+            data,
+            Path(output),
+            given(method.params, values),
+            given(reading, values),
+            seed=values["seed"],
+            table_format=values["table_format"],
+            overwrite=values["overwrite"],
+        )
+        perform(request)
+
+    example = f"crowdveil anonymize {method.name} {EXAMPLES[od]} -o out/"
+    return click.Command(
+        method.name,
+        callback=call,
+        params=[
+            click.Argument(["data"], metavar="TRIPS_OR_FLOWS" if od else "TRAJECTORIES"),
+            *options_of(method.params),
+            *_run_options(),
+            *options_of(reading),
+        ],
+        help=f"{method.summary}\n\nStatus: {method.status}.\n\n\b\nExample:\n  {example}",
+        short_help=method.summary,
+    )
+
+
+def _run_options() -> list[click.Option]:
+    return [
+        click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
+        click.Option(["--format", "table_format"], type=click.Choice(["parquet", "csv"]), default="parquet",
+                     help="Form of the tables. [default parquet]"),
+        click.Option(["--seed"], type=click.IntRange(min=0), default=0, metavar="N",
+                     help="Seed of every random choice. [default 0]"),
+        click.Option(["--overwrite"], is_flag=True, help="Replace an earlier release in the folder."),
+    ]  # fmt: skip
+
+
+def perform(request: pipeline.Request) -> pipeline.Result:
+    """Run a request, and tell where the release is and what it cost."""
+    with progress_bar() as (progress, stage):
+        result = pipeline.run(request, progress, stage)
+    for sentence in result.notes.said:
+        note(sentence)
+    for reason, n in result.notes.dropped.items():
+        note(f"left out {n:,} rows that {reason}.")
+    click.echo(f"{result.folder}: verified and written")
+    for promise in result.manifest["promises"]:
+        if promise["kind"] == "privacy":
+            click.echo(f"  promise  {promise['statement']}")
+    if result.manifest["method"]["status"] == "heuristic":
+        click.echo("  promise  none of anonymity: this method is a heuristic")
+    for line in result.cost:
+        click.echo(f"  {line}")
+    return result
+
+
+@click.command(cls=MethodCommands, invoke_without_command=True, no_args_is_help=False)
+@click.option("-f", "--file", "run_file", metavar="FILE", help="A run file: TOML or JSON, mdl-anonymizer's JSON too.")
+@click.option("--overwrite", is_flag=True, help="Replace an earlier release (with -f).")
+@click.pass_context
+def command(ctx: click.Context, run_file: str | None, overwrite: bool) -> None:
+    """Anonymise trips, flows or trajectories with a method, or as a run file says.
+
+    \b
+    Examples:
+      crowdveil anonymize suppression trips.parquet --zones zones.geojson --k 10 -o out/
+      crowdveil anonymize simple-generalization cabs.csv --tile-size-m 500 -o out/
+      crowdveil anonymize -f run.toml
+    """
+    if run_file is not None:
+        if ctx.invoked_subcommand is not None:
+            raise click.UsageError("give either a method or a run file with -f, not both.")
+        perform(read_run_file(Path(run_file), overwrite=overwrite))
+    elif ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

@@ -1,0 +1,100 @@
+"""`crowdveil filter`: leave out trajectories, keep every column of the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from crowdveil.cli.console import note
+from crowdveil.cli.options import given, options_of
+from crowdveil.config import known_only, load, need
+from crowdveil.errors import ParameterError, counted
+from crowdveil.filters import FILTER_NAMES, Filter, filter_trajectories
+from crowdveil.io.atomic import new_file
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.source import open_source
+from crowdveil.io.tables import write_table
+from crowdveil.io.trajectories import read_trajectories
+from crowdveil.reading import TrajectoryReading
+
+_HELP = {
+    "min_locations": ("N", "Leave out trajectories with fewer points than this."),
+    "max_speed": ("KMH", "Leave out trajectories with a leg faster than this, in km/h."),
+    "bbox": ("W,S,E,N", "Leave out trajectories with a point outside this box, in degrees."),
+    "time_window": ("FROM,TO", "Leave out trajectories with a point before FROM, or at TO or later."),
+}
+
+
+def _collect(ctx: click.Context, option: Any, values: tuple[str, ...]) -> None:
+    """Gather the filters in the order that they stand on the command line, which is the order of these calls."""
+    for value in values:
+        ctx.ensure_object(list).append(Filter(option.name, tuple(v.strip() for v in value.split(","))))
+
+
+def _filter_options() -> list[click.Option]:
+    return [
+        click.Option([f"--{n.replace('_', '-')}"], metavar=_HELP[n][0], help=_HELP[n][1], multiple=True,
+                     callback=_collect, expose_value=False)
+        for n in FILTER_NAMES
+    ]  # fmt: skip
+
+
+def _call(data: str | None, output: str | None, run_file: str | None, overwrite: bool, **values: Any) -> None:
+    filters: list[Filter] = click.get_current_context().ensure_object(list)
+    if run_file is not None:
+        data, output, filters = _from_file(Path(run_file), output, filters)
+    if data is None or output is None:
+        raise ParameterError("wanted a file to filter and -o FILE to write to, or a run file with -f; give them.")
+    if not filters:
+        raise ParameterError(f"wanted at least one filter; give one of --{', --'.join(_HELP).replace('_', '-')}.")
+    notes, source = ReadNotes(), open_source(data)
+    options = given(TrajectoryReading, values)
+    before = read_trajectories(source, keep_rows=True, notes=notes, **options)
+    after, removed = filter_trajectories(before, filters, options.get("tz", "UTC"))
+    rows = np.sort(after.row) if after.row is not None else np.zeros(0, np.int64)
+    with new_file(Path(output), overwrite=overwrite) as file:
+        write_table(source.read().take(rows), file)
+    for sentence in notes.said:
+        note(sentence)
+    for condition, n in removed:
+        click.echo(f"{condition.name} {','.join(condition.values)}: removed {counted(n, 'trajectory', 'trajectories')}")
+    click.echo(
+        f"{output}: {len(after):,} of {len(before):,} trajectories, {after.points:,} of {before.points:,} points"
+    )
+
+
+def _from_file(path: Path, output: str | None, filters: list[Filter]) -> tuple[str, str | None, list[Filter]]:
+    """A run file as mdl-anonymizer has it: input_filename, output_filename, methods."""
+    content = load(path)
+    known_only(path, content, ("input_filename", "output_filename", "methods"))
+    source = need(path, content, "input_filename")
+    listed = need(path, content, "methods", list)
+    if not all(isinstance(entry, dict) for entry in listed):
+        raise ParameterError(f'{path}: methods must be a list of objects such as {{"min_locations": 5}}.')
+    pairs = [(name, value) for entry in listed for name, value in entry.items()]
+    read = [Filter(n, tuple(str(x) for x in v) if isinstance(v, list) else tuple(str(v).split(","))) for n, v in pairs]
+    default = str(Path(source).with_name(f"filtered_{Path(source).name}"))
+    return source, output or content.get("output_filename") or default, [*read, *filters]
+
+
+command = click.Command(
+    "filter",
+    callback=_call,
+    params=[
+        click.Argument(["data"], required=False, metavar="TRAJECTORIES"),
+        click.Option(["-o", "--output"], metavar="FILE", help="File to write, .csv or .parquet."),
+        *_filter_options(),
+        click.Option(["-f", "--file", "run_file"], metavar="FILE", help="A run file, as mdl-anonymizer has it."),
+        click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
+        *[o for o in options_of(TrajectoryReading) if o.name not in ("zones", "zone_id")],
+    ],
+    help="Leave out whole trajectories, and keep every column of the rest.\n\n"
+    "Filters are applied in the order given, and each says how many trajectories it removed.\n\n"
+    "\b\nExamples:\n"
+    "  crowdveil filter cabs.csv --min-locations 5 --max-speed 120 -o filtered.csv\n"
+    "  crowdveil filter cabs.csv --bbox=-122.52,37.70,-122.35,37.83 -o city.parquet\n"
+    "  crowdveil filter -f parameters.json",
+)

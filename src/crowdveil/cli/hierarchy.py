@@ -1,0 +1,44 @@
+"""`crowdveil hierarchy`: make a tree over zones, or check one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from crowdveil.cli.console import note
+from crowdveil.io.atomic import new_file
+from crowdveil.io.hierarchy import build_hierarchy, hierarchy_table
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.tables import write_table
+from crowdveil.io.zones import read_zones
+
+
+@click.command()
+@click.argument("zones")
+@click.option("--hierarchy", "kind", default="ward", metavar="KIND|FILE",
+              help="ward, kd, quadtree, h3, or a table of levels or parents. [default ward]")  # fmt: skip
+@click.option("--zone-id", metavar="COLUMN", help="Column of the zones' ids.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Table to write, .csv or .parquet; without it the tree is only checked."
+)
+@click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
+def command(zones: str, kind: str, zone_id: str | None, output: str | None, overwrite: bool) -> None:
+    """Make a tree over zones, say what it looks like, and write it as a table of nodes.
+
+    \b
+    Examples:
+      crowdveil hierarchy zones.geojson --hierarchy ward -o tree.csv
+      crowdveil hierarchy zones.geojson --hierarchy districts.csv
+    """
+    notes = ReadNotes()
+    tiles = read_zones(zones, zone_id=zone_id, notes=notes)
+    tree = build_hierarchy(tiles, kind)
+    for sentence in notes.said:
+        note(sentence)
+    if output is not None:
+        with new_file(Path(output), overwrite=overwrite) as file:
+            write_table(hierarchy_table(tree, tiles), file)
+    click.echo(
+        f"{len(tiles):,} tiles, {len(tree.parent):,} nodes, depth {int(tree.depth.max())}{f'; {output}' if output else ''}"
+    )

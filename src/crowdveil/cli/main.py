@@ -1,0 +1,100 @@
+"""The command `crowdveil`: a list of commands, each loaded when it is called."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from crowdveil.errors import CrowdveilError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("crowdveil.cli.demo", "Make a synthetic city, anonymise it, verify it."),
+    "anonymize": ("crowdveil.cli.anonymize", "Anonymise trips, flows or trajectories with a method."),
+    "verify": ("crowdveil.cli.verify", "Check a release from its files alone."),
+    "methods": ("crowdveil.cli.methods", "List the methods, or tell all about one."),
+    "flows": ("crowdveil.cli.flows", "Turn trips to OD flows, or flows from one format to another."),
+    "filter": ("crowdveil.cli.filter", "Leave out trajectories: too short, too fast, elsewhere, other times."),
+    "hierarchy": ("crowdveil.cli.hierarchy", "Make a tree over zones."),
+    "synth": ("crowdveil.cli.synth", "Make up a city: trips, trajectories, OD matrices."),
+}
+
+
+class Commands(click.Group):
+    """A group whose commands are modules that are imported when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names, in the order that people see them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+def _show_version(ctx: click.Context, _option: Any, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        click.echo(f"crowdveil {version('crowdveil')}")
+        ctx.exit()
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
+def cli() -> None:
+    """Hide every traveller in a crowd of at least k, and prove it on the file that is written.
+
+    \b
+    crowdveil demo
+    crowdveil anonymize suppression trips.parquet --zones zones.geojson --k 10 -o out/
+    crowdveil anonymize simple-generalization cabs.csv -o out/
+    crowdveil verify out/
+    """
+
+
+def main() -> None:
+    """Run the command; whatever goes wrong is told in one sentence."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        cli.main(standalone_mode=False)
+    except CrowdveilError as error:
+        _stop(str(error), error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        _stop("Stopped; nothing was written.", 2)
+    except BrokenPipeError:
+        # Whoever read our output went away, as `head` does: there is nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(2)
+    except MemoryError:
+        _stop("There is not enough memory for this; use less data, or a machine with more.", 2)
+    except Exception as error:
+        if os.environ.get("CROWDVEIL_DEBUG"):
+            raise
+        _stop(f"This is a fault of ours ({type(error).__name__}); set CROWDVEIL_DEBUG=1 and run again to see where.", 1)
+
+
+def _stop(sentence: str, code: int) -> None:
+    click.echo(f"crowdveil: {sentence}", err=True)
+    sys.exit(code)
+
+
+def _terminated(_signal: int, _frame: Any) -> None:
+    raise KeyboardInterrupt

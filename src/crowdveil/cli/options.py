@@ -1,0 +1,41 @@
+"""Parameter models as options of the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from crowdveil.fields import Row, rows
+from crowdveil.method import Params
+
+_TYPES: dict[str, click.ParamType] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
+
+
+def options_of(params: type[Params], *, first: tuple[str, ...] = ()) -> list[click.Option]:
+    """An option for each parameter; those in `first` lead."""
+    ordered = sorted(rows(params), key=lambda r: first.index(r.name) if r.name in first else len(first))
+    return [_option(row) for row in ordered]
+
+
+def _option(row: Row) -> click.Option:
+    notes = [row.unit, row.bounds]
+    if row.default not in (None, False):
+        notes.append(f"default {row.default}")
+    shown = "; ".join(n for n in notes if n)
+    text = f"{row.help} [{shown}]" if shown else row.help
+    if row.kind == "bool":
+        return click.Option(
+            [f"{row.option}/--no-{row.option[2:]}" if row.default else row.option],
+            default=None,
+            help=text,
+            is_flag=True,
+        )
+    kind = click.Choice(row.choices) if row.kind == "choice" else _TYPES[row.kind]
+    metavar = {"text": "TEXT", "int": "N", "float": "X", "choice": None}[row.kind]
+    return click.Option([row.option], type=kind, default=None, help=text, metavar=metavar, required=row.required)
+
+
+def given(params: type[Params], values: dict[str, Any]) -> dict[str, Any]:
+    """The values of a model's parameters that the user gave; the rest keep their defaults."""
+    return {row.name: values[row.name] for row in rows(params) if values.get(row.name) is not None}

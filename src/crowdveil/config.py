@@ -1,0 +1,142 @@
+"""Run files: TOML or JSON of ours, and mdl-anonymizer's JSON as it is, to one request.
+
+Paths in a run file are taken as the shell would take them, from the current folder.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from crowdveil.errors import ParameterError
+from crowdveil.method import Method
+from crowdveil.pipeline import Request
+from crowdveil.reading import READINGS
+from crowdveil.registry import find_method, methods
+
+KEYS = ("method", "input", "output", "parameters", "reading", "seed", "format", "overwrite")
+MDL_KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
+MDL_METHODS = (
+    "SimpleGeneralization", "ProtectedGeneralization", "Microaggregation", "TimePartMicroaggregation",
+    "SwapAllLocations", "SwapLocations", "SwapMob",
+)  # fmt: skip
+
+
+def read_run_file(path: Path, *, overwrite: bool = False) -> Request:
+    """Read a run file."""
+    content = load(path)
+    if "input_file" in content:
+        return _from_mdl(path, content, overwrite)
+    return _from_ours(path, content, overwrite)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The content of a TOML or JSON file."""
+    if not path.is_file():
+        raise ParameterError(f"{path}: there is no such run file.")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        content = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
+    except (ValueError, OSError) as error:
+        where = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        kind = "TOML" if path.suffix.lower() == ".toml" else "JSON"
+        raise ParameterError(f"{path}: the run file is not valid {kind}{where}; mend it.") from None
+    if not isinstance(content, dict):
+        raise ParameterError(f"{path}: wanted a run file with names and values, but it holds something else.")
+    return content
+
+
+def known_only(path: Path, content: dict[str, Any], known: tuple[str, ...]) -> None:
+    """Refuse names that mean nothing, so that a slip of the pen is not passed over."""
+    unknown = [key for key in content if key not in known]
+    if unknown:
+        raise ParameterError(f"{path}: {unknown[0]} means nothing here; known are {', '.join(known)}.")
+
+
+def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any:
+    """A value that must be there, of a type."""
+    value = content.get(key)
+    if not isinstance(value, kind) or not value:
+        raise ParameterError(
+            f"{path}: wanted {key} ({'text' if kind is str else kind.__name__}); add it to the run file."
+        )
+    return value
+
+
+def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
+    known_only(path, content, KEYS)
+    parameters, reading = content.get("parameters", {}), content.get("reading", {})
+    if not isinstance(parameters, dict) or not isinstance(reading, dict):
+        raise ParameterError(f"{path}: parameters and reading must be tables of names and values.")
+    table_format, seed = content.get("format", "parquet"), content.get("seed", 0)
+    if table_format not in ("parquet", "csv"):
+        raise ParameterError(f"{path}: format must be parquet or csv.")
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise ParameterError(f"{path}: seed must be a whole number from 0.")
+    return Request(
+        need(path, content, "method"),
+        need(path, content, "input"),
+        Path(need(path, content, "output")),
+        parameters,
+        reading,
+        seed=seed,
+        table_format=table_format,
+        overwrite=overwrite or content.get("overwrite") is True,
+    )
+
+
+def _from_mdl(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
+    """mdl-anonymizer's file. Each run gets a folder of its own in `output_folder`, named after its main output file."""
+    known_only(path, content, MDL_KEYS)
+    method = _mdl_method(path, need(path, content, "method"))
+    source = Path(need(path, content, "input_file"))
+    name = content.get("main_output_file") or f"{source.stem}_anonymized.csv"
+    if Path(name).name != name or Path(name).suffix not in (".csv", ".parquet"):
+        raise ParameterError(f"{path}: main_output_file must be a plain name that ends in .csv or .parquet.")
+    values = content.get("params") or {}
+    if not isinstance(values, dict):
+        raise ParameterError(f"{path}: params must be an object of names and values.")
+    values = {k: v for k, v in ((k, _plain(v)) for k, v in values.items()) if v is not None}
+    parameters, reading, seed = _sorted_out(method, values)
+    return Request(
+        method.name,
+        str(source),
+        Path(need(path, content, "output_folder")) / Path(name).stem,
+        parameters,
+        reading,
+        seed=seed,
+        table_format="csv" if name.endswith(".csv") else "parquet",
+        data_name=name,
+        overwrite=overwrite,
+    )
+
+
+def _mdl_method(path: Path, name: str) -> Method:
+    try:
+        return find_method(name)
+    except ParameterError:
+        if name in MDL_METHODS:
+            there = [a for m in methods().values() for a in m.aliases if a in MDL_METHODS]
+            raise ParameterError(
+                f"{path}: the method {name} of mdl-anonymizer is not there yet; there so far: {', '.join(there)}."
+            ) from None
+        raise
+
+
+def _plain(value: Any) -> Any:
+    """mdl-anonymizer names a part of a method by an object {name, params}: ours are the name and its parameters."""
+    if isinstance(value, dict) and "name" in value:
+        inner = {k: _plain(v) for k, v in (value.get("params") or {}).items()}
+        return {"name": value["name"], **{k: v for k, v in inner.items() if v is not None}}
+    return value
+
+
+def _sorted_out(method: Method, values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], int]:
+    """Foreign names to ours; parameters, options of reading, and the seed."""
+    ours = dict(method.parameter_aliases)
+    renamed = {ours.get(name, name): value for name, value in values.items()}
+    seed = renamed.pop("seed", 0)
+    reading = {n: v for n, v in renamed.items() if n in READINGS[method.takes].model_fields}
+    return {n: v for n, v in renamed.items() if n not in reading}, reading, seed

@@ -1,0 +1,95 @@
+"""A parameter model as rows: what the command line, the docs and the web form are drawn from."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from crowdveil.method import Params
+
+_UNITS = {"_m": "metres", "_s": "seconds", "_km2": "square kilometres", "_kmh": "km/h"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One parameter.
+
+    Attributes
+    ----------
+    name
+        Its name in Python and in run files.
+    kind
+        "int", "float", "bool", "text" or "choice".
+    default
+        Its default, None where there is none to show.
+    required
+        Whether it must be given.
+    choices
+        The values of a choice.
+    bounds
+        The allowed range in words, such as "at least 2".
+    unit
+        Its unit, from the name's suffix.
+    help
+        What it means.
+    """
+
+    name: str
+    kind: Literal["int", "float", "bool", "text", "choice"]
+    default: Any
+    required: bool
+    choices: tuple[str, ...]
+    bounds: str
+    unit: str
+    help: str
+
+    @property
+    def option(self) -> str:
+        """Its name on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+
+def rows(params: type[Params]) -> list[Row]:
+    """The parameters of a model, in the order of declaration."""
+    return [_row(name, info) for name, info in params.model_fields.items()]
+
+
+def _row(name: str, info: FieldInfo) -> Row:
+    kind, choices = _kind(info.annotation)
+    return Row(
+        name=name,
+        kind=kind,
+        default=None if info.is_required() else info.default,
+        required=info.is_required(),
+        choices=choices,
+        bounds=_bounds(info),
+        unit=next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), ""),
+        help=" ".join((info.description or "").split()),
+    )
+
+
+def _kind(annotation: Any) -> tuple[Literal["int", "float", "bool", "text", "choice"], tuple[str, ...]]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        inner = [a for a in get_args(annotation) if a is not type(None)]
+        return _kind(inner[0]) if len(inner) == 1 else ("text", ())
+    if get_origin(annotation) is Literal:
+        return "choice", tuple(str(a) for a in get_args(annotation))
+    if annotation is bool:
+        return "bool", ()
+    if annotation is int:
+        return "int", ()
+    return ("float", ()) if annotation is float else ("text", ())
+
+
+def _bounds(info: FieldInfo) -> str:
+    words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+    parts = []
+    for constraint in info.metadata:
+        for sign, text in words.items():
+            bound = getattr(constraint, sign, None)
+            if bound is not None:
+                parts.append(f"{text} {bound:,}")
+    return ", ".join(parts)

@@ -1,0 +1,129 @@
+"""Leaving out trajectories before anything else is done: too short, too fast, elsewhere, at other times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from crowdveil.errors import ParameterError
+from crowdveil.io.times import Clock, read_seconds
+from crowdveil.model.arrays import Floats, Mask
+from crowdveil.model.trajectories import Trajectories
+
+EARTH_RADIUS_M = 6_371_008.8
+
+
+@dataclass(frozen=True)
+class Filter:
+    """One condition; a trajectory that does not meet it goes whole.
+
+    `name` is min_locations (at least so many points), max_speed (no leg faster than so many km/h), bbox (all points in
+    west, south, east, north) or time_window (all points from the first time up to the second).
+    """
+
+    name: str
+    values: tuple[str, ...]
+
+    def keeps(self, data: Trajectories, tz: str = "UTC") -> Mask:
+        """Which trajectories stay."""
+        if self.name not in _FILTERS:
+            raise ParameterError(f"there is no filter {self.name}; known are {', '.join(_FILTERS)}.")
+        return _FILTERS[self.name](data, self.values, tz)
+
+
+def filter_trajectories(
+    data: Trajectories, filters: Sequence[Filter], tz: str = "UTC"
+) -> tuple[Trajectories, list[tuple[Filter, int]]]:
+    """Apply filters in the order given; returns what stays, and how many trajectories each one removed."""
+    removed = []
+    for condition in filters:
+        keep = condition.keeps(data, tz)
+        removed.append((condition, int((~keep).sum())))
+        data = data.where(keep)
+    return data, removed
+
+
+def leg_speeds_kmh(data: Trajectories) -> Floats:
+    """Speed of the leg that begins at each point, by great circle; the leg after a trajectory's last point is 0.
+
+    A leg that takes no time and goes somewhere is infinitely fast.
+    """
+    if data.points == 0:
+        return np.zeros(0)
+    lon, lat = np.radians(data.lon), np.radians(data.lat)
+    half = np.sin(np.diff(lat) / 2) ** 2 + np.cos(lat[:-1]) * np.cos(lat[1:]) * np.sin(np.diff(lon) / 2) ** 2
+    metres = 2 * EARTH_RADIUS_M * np.arcsin(np.sqrt(np.clip(half, 0, 1)))
+    seconds = np.diff(data.t).astype(np.float64)
+    still = metres == 0
+    speed = np.where(still, 0.0, np.inf)
+    moving = seconds > 0
+    speed[moving] = metres[moving] / seconds[moving] * 3.6
+    speeds = np.append(speed, 0.0)
+    speeds[data.offsets[1:] - 1] = 0.0
+    return speeds
+
+
+def _every_point(data: Trajectories, holds: Mask) -> Mask:
+    return np.asarray(np.logical_and.reduceat(holds, data.offsets[:-1])) if len(data) else np.zeros(0, bool)
+
+
+def _min_locations(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
+    least = _number("min_locations", values, "a whole number of points, at least 1")
+    if least < 1 or least != int(least):
+        raise ParameterError("min_locations: wanted a whole number of points, at least 1.")
+    return np.diff(data.offsets) >= least
+
+
+def _max_speed(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
+    most = _number("max_speed", values, "a speed in km/h, above 0")
+    if not most > 0:
+        raise ParameterError("max_speed: wanted a speed in km/h, above 0.")
+    return _every_point(data, leg_speeds_kmh(data) <= most)
+
+
+def _bbox(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
+    wanted = "bbox: wanted west,south,east,north in degrees, west before east and south before north."
+    try:
+        west, south, east, north = (float(v) for v in values)
+    except ValueError:
+        raise ParameterError(wanted) from None
+    if not (-180 <= west < east <= 180 and -90 <= south < north <= 90):
+        raise ParameterError(wanted)
+    inside = (data.lon >= west) & (data.lon <= east) & (data.lat >= south) & (data.lat <= north)
+    return _every_point(data, inside)
+
+
+def _time_window(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
+    import pyarrow as pa
+
+    wanted = "time_window: wanted two times, the first before the second, such as 2008-06-08T07:00,2008-06-08T07:15."
+    if len(values) != 2:
+        raise ParameterError(wanted)
+    times = read_seconds(pa.array(list(values)), "time_window")
+    if times.bad.any():
+        raise ParameterError(wanted)
+    start, end = (times.values if times.instants else Clock(tz).to_utc(times.values)).tolist()
+    if start >= end:
+        raise ParameterError(wanted)
+    return _every_point(data, (data.t >= start) & (data.t < end))
+
+
+def _number(name: str, values: tuple[str, ...], wanted: str) -> float:
+    try:
+        (value,) = (float(v) for v in values)
+    except ValueError:
+        raise ParameterError(f"{name}: wanted {wanted}.") from None
+    if not np.isfinite(value):
+        raise ParameterError(f"{name}: wanted {wanted}.")
+    return value
+
+
+_FILTERS = {
+    "min_locations": _min_locations,
+    "max_speed": _max_speed,
+    "bbox": _bbox,
+    "time_window": _time_window,
+}
+FILTER_NAMES = tuple(_FILTERS)

@@ -1,0 +1,42 @@
+"""A promise about a written release, and what came of checking it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from crowdveil.io.release import WrittenRelease
+
+Kind = Literal["privacy", "structure"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of a check, in counts and never in values of the data."""
+
+    holds: bool
+    detail: str
+
+
+class Guarantee(BaseModel):
+    """A promise that can be checked on the written files alone, plainly, without the code that made them.
+
+    The fields of a subclass are the promise's parameters; they go into the manifest, and `crowdveil verify` makes the
+    promise anew from there.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    name: ClassVar[str]
+    kind: ClassVar[Kind]
+    """privacy: hides people; structure: the files are what they say they are."""
+
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        raise NotImplementedError
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Whether the files keep it."""
+        raise NotImplementedError

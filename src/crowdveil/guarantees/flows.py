@@ -1,0 +1,115 @@
+"""Promises about released flows, checked on the written table."""
+
+from __future__ import annotations
+
+import itertools
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from crowdveil.errors import counted
+from crowdveil.guarantees.base import Finding, Guarantee, Kind
+from crowdveil.io.release import FLOW_COLUMNS, WrittenRelease
+from crowdveil.model.arrays import Ints
+from crowdveil.model.release import STATES
+
+
+class FlowKAnonymity(Guarantee):
+    """Every row, and every withheld total that is told, is made by at least k."""
+
+    name: ClassVar[str] = "flow-k-anonymity"
+    kind: ClassVar[Kind] = "privacy"
+
+    k: int = Field(ge=1)
+    counts: Literal["people", "trips"]
+
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        crowd = f"is made by at least {self.k} people" if self.counts == "people" else f"holds at least {self.k} trips"
+        return f"Every published flow, and every withheld total that is given, {crowd}."
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Look at each row's crowd, and at each total of a time step."""
+        crowd = written.column(self.counts)
+        small = int((crowd < self.k).sum())
+        withheld = written.steps["withheld"].drop_null().to_numpy()
+        # A total of fewer than k trips cannot have been made by k people, whatever was counted.
+        told = int(((withheld > 0) & (withheld < self.k)).sum())
+        detail = f"{counted(len(crowd), 'row')} looked at, {small:,} below k; {told:,} withheld totals below k."
+        return Finding(small == 0 and told == 0, detail)
+
+
+class DisjointFlows(Guarantee):
+    """No pair of tiles lies in two rows of a time step: nobody is counted twice, nothing can be subtracted."""
+
+    name: ClassVar[str] = "disjoint-flows"
+    kind: ClassVar[Kind] = "privacy"
+
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return "In each time step, every pair of tiles lies in at most one published flow."
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Write out the tile pairs of each time step and look for one that stands twice."""
+        step, tiles = written.step_numbers(), max(written.tile_count, 1)
+        origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
+        order = np.argsort(step, kind="stable")
+        bounds = np.searchsorted(step[order], np.arange(step.max(initial=-1) + 2))
+        twice = 0
+        for low, high in itertools.pairwise(bounds):
+            rows = order[low:high]
+            pairs = _tile_pairs(written.area_tiles, origin[rows], destination[rows], tiles)
+            twice += len(pairs) - len(np.unique(pairs))
+        return Finding(twice == 0, f"{counted(len(step), 'row')} looked at, {twice:,} pairs of tiles stand twice.")
+
+
+def _tile_pairs(area_tiles: list[Ints], origin: Ints, destination: Ints, tiles: int) -> Ints:
+    """All pairs of tiles of all rows, as numbers."""
+    size = np.array([len(a) for a in area_tiles], np.int64)
+    if np.all(size[origin] == 1) and np.all(size[destination] == 1):
+        only = np.array([a[0] if len(a) else -1 for a in area_tiles], np.int64)
+        single: Ints = only[origin] * tiles + only[destination]
+        return single
+    pairs = [
+        (area_tiles[o][:, None] * tiles + area_tiles[d][None, :]).ravel()
+        for o, d in zip(origin.tolist(), destination.tolist(), strict=True)
+    ]
+    return np.concatenate(pairs) if pairs else np.zeros(0, np.int64)
+
+
+class WellFormedFlows(Guarantee):
+    """The files hold what a release of flows holds, and nothing else."""
+
+    name: ClassVar[str] = "well-formed-flows"
+    kind: ClassVar[Kind] = "structure"
+
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return "The files have the columns of a release and no others; areas, states, times and volumes are in order."
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Look at columns, areas, states and volumes."""
+        table, faults = written.data, []
+        extra = set(table.column_names) - {*FLOW_COLUMNS, "people", "trips"}
+        if extra or not set(FLOW_COLUMNS) <= set(table.column_names):
+            faults.append("columns are missing or more than they should be")
+        if {"people", "trips"} <= extra.union(table.column_names):
+            faults.append("two columns count the crowd")
+        if any(table[c].null_count for c in table.column_names if c != "t"):
+            faults.append("values are missing")
+        if not set(table["state"].unique().to_pylist()) <= set(STATES):
+            faults.append("a state is unknown")
+        if len(table) and written.column("volume").min() < 1:
+            faults.append("a volume is below 1")
+        if (
+            min(
+                written.area_numbers("origin_area").min(initial=0),
+                written.area_numbers("destination_area").min(initial=0),
+            )
+            < 0
+        ):
+            faults.append("a row names an area that is not in the list of areas")
+        if any(len(tiles) == 0 for tiles in written.area_tiles):
+            faults.append("an area has no tiles")
+        return Finding(not faults, "; ".join(faults) + "." if faults else f"{counted(len(table), 'row')} looked at.")

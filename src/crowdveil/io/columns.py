@@ -1,0 +1,76 @@
+"""Which column means what: named by the user, or guessed from the usual names with a message."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+from crowdveil.errors import InputError
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.source import Source
+
+USUAL: dict[str, tuple[str, ...]] = {
+    "lat": ("lat", "latitude", "y"),
+    "lon": ("lon", "lng", "long", "longitude", "x"),
+    "time": ("timestamp", "time", "datetime", "date_time", "t", "departure", "departure_time", "start_time", "starttime",
+             "started_at", "pickup_datetime", "tpep_pickup_datetime", "lpep_pickup_datetime", "hour", "date"),
+    "trajectory": ("trajectory_id", "traj_id", "trajectory", "tid", "trip_id"),
+    "user": ("user_id", "user", "uid", "person_id", "person", "traveller_id", "subscriber_id", "device_id"),
+    "origin": ("origin", "o", "origin_id", "origin_zone", "origin_zone_id", "from", "from_zone", "pulocationid",
+               "pickup_location_id", "start_station_id"),
+    "destination": ("destination", "d", "destination_id", "destination_zone", "destination_zone_id", "to", "to_zone",
+                    "dolocationid", "dropoff_location_id", "end_station_id"),
+    "origin_lon": ("origin_lon", "origin_longitude", "o_lon", "pickup_longitude", "start_lng", "start_lon",
+                   "start_station_longitude"),
+    "origin_lat": ("origin_lat", "origin_latitude", "o_lat", "pickup_latitude", "start_lat", "start_station_latitude"),
+    "destination_lon": ("destination_lon", "destination_longitude", "d_lon", "dropoff_longitude", "end_lng", "end_lon",
+                        "end_station_longitude"),
+    "destination_lat": ("destination_lat", "destination_latitude", "d_lat", "dropoff_latitude", "end_lat",
+                        "end_station_latitude"),
+    "volume": ("volume", "flow", "flows", "trips", "count", "n_trips"),
+    "people": ("people", "persons", "n_people", "distinct_people", "users"),
+    "weight": (),
+    "zone_id": ("zone_id", "tile_id", "id", "zone", "tile", "objectid", "locationid", "location_id", "geoid", "fid"),
+}  # fmt: skip
+"""For each role, the names that are recognised, best first; compared without case."""
+
+
+def find_column(source: Source, role: str, named: str | None, notes: ReadNotes) -> str | None:
+    """The column for `role`: the one that the user named, else the first usual name that is there, else None."""
+    if named is not None:
+        if named in source.columns:
+            return named
+        near = difflib.get_close_matches(named, source.columns, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(source.columns[:12])}."
+        raise InputError(f"{source.name}: there is no column {named} for --{_option(role)}; {hint}")
+    by_lower = {c.lower(): c for c in reversed(source.columns)}
+    for rank, usual in enumerate(USUAL[role]):
+        if usual in by_lower:
+            if rank or by_lower[usual] != usual:
+                notes.say(
+                    f"column {by_lower[usual]} is taken as {_option(role)} (name another with --{_option(role)})."
+                )
+            return by_lower[usual]
+    return None
+
+
+def need_column(source: Source, role: str, named: str | None, notes: ReadNotes) -> str:
+    """As `find_column`, but it must be there."""
+    column = find_column(source, role, named, notes)
+    if column is None:
+        near = difflib.get_close_matches(USUAL[role][0], source.columns, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise InputError(
+            f"{source.name}: wanted a column {USUAL[role][0]}, but it has {', '.join(source.columns[:12])}; "
+            f"{hint}name it with --{_option(role)}."
+        )
+    return column
+
+
+def find_columns(source: Source, named: Mapping[str, str | None], notes: ReadNotes) -> dict[str, str | None]:
+    """`find_column` for several roles."""
+    return {role: find_column(source, role, name, notes) for role, name in named.items()}
+
+
+def _option(role: str) -> str:
+    return role.replace("_", "-")

@@ -1,0 +1,36 @@
+"""The SQL engine that groups trips out of core: DuckDB, kept small and closed after use."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+MEMORY_LIMIT = "1GB"
+"""What the engine may hold in memory; beyond it, it uses a temporary folder."""
+
+
+@contextmanager
+def engine(*, memory_limit: str = MEMORY_LIMIT) -> Iterator[Any]:
+    """A connection with a bounded memory and a temporary folder that goes with it."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="crowdveil-") as spill:
+        connection = duckdb.connect(":memory:", config={"memory_limit": memory_limit, "temp_directory": spill})
+        try:
+            # Nobody reads rows in the order of the file, and keeping it costs memory.
+            connection.execute("SET preserve_insertion_order = false")
+            yield connection
+        finally:
+            connection.close()
+
+
+def quoted(name: str) -> str:
+    """A column name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text for SQL."""
+    return "'" + text.replace("'", "''") + "'"

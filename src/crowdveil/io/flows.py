@@ -1,0 +1,152 @@
+"""Trips and flows from files to `Flows`: grouped by step, origin and destination, out of core."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from crowdveil.errors import InputError, ParameterError
+from crowdveil.io.engine import engine
+from crowdveil.io.grouping import engine_can_read, group_sql, read_in_engine, read_piecewise, to_flows
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames, find_od_columns
+from crowdveil.io.source import open_source
+from crowdveil.io.steps import Steps, step_seconds
+from crowdveil.io.tiling import zones_for
+from crowdveil.io.times import Clock
+from crowdveil.io.values import codes
+from crowdveil.io.zones import read_zones
+from crowdveil.model.flows import Flows
+from crowdveil.model.trips import Trips
+
+DEFAULT_STEP = "1h"
+
+
+def read_flows(
+    data: Any,
+    *,
+    zones: Any = None,
+    zone_id: str | None = None,
+    grid: str | float | None = None,
+    h3: int | None = None,
+    voronoi: Any = None,
+    matrix: str | None = None,
+    step: str | int | None = None,
+    tz: str = "UTC",
+    time_format: str | None = None,
+    drop_invalid: bool = False,
+    notes: ReadNotes | None = None,
+    **columns: str | None,
+) -> Flows:
+    """Read trips (a row each) or flows (a row with a volume each) as flows by time step.
+
+    Parameters
+    ----------
+    data
+        A path to a CSV, Parquet or OMX file, an Arrow table, a data frame, or `Trips`.
+    zones, zone_id
+        The zones, as `read_zones` takes them. Without any, zones are the ids that come up.
+    grid, h3, voronoi
+        A tessellation made here, for data with coordinates: squares ("500m"), H3 cells of a resolution, or
+        the Voronoi cells of points in a file.
+    matrix
+        The matrix of an OMX file; all of them, as time steps, where their names are times. `origin` names its lookup.
+    step
+        Length of a time step ("15min", "1h", "1d"), or "all" for one matrix. 1h where the data has times.
+    tz
+        The zone that steps are cut in, and that times without a zone are in.
+    drop_invalid
+        Leave out rows that cannot be used, and count them in `notes`, instead of stopping.
+    columns
+        Names of columns by role: origin, destination, origin_lon, origin_lat, destination_lon, destination_lat, time,
+        user, volume, people, weight. Guessed from the usual names where not given, except weight.
+    """
+    notes = notes if notes is not None else ReadNotes()
+    if isinstance(data, Trips):
+        return trips_to_flows(data, step=step, tz=tz)
+    if isinstance(data, str | Path) and Path(data).suffix.lower() == ".omx":
+        from crowdveil.io.omx import read_omx
+
+        known = None if zones is None else read_zones(zones, zone_id=zone_id, notes=notes)
+        return read_omx(Path(data), zones=known, matrix=matrix, lookup=columns.get("origin"), notes=notes)
+    source = open_source(data)
+    tiled = [
+        o for o, v in (("--grid", grid), ("--h3", h3), ("--voronoi", voronoi), ("--zones", zones)) if v is not None
+    ]
+    if len(tiled) > 1:
+        raise ParameterError(f"{' and '.join(tiled)} were given, but only one way to make zones can be used.")
+    found = find_od_columns(source, columns, bool(tiled) and tiled[0] != "--zones", notes)
+    given = zones_for(source, found, zones, zone_id, grid, h3, voronoi, notes)
+    seconds = _step(step, found, notes)
+    if given is None or not engine_can_read(source, found, given):
+        return read_piecewise(source, found, given, step is None, seconds, tz, time_format, drop_invalid, notes)
+    return read_in_engine(source, found, given, seconds, tz, drop_invalid, notes)
+
+
+def read_trips(
+    data: Any,
+    *,
+    zones: Any = None,
+    zone_id: str | None = None,
+    tz: str = "UTC",
+    time_format: str | None = None,
+    drop_invalid: bool = False,
+    notes: ReadNotes | None = None,
+    **columns: str | None,
+) -> Trips:
+    """Read trips into memory, for data small enough; parameters as in `read_flows`."""
+    notes = notes if notes is not None else ReadNotes()
+    source = open_source(data)
+    found = find_od_columns(source, columns, False, notes)
+    if found.is_flows:
+        raise InputError(
+            f"{source.name}: wanted trips, one a row, but column {found.volume} holds volumes; read it as flows."
+        )
+    given = zones_for(source, found, zones, zone_id, None, None, None, notes)
+    reader = OdReader(source, found, ZoneNames(given), tz, time_format, notes)
+    table = pa.Table.from_batches(list(reader.batches()))
+    reader.problems.settle(source.name, drop_invalid, notes)
+    known, final = reader.names.finish()
+    o, d = (table[c].to_numpy() for c in "od")
+    columns_of = set(table.column_names)
+    person = codes(table["person"])[0] if "person" in columns_of else None
+    return Trips(
+        known,
+        o if final is None else final[o],
+        d if final is None else final[d],
+        Clock(tz).to_utc(table["wall"].to_numpy()) if "wall" in columns_of else None,
+        person,
+        table["weight"].to_numpy() if "weight" in columns_of else None,
+    )
+
+
+def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UTC") -> Flows:
+    """Group trips in memory to flows by time step."""
+    seconds = None if trips.t is None else step_seconds(DEFAULT_STEP if step is None else step)
+    columns: dict[str, Any] = {"o": trips.origin, "d": trips.destination}
+    if trips.t is not None:
+        columns["wall"] = Clock(tz).to_wall(trips.t)
+    if trips.person is not None:
+        columns["person"] = trips.person
+    if trips.weight is not None:
+        columns["weight"] = trips.weight
+    with engine() as connection:
+        connection.register("rows", pa.table(columns))
+        steps = Steps(seconds, tz) if seconds else None
+        step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
+        grouped = connection.sql(group_sql(step_sql, "rows", columns)).to_arrow_table()
+    return to_flows(grouped, trips.zones, None, steps, "person" in columns, None)
+
+
+def _step(step: str | int | None, columns: OdColumns, notes: ReadNotes) -> int | None:
+    if columns.time is None:
+        if step not in (None, "all"):
+            raise InputError(
+                "--step needs a column of times, and none was found; name it with --time, or leave --step out."
+            )
+        return None
+    if step is None and not columns.is_flows:
+        notes.say("time steps of one hour are made (choose another length with --step, or all for one matrix).")
+    return step_seconds(DEFAULT_STEP if step is None else step)

@@ -1,0 +1,263 @@
+"""Rows of trips or flows to sorted groups by step, origin and destination, in the engine and out of core."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.errors import CrowdveilError, InputError, OutputError, counted
+from crowdveil.io.engine import engine, literal, quoted
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_rows import OdColumns, OdReader, Problems, ZoneNames, say_zone
+from crowdveil.io.source import Source
+from crowdveil.io.steps import Steps, wall_sql
+from crowdveil.model.arrays import Indices, Ints
+from crowdveil.model.flows import Flows
+from crowdveil.model.zones import Zones
+
+
+def engine_can_read(source: Source, columns: OdColumns, zones: Zones) -> bool:
+    """Whether rows can go from the file to the engine without passing through here: ids and native times only."""
+    if not source.is_parquet or not columns.by_id or columns.is_flows or columns.weight is not None:
+        return False
+    time_ok = columns.time is None or pa.types.is_timestamp(source.schema.field(columns.time).type)
+    return (
+        time_ok
+        and all(_id_kind(source, c) is not None for c in (columns.origin, columns.destination))
+        and len(zones) > 0
+    )
+
+
+def _id_kind(source: Source, column: str | None) -> str | None:
+    kind = source.schema.field(column).type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_integer(kind):
+        return "BIGINT"
+    return "VARCHAR" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else None
+
+
+def read_in_engine(
+    source: Source, columns: OdColumns, zones: Zones, seconds: int | None, tz: str, drop_invalid: bool, notes: ReadNotes
+) -> Flows:
+    """Group a Parquet file of trips inside the engine; rows that cannot be used come out as groups without a key."""
+    with engine() as connection, _engine_errors(source.name):
+        file = f"read_parquet({literal(str(source.path))}, file_row_number = true)"
+        keys = {p: _register_ids(connection, source, p, getattr(columns, p), zones) for p in ("origin", "destination")}
+        wall = _wall_expression(connection, source, columns, file, tz, notes)
+        steps = Steps(seconds, tz) if seconds and wall else None
+        step_sql = steps.number_sql(wall) if steps and wall else "0::BIGINT"
+        person = ("person",) if columns.user is not None else ()
+        rows = (
+            f"(SELECT f.*, zo.i AS o, zd.i AS d{', f.' + quoted(columns.user) + ' AS person' if columns.user else ''} "
+            f"FROM {file} f LEFT JOIN ids_origin zo ON zo.id = f.{keys['origin']} "
+            f"LEFT JOIN ids_destination zd ON zd.id = f.{keys['destination']})"
+        )
+        grouped = connection.sql(group_sql(step_sql, rows, person)).to_arrow_table()
+        unusable = sum(grouped[c].null_count for c in ("step", "o", "d")) or grouped["bad"].to_numpy().sum()
+        if unusable:
+            reasons = _reasons(columns, wall)
+            problems = _diagnose(connection, rows, reasons)
+            problems.settle(source.name, drop_invalid, notes)
+            good = " AND ".join(f"NOT ({c})" for c in reasons.values())
+            grouped = connection.sql(
+                group_sql(step_sql, f"(SELECT * FROM {rows} WHERE {good})", person)
+            ).to_arrow_table()
+    return to_flows(grouped, zones, None, steps, columns.user is not None, source.name)
+
+
+def _register_ids(connection: Any, source: Source, place: str, column: str, zones: Zones) -> str:
+    """Make the table of zone ids for a column, in the column's own type, and return the column for SQL."""
+    ids, index = list(zones.ids), np.arange(len(zones), dtype=np.int32)
+    if _id_kind(source, column) == "BIGINT":
+        # Only a number that reads as the id does can be meant by it: 7 is "7", and never "07".
+        whole = [i for i in index.tolist() if _is_number(ids[i])]
+        table = pa.table({"id": pa.array([int(ids[i]) for i in whole], pa.int64()), "i": pa.array(whole, pa.int32())})
+    else:
+        table = pa.table({"id": pa.array(ids, pa.string()), "i": pa.array(index)})
+    connection.register(f"arrow_{place}", table)
+    connection.sql(f"CREATE TEMP TABLE ids_{place} AS SELECT * FROM arrow_{place}")
+    return quoted(column)
+
+
+def _is_number(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isdecimal() and len(digits) < 19 and str(int(text)) == text
+
+
+def _wall_expression(
+    connection: Any, source: Source, columns: OdColumns, file: str, tz: str, notes: ReadNotes
+) -> str | None:
+    if columns.time is None:
+        return None
+    kind = source.schema.field(columns.time).type
+    seconds = f"epoch_us({quoted(columns.time)}) // 1000000"
+    if kind.tz is None:
+        say_zone(notes, columns.time, tz)
+    if tz == "UTC":
+        return seconds
+    low, high = connection.sql(f"SELECT min(s), max(s) FROM (SELECT {seconds} AS s FROM {file})").fetchall()[0]
+    if low is None:
+        return seconds
+    return wall_sql(seconds, instants=kind.tz is not None, tz=tz, low=low, high=high)
+
+
+def group_sql(step: str, rows: str, columns: Collection[str]) -> str:
+    """SQL that counts trips, people and weights by step, origin and destination."""
+    weight = ", sum(weight) AS weight" if "weight" in columns else ""
+    if "person" not in columns:
+        return (
+            f"SELECT {step} AS step, o, d, count(*) AS trips, 0 AS bad{weight} FROM {rows} "
+            "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+        )
+    # Counting people as the groups of a first grouping can spill to disk, where count(DISTINCT) holds sets in memory.
+    outer = ", sum(weight) AS weight" if weight else ""
+    return (
+        "SELECT step, o, d, sum(n)::BIGINT AS trips, count(person) AS people, count(*) - count(person) AS bad"
+        f"{outer} FROM (SELECT {step} AS step, o, d, person, count(*) AS n{weight} FROM {rows} "
+        "GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+    )
+
+
+def _reasons(columns: OdColumns, wall: str | None) -> dict[str, str]:
+    reasons = {
+        f"name a zone that is not among the zones in column {columns.origin}": "o IS NULL",
+        f"name a zone that is not among the zones in column {columns.destination}": "d IS NULL",
+    }
+    if wall:
+        reasons[f"have no usable time in column {columns.time}"] = f"({wall}) IS NULL"
+    if columns.user is not None:
+        reasons[f"have no user in column {columns.user}"] = "person IS NULL"
+    return reasons
+
+
+def _diagnose(connection: Any, rows: str, reasons: dict[str, str]) -> Problems:
+    """Count the bad rows by reason, each row under its first, and find the first rows of each."""
+    problems, earlier = Problems(), "false"
+    for reason, condition in reasons.items():
+        where = f"FROM {rows} WHERE ({condition}) AND NOT ({earlier})"
+        n = connection.sql(f"SELECT count(*) {where}").fetchall()[0][0]
+        if n:
+            first = connection.sql(f"SELECT file_row_number + 1 {where} ORDER BY 1 LIMIT 5").fetchall()
+            problems.add_count(reason, n, [row for (row,) in first])
+        earlier += f" OR ({condition})"
+    return problems
+
+
+@contextmanager
+def _engine_errors(name: str, failed: Sequence[CrowdveilError] = ()) -> Iterator[None]:
+    """Turn the engine's errors into one sentence; those of our own that passed through it come out as they were."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        if failed:
+            raise failed[0] from None
+        raise _in_one_sentence(name, error) from None
+
+
+def _in_one_sentence(name: str, error: Exception) -> CrowdveilError:
+    import duckdb
+
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return InputError(f"{name}: grouping it needs more memory or temporary disk space than there is.")
+    if "No space" in str(error):
+        return OutputError(f"{name}: the disk for temporary files is full; free some space, or set TMPDIR elsewhere.")
+    return InputError(f"{name}: the file is broken, or changed while it was read; write it anew.")
+
+
+def read_piecewise(
+    source: Source,
+    columns: OdColumns,
+    zones: Zones | None,
+    own_steps: bool,
+    seconds: int | None,
+    tz: str,
+    time_format: str | None,
+    drop_invalid: bool,
+    notes: ReadNotes,
+) -> Flows:
+    """Group rows that must be looked at here first: text, coordinates, volumes, or zones that come up on the way."""
+    reader = OdReader(source, columns, ZoneNames(zones), tz, time_format, notes)
+    if own_steps and columns.is_flows and columns.time is not None:
+        seconds = 1
+    steps = Steps(seconds, tz) if seconds and columns.time else None
+    batches = reader.batches()
+    first = next(batches, None)
+    if first is None:
+        raise InputError(f"{source.name}: there are no rows; wanted at least one.")
+    schema, failed = first.schema, []
+
+    def stream() -> Iterator[pa.RecordBatch]:
+        # An error inside here reaches the engine as text only, so it is kept to be raised as it was.
+        try:
+            yield first
+            for batch in batches:
+                yield batch.cast(schema) if batch.schema != schema else batch
+        except CrowdveilError as error:
+            failed.append(error)
+            raise
+
+    step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
+    sql = _sum_volumes(step_sql, columns) if columns.is_flows else group_sql(step_sql, "rows", schema.names)
+    with engine() as connection, _engine_errors(source.name, failed):
+        connection.register("rows", pa.RecordBatchReader.from_batches(schema, stream()))
+        grouped = connection.sql(sql).to_arrow_table()
+    reader.problems.settle(source.name, drop_invalid, notes)
+    known, final = reader.names.finish()
+    if columns.is_flows and columns.people is not None and len(grouped) and grouped["rows"].to_numpy().max() > 1:
+        repeated = int((grouped["rows"].to_numpy() > 1).sum())
+        raise InputError(
+            f"{source.name}: {counted(repeated, 'pair')} of zones have several rows in a time step, and people of "
+            "different rows cannot be added up; give one row for each, or leave the column of people out."
+        )
+    flows = to_flows(grouped, known, final, steps, columns.user is not None or columns.people is not None, source.name)
+    return _with_own_steps(flows) if seconds == 1 and own_steps else flows
+
+
+def _sum_volumes(step: str, columns: OdColumns) -> str:
+    people = ", sum(people)::BIGINT AS people" if columns.people is not None else ""
+    return (
+        f"SELECT {step} AS step, o, d, sum(volume)::BIGINT AS trips, count(*) AS rows{people} FROM rows "
+        "WHERE volume > 0 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+    )
+
+
+def _with_own_steps(flows: Flows) -> Flows:
+    """Flows whose times are their steps: a step lasts as long as the shortest time between two."""
+    length = int(np.diff(flows.t).min()) if flows.steps > 1 else 3600
+    return Flows(
+        flows.zones, flows.t, flows.offsets, flows.origin, flows.destination, flows.volume, flows.people, flows.counts,
+        length, flows.tz,
+    )  # fmt: skip
+
+
+def to_flows(
+    grouped: pa.Table, zones: Zones, final: Indices | None, steps: Steps | None, with_people: bool, name: str | None
+) -> Flows:
+    """The engine's sorted groups as the model."""
+    o, d = (grouped[c].to_numpy() for c in "od")
+    step, trips = grouped["step"].to_numpy(), grouped["trips"].to_numpy()
+    people = grouped["people"].to_numpy() if with_people else trips
+    volume = np.rint(grouped["weight"].to_numpy()).astype(np.int64) if "weight" in grouped.column_names else trips
+    if final is not None and len(o):
+        o, d = final[o], final[d]
+        order = np.lexsort((d, o, step))
+        o, d, step, volume, people = (a[order] for a in (o, d, step, volume, people))
+    kept = (volume > 0) & (people > 0)
+    if not kept.all():
+        o, d, step, volume, people = (a[kept] for a in (o, d, step, volume, people))
+    if len(o) == 0:
+        raise InputError(f"{name or 'trips'}: no row can be used, or all volumes are zero; wanted at least one.")
+    starts = np.flatnonzero(np.concatenate([[True], step[1:] != step[:-1]]))
+    offsets: Ints = np.append(starts, len(step))
+    t = steps.starts(step[starts]) if steps else np.zeros(1, np.int64)
+    counts = "people" if with_people else "trips"
+    return Flows(
+        zones, t, offsets, o, d, volume, people, counts, steps.seconds if steps else None, steps.tz if steps else "UTC"
+    )  # type: ignore[arg-type]

@@ -1,0 +1,40 @@
+"""Trees over zones: made by name, or read from a table of levels or of parents; and written as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from crowdveil.io.source import open_source
+from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.trees import BUILDERS, build
+from crowdveil.model.zones import Zones
+
+
+def build_hierarchy(zones: Zones, kind: str | Path | pa.Table) -> Hierarchy:
+    """A tree over zones: "ward", "kd", "quadtree" or "h3", or a table or file of levels or of parents.
+
+    A table of levels has the tile's id first, then a column for each level from fine to coarse. A table of parents has
+    the columns node and parent.
+    """
+    if isinstance(kind, str) and kind in BUILDERS:
+        return build(zones, kind)
+    if isinstance(kind, str | Path) and ("." in str(kind) or Path(kind).exists()):
+        return build(zones, open_source(kind).read())
+    return build(zones, kind if isinstance(kind, pa.Table) else str(kind))
+
+
+def hierarchy_table(tree: Hierarchy, zones: Zones) -> pa.Table:
+    """The nodes of a tree, children before parents: number, parent, number of tiles, and a leaf's tile."""
+    tile = [None] * len(tree.parent)
+    for leaf, node in enumerate(tree.leaf_node.tolist()):
+        tile[node] = zones.ids[tree.leaf_tile[leaf]]
+    return pa.table(
+        {
+            "node": list(range(len(tree.parent))),
+            "parent": pa.array([None if p < 0 else int(p) for p in tree.parent], pa.int64()),
+            "tiles": tree.size,
+            "tile": pa.array(tile, pa.string()),
+        }
+    )

@@ -1,0 +1,246 @@
+"""Rows of trips or flows, piece by piece: zones as indices, times on the wall, and what is wrong with a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.errors import InputError, rows_named
+from crowdveil.io.columns import find_columns
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.source import Source
+from crowdveil.io.times import Clock, read_seconds
+from crowdveil.io.values import codes, one_array, read_floats
+from crowdveil.model.arrays import Floats, Indices, Mask
+from crowdveil.model.tessellation import locate
+from crowdveil.model.zones import Zones
+
+PLACES = ("origin", "destination")
+ROLES = (
+    "origin", "destination", "origin_lon", "origin_lat", "destination_lon", "destination_lat",
+    "time", "user", "volume", "people", "weight",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OdColumns:
+    """Which column of the input means what; None where there is none."""
+
+    origin: str | None = None
+    destination: str | None = None
+    origin_lon: str | None = None
+    origin_lat: str | None = None
+    destination_lon: str | None = None
+    destination_lat: str | None = None
+    time: str | None = None
+    user: str | None = None
+    volume: str | None = None
+    people: str | None = None
+    weight: str | None = None
+
+    @property
+    def by_id(self) -> bool:
+        """Whether places are zone ids, and not coordinates."""
+        return self.origin is not None
+
+    @property
+    def is_flows(self) -> bool:
+        """Whether a row is a flow with its volume, and not one trip."""
+        return self.volume is not None
+
+    def coordinates(self, place: str) -> tuple[str, str]:
+        """The columns of longitude and latitude of the origin or the destination."""
+        return getattr(self, f"{place}_lon"), getattr(self, f"{place}_lat")
+
+    @property
+    def used(self) -> list[str]:
+        """All columns that are read."""
+        return [c for c in (getattr(self, role) for role in ROLES) if c is not None]
+
+
+def find_od_columns(source: Source, named: dict[str, str | None], by_place: bool, notes: ReadNotes) -> OdColumns:
+    """Find the columns. `by_place`: the user asked for a tessellation, so coordinates are wanted, not ids."""
+    roles = {role: named.get(role) for role in ROLES}
+    by_place = by_place or (roles["origin"] is None and roles["origin_lon"] is not None)
+    wanted = {r: n for r, n in roles.items() if not _skip(r, by_place)}
+    found = OdColumns(**find_columns(source, wanted, notes))
+    if by_place or found.origin is None or found.destination is None:
+        found = OdColumns(**find_columns(source, {r: n for r, n in roles.items() if r not in PLACES}, notes))
+        missing = [r for r in ROLES[2:6] if getattr(found, r) is None]
+        if missing:
+            wanted_text = "coordinates of origin and destination" if by_place else "columns origin and destination"
+            raise InputError(
+                f"{source.name}: wanted {wanted_text}, but it has {', '.join(source.columns[:12])}; name them with "
+                + ("--origin-lon, --origin-lat, --destination-lon and --destination-lat." if by_place
+                   else "--origin and --destination.")
+            )  # fmt: skip
+    return found
+
+
+def _skip(role: str, by_place: bool) -> bool:
+    return (role in PLACES) if by_place else role.endswith(("_lon", "_lat"))
+
+
+@dataclass
+class Problems:
+    """What is wrong with rows, by reason: how many, and the first of them."""
+
+    count: dict[str, int] = field(default_factory=dict)
+    first: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, reason: str, bad: Mask | None, start: int) -> None:
+        """Count the rows of a piece that begins at row `start`."""
+        if bad is not None and bad.any():
+            rows = np.flatnonzero(bad)
+            self.add_count(reason, len(rows), (rows[:5] + start + 1).tolist())
+
+    def add_count(self, reason: str, n: int, rows: list[int]) -> None:
+        """Count `n` rows whose first are `rows`, from 1."""
+        self.count[reason] = self.count.get(reason, 0) + n
+        self.first[reason] = (self.first.get(reason, []) + rows)[:5]
+
+    def settle(self, name: str, drop_invalid: bool, notes: ReadNotes) -> None:
+        """Stop with the first reason, or note what was left out."""
+        for reason, n in self.count.items():
+            if not drop_invalid:
+                raise InputError(
+                    f"{name}: {rows_named(self.first[reason], n)} {reason}; mend them, or leave them out with --drop-invalid."
+                )
+            notes.drop(reason, n)
+
+
+class ZoneNames:
+    """Zone ids to indices: of zones that are given, or of names as they come up."""
+
+    def __init__(self, zones: Zones | None) -> None:
+        self.zones = zones
+        self._seen: dict[str, int] = {}
+
+    def indices(self, column: Any) -> tuple[Indices, Mask | None]:
+        """The zone of each row, and the rows whose zone is not known."""
+        code, labels, missing = codes(column)
+        of_label = np.fromiter((self._index(str(x)) for x in labels), np.int32, len(labels))
+        index = of_label[code] if len(labels) else np.full(len(code), -1, np.int32)
+        bad = index < 0 if missing is None else (index < 0) | missing
+        return index, bad if bad.any() else None
+
+    def _index(self, name: str) -> int:
+        if self.zones is not None:
+            return self.zones.index_of(name)
+        return self._seen.setdefault(name, len(self._seen))
+
+    def finish(self) -> tuple[Zones, Indices | None]:
+        """The zones, and where names came up on the way, the final index of each provisional one (names sorted)."""
+        if self.zones is not None:
+            return self.zones, None
+        names = sorted(self._seen, key=_natural)
+        final = np.empty(len(names), np.int32)
+        final[[self._seen[n] for n in names]] = np.arange(len(names))
+        return Zones.from_ids(names), final
+
+
+def _natural(name: str) -> tuple[int, int, str]:
+    """Numbers by size, before text by letters."""
+    return (0, int(name), name) if name.isdecimal() and len(name) < 19 else (1, 0, name)
+
+
+@dataclass
+class OdReader:
+    """Turns an opened source into batches with the columns o, d, wall, person, volume, people (those that exist)."""
+
+    source: Source
+    columns: OdColumns
+    names: ZoneNames
+    tz: str
+    time_format: str | None
+    notes: ReadNotes
+    problems: Problems = field(default_factory=Problems)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The usable rows. What is wrong with the others is in `problems` when all batches have been read."""
+        start = 0
+        for batch in self.source.batches(self.columns.used):
+            if batch.num_rows:
+                yield self._prepare(batch, start)
+                start += batch.num_rows
+
+    def _prepare(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
+        columns: dict[str, Any] = {}
+        bad: Mask = np.zeros(batch.num_rows, bool)
+
+        def problem(reason: str, rows: Mask | None) -> None:
+            nonlocal bad
+            if rows is not None:
+                self.problems.add(reason, rows & ~bad, start)
+                bad = bad | rows
+
+        for place, short in zip(PLACES, "od", strict=True):
+            columns[short] = self._place(batch, place, problem)
+        if self.columns.time is not None:
+            columns["wall"] = self._wall(batch[self.columns.time], problem)
+        if self.columns.user is not None:
+            person = one_array(batch[self.columns.user])
+            problem(f"have no user in column {self.columns.user}", person.is_null().to_numpy(zero_copy_only=False))
+            columns["person"] = person
+        for role, weight in (("volume", False), ("people", False), ("weight", True)):
+            column = getattr(self.columns, role)
+            if column is not None:
+                columns[role] = self._amount(batch[column], column, weight, problem)
+        table = pa.RecordBatch.from_pydict(columns)
+        return table.filter(pa.array(~bad)) if bad.any() else table
+
+    def _place(self, batch: pa.RecordBatch, place: str, problem: Any) -> Indices:
+        if self.columns.by_id:
+            column = getattr(self.columns, place)
+            index, unknown = self.names.indices(batch[column])
+            reason = "name no zone" if self.names.zones is None else "name a zone that is not among the zones"
+            problem(f"{reason} in column {column}", unknown)
+            return index
+        zones = self.names.zones
+        if zones is None:
+            raise InputError("coordinates need zones; give --zones, --grid, --h3 or --voronoi.")
+        lon, lat = read_place(batch, self.columns.coordinates(place), self.source.name, problem)
+        index = locate(zones, lon, lat)
+        problem(f"have their {place} outside all zones", index < 0)
+        return index
+
+    def _wall(self, column: Any, problem: Any) -> Any:
+        name = self.columns.time
+        times = read_seconds(column, f"{self.source.name}, column {name}", self.time_format)
+        problem(f"have no usable time in column {name}", times.bad if times.bad.any() else None)
+        clock = Clock(self.tz)
+        if not times.instants:
+            say_zone(self.notes, name, self.tz)
+        return clock.to_wall(times.values if times.instants else clock.to_utc(times.values))
+
+    def _amount(self, column: Any, name: str, fractions: bool, problem: Any) -> Floats | Any:
+        values, missing = read_floats(column, f"{self.source.name}, column {name}")
+        problem(f"have no usable number in column {name}", missing)
+        problem(f"are below zero in column {name}", values < 0)
+        if fractions:
+            return values
+        problem(f"are not whole in column {name}", values != np.floor(values))
+        problem(f"are too large in column {name}", values > 2**53)
+        return np.where(np.abs(values) <= 2**53, values, 0).astype(np.int64)
+
+
+def read_place(batch: Any, columns: tuple[str, str], name: str, problem: Any) -> tuple[Floats, Floats]:
+    """Longitudes and latitudes of a piece, 0 where they are not usable, which `problem` is told."""
+    result = []
+    for column, bound in zip(columns, (180.0, 90.0), strict=True):
+        values, missing = read_floats(batch[column], f"{name}, column {column}")
+        problem(f"have no usable value in column {column}", missing)
+        off = np.abs(values) > bound
+        problem(f"are no degrees on the globe in column {column}", off if off.any() else None)
+        result.append(np.where(off, 0.0, values))
+    return result[0], result[1]
+
+
+def say_zone(notes: ReadNotes, column: str | None, tz: str) -> None:
+    """Tell that times without a zone are read as UTC, unless the user named a zone."""
+    if tz == "UTC":
+        notes.say(f"times in column {column} name no zone and are read as UTC (name theirs with --tz).")

@@ -1,0 +1,150 @@
+"""Open matrices (OMX, HDF5), the format of transport modellers: one matrix for each time step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.errors import InputError, MissingExtraError, OutputError, counted
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.tables import iso_times
+from crowdveil.io.times import read_seconds
+from crowdveil.model.arrays import Floats, Indices, Ints
+from crowdveil.model.flows import Flows
+from crowdveil.model.zones import Zones
+
+OMX_VERSION = b"0.2"
+LOOKUP = "zone_id"
+MOST_CELLS = 4_000_000_000
+_ROWS_AT_ONCE = 256
+
+
+def _h5py() -> Any:
+    try:
+        import h5py
+    except ImportError:
+        raise MissingExtraError("h5py", "omx", "reading and writing OMX") from None
+    return h5py
+
+
+def read_omx(
+    path: Path,
+    *,
+    zones: Zones | None = None,
+    matrix: str | None = None,
+    lookup: str | None = None,
+    notes: ReadNotes | None = None,
+) -> Flows:
+    """Read flows from an OMX file. Empty and missing (NaN) cells are no flows; numbers must be whole."""
+    h5py, notes = _h5py(), notes if notes is not None else ReadNotes()
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file.")
+    try:
+        with h5py.File(path, "r") as file:
+            if "data" not in file or not len(file["data"]):
+                raise InputError(f"{path}: the file holds no matrices; wanted at least one.")
+            t, names, timed = _matrices(path, list(file["data"]), matrix)
+            index, known = _zones_of(path, file, zones, lookup, notes)
+            parts = [_cells(path, name, file["data"][name], len(index)) for name in names]
+    except OSError:
+        raise InputError(f"{path}: the file is broken or is no OMX; write it anew.") from None
+    origin = np.concatenate([index[o] for o, _, _ in parts])
+    destination = np.concatenate([index[d] for _, d, _ in parts])
+    volume = np.concatenate([v for _, _, v in parts])
+    if len(volume) == 0:
+        raise InputError(f"{path}: all cells are zero or missing; wanted at least one flow.")
+    when = np.repeat(t, [len(v) for _, _, v in parts])
+    step_s = (int(np.diff(np.sort(t)).min()) if len(t) > 1 else 3600) if timed else None
+    return Flows.from_rows(known, when, origin, destination, volume, step_s=step_s)
+
+
+def _matrices(path: Path, names: list[str], matrix: str | None) -> tuple[Ints, list[str], bool]:
+    """The matrices to read, the time of each, and whether they have times."""
+    if matrix is not None and matrix not in names:
+        raise InputError(f"{path}: there is no matrix {matrix}; it has {', '.join(names[:12])}.")
+    chosen = names if matrix is None else [matrix]
+    times = read_seconds(pa.array(chosen, pa.string()), str(path)) if all("-" in n for n in chosen) else None
+    if times is not None and not times.bad.any():
+        return times.values, chosen, True
+    if len(chosen) > 1:
+        raise InputError(
+            f"{path}: it holds {counted(len(chosen), 'matrix', 'matrices')} whose names are no times; choose one with --matrix."
+        )
+    return np.zeros(1, np.int64), chosen, False
+
+
+def _zones_of(
+    path: Path, file: Any, zones: Zones | None, lookup: str | None, notes: ReadNotes
+) -> tuple[Indices, Zones]:
+    """The zone of each row of the matrices, and all zones."""
+    lookups = list(file["lookup"]) if "lookup" in file else []
+    if lookup is not None and lookup not in lookups:
+        raise InputError(f"{path}: there is no lookup {lookup}; it has {', '.join(lookups) or 'none'}.")
+    name = lookup or (LOOKUP if LOOKUP in lookups else lookups[0] if lookups else None)
+    rows = int(file["data"][next(iter(file["data"]))].shape[0])
+    if name is None:
+        notes.say("the OMX file has no lookup: its zones are numbered from 1.")
+        ids = [str(i + 1) for i in range(rows)]
+    else:
+        ids = [v.decode() if isinstance(v, bytes) else str(v) for v in file["lookup"][name][:].tolist()]
+    if len(ids) != rows:
+        raise InputError(f"{path}: the lookup has {len(ids):,} zones, but the matrices have {rows:,} rows.")
+    if zones is None:
+        return np.arange(rows, dtype=np.int32), Zones.from_ids(ids)
+    index = np.array([zones.index_of(i) for i in ids], np.int32)
+    if (index < 0).any():
+        raise InputError(
+            f"{path}: {int((index < 0).sum()):,} zones of the lookup are not among the zones; name another with --origin."
+        )
+    return index, zones
+
+
+def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, Ints]:
+    """Rows, columns and values of the cells above zero, read a band of rows at a time."""
+    if data.shape != (zones, zones):
+        raise InputError(f"{path}: matrix {name} is not square, or not of the size of the lookup.")
+    bands = []
+    for start in range(0, zones, _ROWS_AT_ONCE):
+        band: Floats = np.asarray(data[start : start + _ROWS_AT_ONCE], np.float64)
+        row, column = np.nonzero(np.nan_to_num(band, nan=0.0, posinf=np.inf, neginf=-np.inf))
+        values = band[row, column]
+        for bad, what in (
+            (values < 0, "below zero"),
+            ((values != np.floor(values)) | np.isinf(values), "not whole numbers"),
+        ):
+            if bad.any():
+                raise InputError(
+                    f"{path}: {int(bad.sum()):,} cells of matrix {name} are {what}; volumes must be whole."
+                )
+        bands.append((row + start, column, values.astype(np.int64)))
+    return tuple(np.concatenate([b[i] for b in bands]) for i in range(3))  # type: ignore[return-value]
+
+
+def write_omx(flows: Flows, path: Path) -> None:
+    """Write flows as OMX: a matrix for each time step, named by its start; cells without a flow are 0."""
+    h5py, n = _h5py(), len(flows.zones)
+    if n * n * flows.steps > MOST_CELLS:
+        raise OutputError(
+            f"an OMX file of {flows.steps:,} matrices of {n:,} zones would be too large; write Parquet instead."
+        )
+    names = ["flows"] if flows.step_s is None else iso_times(flows.t, flows.tz).to_pylist()
+    with h5py.File(path, "w") as file:
+        file.attrs["OMX_VERSION"] = OMX_VERSION
+        file.attrs["SHAPE"] = np.array([n, n], np.int32)
+        group = file.create_group("data")
+        for i, name in enumerate(names):
+            rows = slice(flows.offsets[i], flows.offsets[i + 1])
+            dense = np.zeros((n, n), np.float64)
+            dense[flows.origin[rows], flows.destination[rows]] = flows.volume[rows]
+            group.create_dataset(name, data=dense, compression="gzip", compression_opts=1, shuffle=True)
+        file.create_group("lookup").create_dataset(LOOKUP, data=_lookup(flows.zones))
+
+
+def _lookup(zones: Zones) -> Any:
+    """Zone ids as numbers where they are numbers, as other readers expect, else as bytes."""
+    if all(i.isdecimal() and str(int(i)) == i and len(i) < 10 for i in zones.ids):
+        return np.array([int(i) for i in zones.ids], np.int32)
+    return np.array([i.encode() for i in zones.ids])

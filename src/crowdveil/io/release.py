@@ -1,0 +1,246 @@
+"""A release as files: writing it, and reading it back from nothing but the files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from crowdveil.errors import InputError
+from crowdveil.io.tables import time_column, write_table
+from crowdveil.io.times import read_seconds
+from crowdveil.io.values import codes, one_array
+from crowdveil.model.arrays import Ints
+from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, Release, TrajectoryRelease
+from crowdveil.model.tessellation import outlines
+
+TableFormat = Literal["parquet", "csv"]
+FLOW_COLUMNS = ("t", "origin_area", "destination_area", "volume", "state")
+TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "trajectory_id")
+AREAS_FILE, MANIFEST_FILE = "areas.geojson", "manifest.json"
+COORDINATE_DECIMALS = 6
+"""Decimals of degrees in a release: a tenth of a metre."""
+
+
+def write_release(
+    release: Release, folder: Path, table_format: TableFormat, data_name: str | None = None
+) -> dict[str, str]:
+    """Write the files of a release into a folder; returns their names by role."""
+    if isinstance(release, FlowRelease):
+        files = {"data": data_name or f"flows.{table_format}", "steps": f"steps.{table_format}"}
+        write_table(_flow_table(release, table_format), folder / files["data"])
+        write_table(_step_table(release, table_format), folder / files["steps"])
+    else:
+        files = {"data": data_name or f"trajectories.{table_format}"}
+        write_table(_trajectory_table(release, table_format), folder / files["data"])
+    if release.areas is not None:
+        files["areas"] = AREAS_FILE
+        _write_areas(release.areas, folder / AREAS_FILE)
+    return files
+
+
+def _flow_table(release: FlowRelease, table_format: TableFormat) -> pa.Table:
+    names = pa.array(release.areas.names, pa.string())
+    step = release.step
+    return pa.table(
+        {
+            "t": _step_times(release, table_format).take(pa.array(step)),
+            "origin_area": names.take(pa.array(release.origin)),
+            "destination_area": names.take(pa.array(release.destination)),
+            "volume": release.volume,
+            release.counts: release.people,
+            "state": pa.array(STATES).take(pa.array(release.state)),
+        }
+    )
+
+
+def _step_table(release: FlowRelease, table_format: TableFormat) -> pa.Table:
+    published = np.zeros(len(release.t), np.int64)
+    np.add.at(published, release.step, release.volume)
+    # A step that is listed only because a few people travelled in it would say so: it is left out, as an empty one is.
+    told = (published > 0) | (release.withheld > 0)
+    withheld = pa.array(release.withheld[told], mask=release.withheld[told] == NOT_GIVEN)
+    t = _step_times(release, table_format).filter(pa.array(told))
+    return pa.table({"t": t, "published": published[told], "withheld": withheld})
+
+
+def _step_times(release: FlowRelease, table_format: TableFormat) -> Any:
+    if release.step_s is None:
+        return pa.nulls(len(release.t), pa.timestamp("ms", tz="UTC"))
+    return time_column(release.t, release.tz, as_text=table_format == "csv")
+
+
+def _trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> pa.Table:
+    lengths = np.diff(release.offsets)
+    columns: dict[str, Any] = {
+        "lat": release.lat,
+        "lon": release.lon,
+        "timestamp": time_column(release.t, "UTC", as_text=table_format == "csv"),
+        "trajectory_id": np.repeat(np.arange(1, len(release) + 1), lengths),
+    }
+    if release.person is not None:
+        columns["user_id"] = np.repeat(release.person, lengths)
+    return pa.table(columns)
+
+
+def _write_areas(areas: Areas, path: Path) -> None:
+    import shapely
+
+    shapes = outlines(areas.zones, areas.tiles)
+    area_km2 = areas.area_m2 / 1e6
+    with path.open("w", encoding="utf-8") as file:
+        file.write('{"type": "FeatureCollection", "features": [\n')
+        for i, name in enumerate(areas.names):
+            low, high = areas.offsets[i], areas.offsets[i + 1]
+            shape = shapes[low] if high - low == 1 else shapely.union_all(shapes[low:high])
+            tiles = areas.tiles[low:high]
+            feature = {
+                "type": "Feature",
+                "properties": {
+                    "area": name,
+                    "tiles": areas.zones.ids[tiles].tolist(),
+                    "size": int(high - low),
+                    "area_km2": round(float(area_km2[i]), 6) if np.isfinite(area_km2[i]) else None,
+                    **_centre(areas, tiles),
+                },
+                "geometry": None if shape is None else json.loads(shapely.to_geojson(_rounded(shape))),
+            }
+            file.write(json.dumps(feature, ensure_ascii=False) + (",\n" if i + 1 < len(areas) else "\n"))
+        file.write("]}\n")
+
+
+def _rounded(shape: Any) -> Any:
+    import shapely
+
+    return shapely.transform(shape, lambda xy: np.round(xy, COORDINATE_DECIMALS))
+
+
+def _centre(areas: Areas, tiles: Any) -> dict[str, float]:
+    if not areas.zones.located:
+        return {}
+    lon, lat = areas.zones.lon[tiles].mean(), areas.zones.lat[tiles].mean()
+    return {"lon": round(float(lon), COORDINATE_DECIMALS), "lat": round(float(lat), COORDINATE_DECIMALS)}
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class WrittenRelease:
+    """A release as it lies on the disk. Checkers see this and nothing else.
+
+    Attributes
+    ----------
+    folder
+        Where it lies.
+    data
+        The table of flows or of points.
+    steps_table
+        For flows, the table of time steps.
+    features
+        The areas, as in the GeoJSON.
+    """
+
+    folder: Path
+    data: pa.Table
+    steps_table: pa.Table | None
+    features: list[dict[str, Any]]
+
+    @property
+    def is_flows(self) -> bool:
+        """Whether it holds flows, and not trajectories."""
+        return self.steps_table is not None
+
+    @property
+    def steps(self) -> pa.Table:
+        """The table of time steps."""
+        if self.steps_table is None:
+            raise InputError(f"{self.folder}: the release has no table of time steps.")
+        return self.steps_table
+
+    def column(self, name: str) -> Any:
+        """A column as an array; times as seconds."""
+        if name not in self.data.column_names:
+            raise InputError(f"{self.folder}: the release has no column {name}, which its manifest speaks of.")
+        if name in ("t", "timestamp"):
+            return read_seconds(self.data[name], f"{self.folder}, column {name}").values
+        return one_array(self.data[name]).to_numpy(zero_copy_only=False)
+
+    def step_numbers(self) -> Ints:
+        """The time step of each row, from 0, in order of appearance; rows without a time are one step."""
+        number, labels, missing = codes(self.data["t"])
+        return number.astype(np.int64) if missing is None else np.where(missing, len(labels), number).astype(np.int64)
+
+    @cached_property
+    def _area_number(self) -> dict[str, int]:
+        return {f["properties"]["area"]: i for i, f in enumerate(self.features)}
+
+    def area_numbers(self, column: str) -> Ints:
+        """The area of each row by its place in the list of areas, -1 where it is not in it."""
+        number, labels, _ = codes(self.data[column])
+        place = np.array([self._area_number.get(str(name), -1) for name in labels], np.int64)
+        return place[number] if len(labels) else np.zeros(0, np.int64)
+
+    @cached_property
+    def _tile_number(self) -> dict[str, int]:
+        names = sorted({t for f in self.features for t in f["properties"]["tiles"]})
+        return {t: i for i, t in enumerate(names)}
+
+    @property
+    def tile_count(self) -> int:
+        """Number of different tiles in all areas."""
+        return len(self._tile_number)
+
+    @cached_property
+    def area_tiles(self) -> list[Ints]:
+        """The tiles of each area, as numbers."""
+        return [np.array([self._tile_number[t] for t in f["properties"]["tiles"]], np.int64) for f in self.features]
+
+    @property
+    def area_centres(self) -> list[tuple[float, float]]:
+        """Longitude and latitude of the centre of each area."""
+        return [(f["properties"]["lon"], f["properties"]["lat"]) for f in self.features if "lon" in f["properties"]]
+
+
+def read_release(folder: Path, files: dict[str, str]) -> WrittenRelease:
+    """Read the files of a release; `files` are their names by role, as in the manifest."""
+    try:
+        data = _read_table(folder / files["data"])
+        steps = _read_table(folder / files["steps"]) if "steps" in files else None
+        features = []
+        if "areas" in files:
+            features = json.loads((folder / files["areas"]).read_text(encoding="utf-8"))["features"]
+            _ = [(f["properties"]["area"], f["properties"]["tiles"]) for f in features]
+    except (KeyError, TypeError, OSError, ValueError):
+        raise InputError(f"{folder}: the release lacks a file, or one is broken; it cannot be verified.") from None
+    return WrittenRelease(folder, data, steps, features)
+
+
+_NUMBERS = {
+    "volume": pa.int64(), "people": pa.int64(), "trips": pa.int64(), "published": pa.int64(), "withheld": pa.int64(),
+    "trajectory_id": pa.int64(), "user_id": pa.int64(), "lat": pa.float64(), "lon": pa.float64(),
+}  # fmt: skip
+
+
+def _read_table(path: Path) -> pa.Table:
+    """A table of a release; one without rows is fine here, since a release may withhold everything."""
+    if path.suffix != ".csv":
+        return pq.read_table(path)
+    names = pacsv.read_csv(path, read_options=pacsv.ReadOptions(use_threads=False)).column_names
+    types = {name: _NUMBERS.get(name, pa.string()) for name in names}
+    # An area may be called "NA": only an empty place is a missing value here.
+    options = pacsv.ConvertOptions(
+        column_types=types, strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False
+    )
+    return pacsv.read_csv(path, convert_options=options)

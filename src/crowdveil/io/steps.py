@@ -1,0 +1,81 @@
+"""Steps of time: cutting the clock on the wall into pieces of one length, in arrays and in SQL."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from crowdveil.errors import ParameterError
+from crowdveil.io.times import Clock
+from crowdveil.model.arrays import Ints
+
+_UNITS = {"s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_YEAR_1 = -62_135_596_800
+_A_MONDAY = 4 * 86400
+"""The first Monday after 1970-01-01: weeks begin there."""
+
+
+def step_seconds(text: str | int | None) -> int | None:
+    """Seconds of "15min", "1h", "1d"; None for "all" (no steps, one matrix)."""
+    if text is None or text == "all":
+        return None
+    match = re.fullmatch(r"(\d+)\s*(s|sec|min|m|h|d|w)?", str(text).strip())
+    seconds = int(match[1]) * _UNITS[match[2] or "s"] if match else 0
+    if seconds < 1:
+        raise ParameterError("step: wanted a length of time such as 15min, 1h or 1d, or all for one matrix.")
+    return seconds
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps of `seconds` on the clock of `tz`; days begin at midnight there, weeks on Monday.
+
+    Where the clock is put back, the hour that it shows twice is one step: data without a zone cannot tell the two
+    apart, and data with one is treated alike.
+    """
+
+    seconds: int
+    tz: str
+
+    @property
+    def _anchor(self) -> int:
+        """Added before dividing: a multiple of the step that makes every year after 1 positive, and weeks start right."""
+        up = -(_YEAR_1 // self.seconds) * self.seconds + self.seconds
+        return up - (_A_MONDAY if self.seconds % 604800 == 0 else 0)
+
+    def number(self, wall: Ints) -> Ints:
+        """The step of each time on the wall."""
+        numbers: Ints = (wall + self._anchor) // self.seconds
+        return numbers
+
+    def number_sql(self, wall: str) -> str:
+        """The same in SQL."""
+        return f"(({wall}) + {self._anchor}) // {self.seconds}"
+
+    def starts(self, number: Ints) -> Ints:
+        """When each step begins, UTC."""
+        return Clock(self.tz).to_utc(number * self.seconds - self._anchor)
+
+
+def wall_sql(seconds: str, *, instants: bool, tz: str, low: int, high: int) -> str:
+    """SQL for the time on the wall. Times without a zone are moved only where the clock was put forward."""
+    moments, offsets = Clock(tz).shifts(low, high)
+    if instants:
+        return f"({seconds}) + {_choose(seconds, moments.tolist(), offsets.tolist())}"
+    bounds: list[int] = []
+    moves: list[int] = [0]
+    for moment, before, after in zip(moments.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        if after > before:
+            bounds += [moment + before, moment + after]
+            moves += [after - before, 0]
+    return f"({seconds}) + {_choose(seconds, bounds, moves)}" if bounds else seconds
+
+
+def _choose(value: str, bounds: list[int], results: list[int]) -> str:
+    """results[i] where `value` lies between bounds[i - 1] and bounds[i], by halving."""
+    if not bounds:
+        return str(results[0])
+    middle = len(bounds) // 2
+    left = _choose(value, bounds[:middle], results[: middle + 1])
+    right = _choose(value, bounds[middle + 1 :], results[middle + 1 :])
+    return f"CASE WHEN ({value}) < {bounds[middle]} THEN {left} ELSE {right} END"

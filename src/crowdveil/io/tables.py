@@ -1,0 +1,90 @@
+"""Tables out: flows and trajectories as plain files, as they were read and not anonymised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from crowdveil.errors import OutputError
+from crowdveil.io.atomic import new_file
+from crowdveil.io.times import Clock
+from crowdveil.model.arrays import Ints
+from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
+
+_NEEDS_QUOTES = r'[",\r\n]'
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write a table as the ending of the name says: .parquet or .csv."""
+    if path.suffix.lower() == ".csv":
+        plain = not any(_needs_quotes(c) for c in (pa.array(table.column_names), *table.columns))
+        style = "none" if plain else "needed"
+        pacsv.write_csv(table, path, pacsv.WriteOptions(quoting_style=style, quoting_header=style))
+    elif path.suffix.lower() in (".parquet", ".pq"):
+        pq.write_table(table, path, compression="zstd")
+    else:
+        raise OutputError(f"{path}: wanted a name that ends in .csv or .parquet; name another with -o.")
+
+
+def _needs_quotes(column: Any) -> bool:
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return False
+    return bool(pc.any(pc.match_substring_regex(column, _NEEDS_QUOTES)).as_py())
+
+
+def iso_times(t: Ints, tz: str) -> Any:
+    """Times on the wall with their offset from UTC, such as 2026-03-02T08:00:00+01:00."""
+    wall = Clock(tz).to_wall(t)
+    minutes = (wall - t) // 60
+    text = pc.strftime(pa.array(wall, pa.timestamp("s")), format="%Y-%m-%dT%H:%M:%S")
+    signs = np.where(minutes < 0, "-", "+")
+    hours, rest = np.divmod(np.abs(minutes), 60)
+    offsets = [f"{s}{h:02d}:{m:02d}" for s, h, m in zip(signs.tolist(), hours.tolist(), rest.tolist(), strict=True)]
+    return pc.binary_join_element_wise(text, pa.array(offsets, pa.string()), "")
+
+
+def time_column(t: Ints, tz: str, *, as_text: bool) -> Any:
+    """Times for a table: text for CSV, timestamps with their zone for Parquet."""
+    return iso_times(t, tz) if as_text else pa.array(t * 1000, pa.timestamp("ms", tz=tz))
+
+
+def write_flows(flows: Flows, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write flows as CSV, Parquet or OMX. These are the data themselves: nothing is anonymised."""
+    with new_file(Path(path), overwrite=overwrite) as file:
+        if file.suffix.lower() == ".omx":
+            from crowdveil.io.omx import write_omx
+
+            write_omx(flows, file)
+            return
+        ids = pa.array(flows.zones.ids, pa.string())
+        columns: dict[str, Any] = {}
+        if flows.step_s is not None:
+            columns["t"] = time_column(flows.t, flows.tz, as_text=file.suffix == ".csv").take(pa.array(flows.step))
+        columns["origin"] = ids.take(pa.array(flows.origin))
+        columns["destination"] = ids.take(pa.array(flows.destination))
+        columns["volume"] = flows.volume
+        if flows.counts == "people":
+            columns["people"] = flows.people
+        write_table(pa.table(columns), file)
+
+
+def write_trajectories(data: Trajectories, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write trajectories as CSV or Parquet, with their own ids. Nothing is anonymised."""
+    with new_file(Path(path), overwrite=overwrite) as file:
+        of_point = pa.array(data.trajectory)
+        columns: dict[str, Any] = {
+            "lat": data.lat,
+            "lon": data.lon,
+            "timestamp": time_column(data.t, "UTC", as_text=file.suffix == ".csv"),
+            "trajectory_id": pa.array(data.ids.tolist()).take(of_point),
+        }
+        if data.counts == "people":
+            columns["user_id"] = pa.array(data.people_ids[data.person].tolist()).take(of_point)
+        write_table(pa.table(columns), file)

@@ -1,0 +1,191 @@
+"""Trajectories from CSV, Parquet, Arrow or a data frame to the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from crowdveil.errors import InputError, counted, rows_named
+from crowdveil.io.columns import find_column, need_column
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.source import Source, open_source
+from crowdveil.io.times import Clock, read_seconds
+from crowdveil.io.values import codes, read_floats
+from crowdveil.io.zones import read_zones
+from crowdveil.model.arrays import Floats, Ints, Labels, Mask
+from crowdveil.model.trajectories import Trajectories, TrajectoryCounts
+
+
+def read_trajectories(
+    data: Any,
+    *,
+    lat: str | None = None,
+    lon: str | None = None,
+    time: str | None = None,
+    trajectory: str | None = None,
+    user: str | None = None,
+    zones: Any = None,
+    zone_id: str | None = None,
+    tz: str = "UTC",
+    time_format: str | None = None,
+    drop_invalid: bool = False,
+    keep_rows: bool = False,
+    notes: ReadNotes | None = None,
+) -> Trajectories:
+    """Read trajectories.
+
+    Parameters
+    ----------
+    data
+        A path to a CSV or Parquet file, an Arrow table, or a data frame.
+    lat, lon, time, trajectory, user
+        Names of the columns; guessed from the usual ones where not given. Without a column of users each trajectory
+        counts as a person; without one of trajectories, all points of a user are one.
+    zones, zone_id
+        Tiles for methods that put points into tiles, as `read_zones` takes them.
+    tz
+        The zone of times that name none.
+    time_format
+        A format in the signs of `strptime`, for times that are not read otherwise.
+    drop_invalid
+        Leave out trajectories that have a point without a usable position or time, instead of stopping.
+    keep_rows
+        Remember which row of the input each point came from.
+    notes
+        Filled with what was guessed and what was left out.
+    """
+    source, notes = open_source(data), notes if notes is not None else ReadNotes()
+    named = {"lat": lat, "lon": lon, "time": time}
+    columns = {role: need_column(source, role, name, notes) for role, name in named.items()}
+    ids = {role: find_column(source, role, name, notes) for role, name in (("trajectory", trajectory), ("user", user))}
+    table = source.read([c for c in (*columns.values(), *ids.values()) if c is not None])
+
+    lat_deg, bad_lat = read_floats(table[columns["lat"]], f"{source.name}, column {columns['lat']}")
+    lon_deg, bad_lon = read_floats(table[columns["lon"]], f"{source.name}, column {columns['lon']}")
+    times = read_seconds(table[columns["time"]], f"{source.name}, column {columns['time']}", time_format)
+    if not times.instants and tz == "UTC":
+        notes.say(f"times in column {columns['time']} name no zone and are read as UTC (name theirs with --tz).")
+    t = times.values if times.instants else Clock(tz).to_utc(times.values)
+    group, labels, person, people, no_id = _who(source, table, ids, notes)
+    bad = {
+        columns["lat"]: _off(lat_deg, 90.0, bad_lat),
+        columns["lon"]: _off(lon_deg, 180.0, bad_lon),
+        columns["time"]: times.bad if times.bad.any() else None,
+        **no_id,
+    }
+    hint = _swap_hint(lon_deg, lat_deg)
+    lost = _refuse_or_drop(source, {c: m for c, m in bad.items() if m is not None}, hint, drop_invalid, notes)
+    points = _Points(lon_deg, lat_deg, t, group, lost)
+    model = _assemble(points, labels, person, people, "people" if ids["user"] else "trajectories", keep_rows)
+    if lost is not None:
+        model = _without(model, points, source, notes)
+    return model if zones is None else replace(model, zones=read_zones(zones, zone_id=zone_id, notes=notes))
+
+
+def _who(
+    source: Source, table: Any, ids: dict[str, str | None], notes: ReadNotes
+) -> tuple[Ints, Labels, Ints, Labels, dict[str, Mask | None]]:
+    """The trajectory of each row with its id, the person of each trajectory with theirs, and rows without an id."""
+    from crowdveil.kernels.ordering import one_owner
+
+    by_trajectory, by_user = ids["trajectory"], ids["user"]
+    if by_trajectory is None and by_user is None:
+        raise InputError(
+            f"{source.name}: wanted a column trajectory_id or user_id, but it has {', '.join(source.columns[:12])}; "
+            "name it with --trajectory or --user."
+        )
+    if by_trajectory is None or by_user is None:
+        if by_trajectory is None:
+            notes.say("there is no column of trajectories: all points of a user are one trajectory.")
+        else:
+            notes.say("there is no column of users: each trajectory counts as a person.")
+        column = by_trajectory or by_user or ""
+        group, labels, missing = codes(table[column])
+        return group, labels, np.arange(len(labels)), labels, {column: missing}
+    group, labels, missing = codes(table[by_trajectory])
+    owner, people, missing_user = codes(table[by_user])
+    unique, person = one_owner(group, owner, len(labels))
+    if not unique:
+        # Ids that start anew for each user: a trajectory is a pair of user and id.
+        pair, first, inverse = np.unique(
+            owner.astype(np.int64) * len(labels) + group, return_index=True, return_inverse=True
+        )
+        rank = np.empty(len(pair), np.int64)
+        rank[np.argsort(first, kind="stable")] = np.arange(len(pair))
+        group, first = rank[inverse], np.sort(first)
+        labels, person = labels[pair[np.argsort(rank)] % len(labels)], owner[first]
+        notes.say("some trajectory ids belong to several users: each pair of user and id is a trajectory.")
+    return group, labels, person, people, {by_trajectory: missing, by_user: missing_user}
+
+
+def _off(values: Floats, bound: float, bad: Mask | None) -> Mask | None:
+    """Rows whose degrees are off the globe, or were no number."""
+    if len(values) == 0 or (bad is None and values.min() >= -bound and values.max() <= bound):
+        return None
+    off: Mask = np.abs(values) > bound
+    return off if bad is None else off | bad
+
+
+def _swap_hint(lon: Floats, lat: Floats) -> str:
+    swapped = len(lat) and np.abs(lat).max() > 90 and np.abs(lat).max() <= 180 and np.abs(lon).max() <= 90
+    return "longitude and latitude look swapped; exchange --lon and --lat, " if swapped else ""
+
+
+def _refuse_or_drop(
+    source: Source, bad: dict[str, Mask], hint: str, drop_invalid: bool, notes: ReadNotes
+) -> Mask | None:
+    """The rows to leave out; stops instead unless the user asked for that."""
+    if not bad:
+        return None
+    lost = np.logical_or.reduce(list(bad.values()))
+    column = next(iter(bad))
+    if not drop_invalid:
+        rows = np.flatnonzero(bad[column])
+        raise InputError(
+            f"{source.name}: {rows_named((rows + 1).tolist(), len(rows))} have no usable value in column {column}; "
+            f"{hint}mend them, or leave their trajectories out with --drop-invalid."
+        )
+    for name, mask in bad.items():
+        notes.drop(f"no usable value in column {name}", int(mask.sum()))
+    return np.asarray(lost)
+
+
+@dataclass(frozen=True)
+class _Points:
+    """The rows as read: position, time, trajectory, and which are not usable."""
+
+    lon: Floats
+    lat: Floats
+    t: Ints
+    group: Ints
+    lost: Mask | None
+
+
+def _assemble(
+    points: _Points, labels: Labels, person: Ints, people: Labels, counts: TrajectoryCounts, keep_rows: bool
+) -> Trajectories:
+    """Sort the points by trajectory and time where they are not, and make the model."""
+    from crowdveil.kernels.ordering import group_offsets, in_order, rows_by_group_and_time
+
+    lon, lat, t, group = points.lon, points.lat, points.t, points.group
+    offsets = group_offsets(group, len(labels))
+    row: Ints | None = np.arange(len(group)) if keep_rows else None
+    if not in_order(group, t):
+        order = rows_by_group_and_time(group, t, offsets)
+        lon, lat, t = lon[order], lat[order], t[order]
+        row = order if keep_rows else None
+    return Trajectories(lon, lat, t, offsets, labels, person, people, counts, row)
+
+
+def _without(model: Trajectories, points: _Points, source: Source, notes: ReadNotes) -> Trajectories:
+    """Leave out the trajectories that have an unusable point."""
+    from crowdveil.kernels.ordering import spread
+
+    lost = points.lost if points.lost is not None else np.zeros(model.points, bool)
+    gone = spread(lost, points.group, len(model))
+    notes.drop("in a trajectory with such a row", int(np.diff(model.offsets)[gone].sum()) - int(lost.sum()))
+    if gone.all():
+        raise InputError(f"{source.name}: none of the {counted(len(gone), 'trajectory', 'trajectories')} is usable.")
+    return model.where(~gone)

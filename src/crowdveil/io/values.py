@@ -1,0 +1,81 @@
+"""Columns of numbers and names, as arrays, with the rows that hold none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Floats, Ints, Labels, Mask
+
+_DECIMAL = r"^\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*$"
+
+
+def one_array(column: Any) -> Any:
+    """An Arrow column as one array."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column
+
+
+def read_floats(column: Any, what: str) -> tuple[Floats, Mask | None]:
+    """Numbers, and the rows that have none or one that is not finite; None in place of a mask that is all false."""
+    array = one_array(column)
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        array = _text_to_floats(array)
+    elif not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):
+        raise InputError(f"{what}: wanted numbers, but the column holds {array.type}; give a column of numbers.")
+    values: Floats = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    # One sum tells whether any value is NaN or infinite; the mask is made only if so.
+    if np.isfinite(values.sum()) or bool(np.isfinite(values).all()):
+        return values, None
+    bad = ~np.isfinite(values)
+    return np.where(bad, 0.0, values), bad
+
+
+def _text_to_floats(array: Any) -> Any:
+    try:
+        return array.cast(pa.float64())
+    except pa.ArrowInvalid:
+        good = pc.match_substring_regex(array, _DECIMAL)
+        text = pc.utf8_trim_whitespace(pc.if_else(good, array, None))
+        return text.cast(pa.float64())
+
+
+def codes(column: Any) -> tuple[Ints, Labels, Mask | None]:
+    """Number the distinct values from 0 in order of appearance: numbers by row, the values, rows without one."""
+    array = one_array(column)
+    if pa.types.is_floating(array.type):
+        array = _whole_numbers(array)
+    encoded = array.dictionary_encode()
+    missing: Mask | None = None
+    indices = encoded.indices
+    if indices.null_count:
+        missing = indices.is_null().to_numpy(zero_copy_only=False)
+        indices = indices.fill_null(0)
+    return indices.to_numpy(zero_copy_only=False), _labels(encoded.dictionary), missing
+
+
+def _whole_numbers(array: Any) -> Any:
+    """Ids that were stored as floats because some were missing: 12.0 is 12, and anything else is text."""
+    values = array.to_numpy(zero_copy_only=False)
+    present = values[np.isfinite(values)]
+    if np.all(present == np.floor(present)) and (len(present) == 0 or np.abs(present).max() < 2**53):
+        return pc.if_else(pc.is_finite(array), array, None).cast(pa.int64())
+    return array.cast(pa.string())
+
+
+def _labels(array: Any) -> Labels:
+    if pa.types.is_integer(array.type) and array.type != pa.uint64():
+        labels: Labels = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return labels
+    text = np.empty(len(array), dtype=object)
+    text[:] = array.cast(pa.string()).to_pylist()
+    return text

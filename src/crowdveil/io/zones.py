@@ -1,0 +1,196 @@
+"""Zones from GeoJSON, GeoPackage, shapefile, GeoParquet, a CSV of centroids, or a GeoDataFrame."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.errors import InputError, counted, rows_named
+from crowdveil.io.columns import USUAL, need_column
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.source import Source, open_source
+from crowdveil.io.values import read_floats
+from crowdveil.model.arrays import Floats, Labels
+from crowdveil.model.tessellation import voronoi_zones
+from crowdveil.model.zones import Zones
+
+OVERLAP_ALLOWED = 0.01
+"""Share of the smaller polygon that two may have in common: digitised borders never fit exactly."""
+_VECTOR_SUFFIXES = (".geojson", ".json", ".gpkg", ".shp", ".zip", ".fgb")
+_WGS84 = "OGC:CRS84"
+
+
+def read_zones(data: Any, *, zone_id: str | None = None, notes: ReadNotes | None = None) -> Zones:
+    """Read zones: polygons or points with their ids. Points stand for the places that are nearest to them.
+
+    `zone_id` names the column of ids; without it the first usual name with a value for each zone, all different, is
+    taken, and where there is none the zones are numbered from 1 in the order of the file.
+    """
+    if isinstance(data, Zones):
+        return data
+    notes = notes if notes is not None else ReadNotes()
+    table, shapes, name = _read_shapes(data, notes)
+    if shapes is None:
+        return _from_centroids(table, name, zone_id, notes)
+    ids = _ids(table, name, zone_id, notes)
+    return _from_shapes(shapes, ids, name)
+
+
+def read_voronoi(data: Any, *, zone_id: str | None = None, notes: ReadNotes | None = None) -> Zones:
+    """Read points (antennas, stations) and make each one's Voronoi cell a zone."""
+    points = read_zones(data, zone_id=zone_id, notes=notes)
+    return voronoi_zones(points.ids, points.lon, points.lat)
+
+
+def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
+    """The attributes, the shapes in degrees WGS84 (None for a plain table), and what to call it all."""
+    import shapely
+
+    if hasattr(data, "geometry") and hasattr(data, "to_wkb"):
+        frame = data if data.crs is None else data.to_crs(_WGS84)
+        plain = pa.Table.from_pandas(frame.drop(columns=frame.geometry.name), preserve_index=False)
+        return plain, np.asarray(frame.geometry.array, dtype=object), "zones"
+    path = Path(data) if isinstance(data, str | Path) else None
+    if path is not None and path.suffix.lower() in _VECTOR_SUFFIXES:
+        return _read_vector_file(path, notes)
+    source = open_source(data)
+    geo = (source.schema.metadata or {}).get(b"geo")
+    if geo is None:
+        return source.read(), None, source.name
+    about = json.loads(geo)
+    column = about["primary_column"]
+    table = source.read()
+    shapes = shapely.from_wkb(table[column].to_numpy())
+    crs = about["columns"][column].get("crs", _WGS84)
+    return table.drop_columns([column]), _to_degrees(shapes, crs, source.name, notes), source.name
+
+
+def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, str]:
+    import pyogrio
+    import shapely
+
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file.")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty; wanted zones.")
+    try:
+        meta, table = pyogrio.read_arrow(path)
+        column = meta["geometry_name"] or "wkb_geometry"
+        shapes = shapely.from_wkb(table[column].to_numpy())
+    except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, shapely.GEOSException, KeyError, ValueError):
+        raise InputError(
+            f"{path}: the file is broken or holds no zones; wanted GeoJSON, GeoPackage or shapefile."
+        ) from None
+    return table.drop_columns([column]), _to_degrees(shapes, meta["crs"], str(path), notes), str(path)
+
+
+def _to_degrees(shapes: Labels, crs: Any, name: str, notes: ReadNotes) -> Labels:
+    import shapely
+    from pyproj import CRS, Transformer
+
+    if crs is None:
+        notes.say(f"{name} names no coordinate system: its coordinates are taken as degrees (WGS84).")
+        return shapes
+    try:
+        transformer = Transformer.from_crs(CRS.from_user_input(crs), _WGS84, always_xy=True)
+    except Exception as error:
+        raise InputError(f"{name}: its coordinate system is not known ({type(error).__name__}).") from None
+    if transformer.source_crs is not None and transformer.source_crs.equals(CRS(_WGS84), ignore_axis_order=True):
+        return shapes
+    return np.asarray(
+        shapely.transform(shapes, lambda xy: np.column_stack(transformer.transform(xy[:, 0], xy[:, 1]))), dtype=object
+    )
+
+
+def _ids(table: pa.Table, name: str, zone_id: str | None, notes: ReadNotes) -> list[str]:
+    if zone_id is not None:
+        column = need_column(Source(name, table.schema, table=table), "zone_id", zone_id, notes)
+        return _text_ids(table, column, name)
+    by_lower = {c.lower(): c for c in reversed(table.column_names)}
+    for usual in USUAL["zone_id"]:
+        column = by_lower.get(usual, "")
+        if column and table[column].null_count == 0 and len(table[column].unique()) == len(table):
+            notes.say(f"column {column} of the zones is taken as their id (name another with --zone-id).")
+            return _text_ids(table, column, name)
+    notes.say("the zones have no column of ids: they are numbered from 1.")
+    return [str(i + 1) for i in range(len(table))]
+
+
+def _text_ids(table: pa.Table, column: str, name: str) -> list[str]:
+    values = table[column]
+    if values.null_count:
+        rows = np.flatnonzero(values.is_null().to_numpy()) + 1
+        raise InputError(
+            f"{name}: {rows_named(rows.tolist(), len(rows))} have no id in column {column}; give them one."
+        )
+    if pa.types.is_floating(values.type):
+        numbers = values.to_numpy()
+        if np.all(numbers == np.floor(numbers)):
+            values = values.cast(pa.int64())
+    ids: list[str] = values.cast(pa.string()).to_pylist()
+    return ids
+
+
+def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
+    import shapely
+
+    if len(shapes) == 0:
+        raise InputError(f"{name}: the file holds no zones; wanted at least one.")
+    _refuse(name, shapely.is_missing(shapes) | shapely.is_empty(shapes), "have no shape")
+    kinds = shapely.get_type_id(shapes)
+    if np.all(kinds == 0):
+        x, y = shapely.get_x(shapes), shapely.get_y(shapes)
+        _check_degrees(name, x, y)
+        return Zones(np.array(ids, dtype=object), x, y, kind="centroids")
+    _refuse(name, ~np.isin(kinds, (3, 6)), "are no polygons")
+    bounds = shapely.bounds(shapes)
+    _check_degrees(name, bounds[:, [0, 2]], bounds[:, [1, 3]])
+    _refuse(name, ~shapely.is_valid(shapes), "are invalid polygons (they cross themselves)")
+    _refuse_overlaps(name, shapes)
+    middle = shapely.centroid(shapes)
+    outline = np.empty(len(shapes), dtype=object)
+    outline[:] = shapes
+    return Zones(np.array(ids, dtype=object), shapely.get_x(middle), shapely.get_y(middle), outline, "polygons")
+
+
+def _refuse(name: str, bad: Any, what: str) -> None:
+    rows = np.flatnonzero(bad) + 1
+    if len(rows):
+        raise InputError(f"{name}: {rows_named(rows.tolist(), len(rows))} {what}; mend or remove them.")
+
+
+def _check_degrees(name: str, lon: Floats, lat: Floats) -> None:
+    if not (np.all(np.abs(lon) <= 180) and np.all(np.abs(lat) <= 90)):
+        raise InputError(
+            f"{name}: coordinates are no degrees of longitude and latitude; name the coordinate system in it."
+        )
+
+
+def _refuse_overlaps(name: str, shapes: Labels) -> None:
+    import shapely
+
+    first, second = shapely.STRtree(shapes).query(shapes, predicate="intersects")
+    first, second = first[first < second], second[first < second]
+    common = shapely.area(shapely.intersection(shapes[first], shapes[second]))
+    smaller = np.minimum(shapely.area(shapes[first]), shapely.area(shapes[second]))
+    over = np.flatnonzero(common > OVERLAP_ALLOWED * smaller)
+    if len(over):
+        rows = np.unique(np.concatenate([first[over], second[over]])) + 1
+        raise InputError(
+            f"{name}: {counted(len(over), 'pair')} of zones overlap, {rows_named(rows.tolist(), len(rows))}; a place must "
+            "lie in one zone, so cut them to fit."
+        )
+
+
+def _from_centroids(table: pa.Table, name: str, zone_id: str | None, notes: ReadNotes) -> Zones:
+    source = Source(name, table.schema, table=table)
+    columns = [need_column(source, role, None, notes) for role in ("lon", "lat")]
+    (lon, bad_lon), (lat, bad_lat) = (read_floats(table[c], f"{name}, column {c}") for c in columns)
+    for column, values, bad, bound in zip(columns, (lon, lat), (bad_lon, bad_lat), (180.0, 90.0), strict=True):
+        off = np.abs(values) > bound
+        _refuse(name, off if bad is None else off | bad, f"have no usable value in column {column}")
+    return Zones(np.array(_ids(table, name, zone_id, notes), dtype=object), lon, lat, kind="centroids")

@@ -1,0 +1,109 @@
+"""The certificate of a release: what ran on what, what is promised, how it was checked, what it cost."""
+
+from __future__ import annotations
+
+import json
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from crowdveil.errors import InputError
+from crowdveil.guarantees.base import Finding, Guarantee
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.release import MANIFEST_FILE, file_hash
+from crowdveil.method import Method, Params
+
+FORMAT = 1
+FILES = ("zones", "voronoi")
+"""Options of reading that name a file, or are data themselves."""
+_PACKAGES = ("numpy", "pyarrow", "duckdb", "shapely", "pyproj", "numba", "h3", "scipy", "fastcluster")
+
+
+def build_manifest(
+    *,
+    method: Method,
+    params: Params,
+    reading: Params,
+    seed: int,
+    data: Any,
+    notes: ReadNotes,
+    counts: str,
+    checked: list[tuple[Guarantee, Finding]],
+    cost: dict[str, Any],
+    folder: Path,
+    files: dict[str, str],
+) -> dict[str, Any]:
+    """All that the certificate says, ready to be written as JSON."""
+    return {
+        "format": FORMAT,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "crowdveil": version("crowdveil"),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in _PACKAGES},
+        "method": {
+            "name": method.name,
+            "status": method.status,
+            "parameters": params.model_dump(mode="json"),
+            "seed": seed,
+        },
+        "input": {
+            "data": _described(data),
+            "options": _options(reading),
+            "notes": notes.said,
+            "dropped": notes.dropped,
+        },
+        "k_counts": counts,
+        "promises": [
+            {
+                "name": promise.name,
+                "kind": promise.kind,
+                "parameters": promise.model_dump(mode="json"),
+                "statement": promise.statement(),
+                "holds": finding.holds,
+                "checked": finding.detail,
+            }
+            for promise, finding in checked
+        ],
+        "original_ids_published": False,
+        "cost": cost,
+        "files": {role: {"name": name, "sha256": file_hash(folder / name)} for role, name in files.items()},
+    }
+
+
+def _options(reading: Params) -> dict[str, Any]:
+    """The options that differ from their defaults; files by name and hash."""
+    options = {
+        n: getattr(reading, n) for n, f in type(reading).model_fields.items() if getattr(reading, n) != f.default
+    }
+    return {n: _described(v) if n in FILES else v for n, v in options.items()}
+
+
+def _described(data: Any) -> dict[str, str]:
+    """A file by its name and hash, anything else by its type. Where the file lay is nobody's business."""
+    if isinstance(data, str | Path):
+        path = Path(data)
+        return {"name": path.name, "sha256": file_hash(path)}
+    return {"type": type(data).__name__}
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write the certificate into the release's folder."""
+    text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    (folder / MANIFEST_FILE).write_text(text, encoding="utf-8")
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read the certificate of a release."""
+    path = Path(folder) / MANIFEST_FILE
+    if not path.is_file():
+        raise InputError(f"{folder}: wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if manifest["format"] != FORMAT:
+            raise InputError(f"{path}: its format is {manifest['format']}, and this version reads {FORMAT}.")
+        _ = manifest["promises"], [f["name"] + f["sha256"] for f in manifest["files"].values()]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{path}: the manifest is broken; the release cannot be verified.") from None
+    return manifest

@@ -1,0 +1,90 @@
+"""What a method is: its parameters, its record, and the few types that every method's signature uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from crowdveil.errors import ParameterError
+from crowdveil.guarantees.base import Guarantee
+from crowdveil.model.release import Release
+
+Status = Literal["proved", "argued", "heuristic"]
+"""proved: the promise follows from the text of the method; argued: from an argument with stated assumptions;
+heuristic: no promise of anonymity, only measured risk."""
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total) now and then."""
+
+
+def no_progress(done: int, total: int) -> None:
+    """Show nothing."""
+
+
+class Params(BaseModel):
+    """Base of every set of parameters: named, typed, bounded, documented once, by the string below each field."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True, validate_default=True
+    )
+
+    @classmethod
+    def checked(cls, values: dict[str, Any]) -> Any:
+        """Parameters from plain values; the first thing that is wrong is told in one sentence."""
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise ParameterError(_sentence(error, list(cls.model_fields))) from None
+
+
+def _sentence(error: ValidationError, known: list[str]) -> str:
+    first = error.errors(include_url=False)[0]
+    name = ".".join(str(part) for part in first["loc"]) or "parameters"
+    if first["type"] == "extra_forbidden":
+        return f"{name}: there is no such parameter; known are {', '.join(known) or 'none'}."
+    reason = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
+    got = first["input"]
+    shown = f", but got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
+    return f"{name}: wanted {reason}{shown}."
+
+
+@dataclass(frozen=True)
+class Method:
+    """The record of a method: what the command line, the docs and every other door are drawn from.
+
+    Attributes
+    ----------
+    name
+        What it does, in lower case with hyphens.
+    takes
+        The model that it works on: `Flows` or `Trajectories`.
+    params
+        Its parameters.
+    run
+        (data, params, rng, progress) → release. Reads no file, changes no input, draws from `rng` alone.
+    promises
+        What a release made with these parameters promises. The checkers know nothing of the method.
+    status
+        How sure the promise of anonymity is.
+    aliases
+        Names of the method and of its parameters elsewhere.
+    """
+
+    name: str
+    takes: type
+    params: type[Params]
+    run: Callable[[Any, Any, np.random.Generator, Progress], Release]
+    promises: Callable[[Any, Any], tuple[Guarantee, ...]]
+    status: Status
+    doc: str
+    aliases: tuple[str, ...] = ()
+    parameter_aliases: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """The first line of the method's docstring."""
+        return self.doc.strip().splitlines()[0]

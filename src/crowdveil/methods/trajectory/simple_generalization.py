@@ -1,0 +1,126 @@
+"""Replace every position by the centre of the tile that it lies in.
+
+Guarantee
+---------
+No promise of anonymity. LocationsOnTileCentres: no exact position is published; each is the centre of a tile. Ids are
+new, and trajectories of one person are not linked unless the caller asks for it.
+
+Assumptions
+-----------
+A sequence of tiles with its times can still be one person's alone: whoever knows a few of the places and times finds the
+rest. Use a method that promises k where the data leaves the house.
+
+Notes
+-----
+Squares are of real metres on the ground, in an equal-area projection around the data; a position on a border belongs to
+the tile north or east of it. With a file of tiles, positions outside all tiles are left out, and so are trajectories
+without any position left; their number is part of what the run reports. Only tiles that are used are in the list of
+areas.
+
+References
+----------
+MobiDataLab, deliverable on the anonymisation module, section 6.3.3.1.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from crowdveil.guarantees import Guarantee, LocationsOnTileCentres
+from crowdveil.io.release import COORDINATE_DECIMALS
+from crowdveil.method import Method, Params, Progress
+from crowdveil.model.arrays import Indices, Ints, take_slices
+from crowdveil.model.release import Areas, TrajectoryRelease
+from crowdveil.model.tessellation import grid_cells, grid_frame, grid_zones, locate
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.zones import Zones
+
+
+class SimpleGeneralizationParams(Params):
+    """Parameters of simple generalisation."""
+
+    tile_size_m: float = Field(500.0, gt=0, le=1_000_000)
+    """Side of the square tiles; not used where tiles are given with --zones."""
+    overlapping_strategy: Literal["all", "one"] = "all"
+    """Positions of a trajectory that follow one another in one tile: keep them all, or one with their mean time."""
+    link_users: bool = False
+    """Publish a new key for each person, so that trajectories of one person can be told to belong together."""
+
+
+def run(
+    data: Trajectories, params: SimpleGeneralizationParams, rng: np.random.Generator, progress: Progress
+) -> TrajectoryRelease:
+    """Put each point on the centre of its tile, and give trajectories new numbers in a random order."""
+    zones, tile = _tiles(data, params.tile_size_m)
+    inside = tile >= 0
+    tile, t, trajectory = tile[inside], data.t[inside], data.trajectory[inside]
+    if params.overlapping_strategy == "one":
+        tile, t, trajectory = _one_a_visit(tile, t, trajectory)
+    source, lengths = np.unique(trajectory, return_counts=True)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+    order = rng.permutation(len(source))
+    rows, offsets = take_slices(offsets, order)
+    used, area = np.unique(tile[rows], return_inverse=True)
+    lon, lat = (np.round(c[used], COORDINATE_DECIMALS)[area] for c in (zones.lon, zones.lat))
+    progress(len(data), len(data))
+    return TrajectoryRelease(
+        lon,
+        lat,
+        t[rows],
+        offsets,
+        person=_new_keys(data.person[source[order]], rng) if params.link_users and data.counts == "people" else None,
+        source=source[order],
+        areas=Areas.of_tiles(zones, used.astype(np.int32)),
+    )
+
+
+def _tiles(data: Trajectories, tile_size_m: float) -> tuple[Zones, Indices]:
+    """The tiles, and the one that each point lies in, -1 for none."""
+    if data.zones is not None:
+        return data.zones, locate(data.zones, data.lon, data.lat)
+    if data.points == 0:
+        return Zones.from_ids([]), np.zeros(0, np.int32)
+    grid = grid_frame(data.lon, data.lat, tile_size_m)
+    column, row = grid_cells(grid, data.lon, data.lat)
+    used, tile = np.unique(row.astype(np.int64) * grid.columns + column, return_inverse=True)
+    zones = grid_zones(grid, (used % grid.columns).astype(np.int32), (used // grid.columns).astype(np.int32))
+    return zones, tile.astype(np.int32)
+
+
+def _one_a_visit(tile: Indices, t: Ints, trajectory: Ints) -> tuple[Indices, Ints, Ints]:
+    """One point for each run of points in one tile, at their mean time in whole seconds."""
+    if len(tile) == 0:
+        return tile, t, trajectory
+    first = np.flatnonzero(np.concatenate([[True], (np.diff(tile) != 0) | (np.diff(trajectory) != 0)]))
+    length = np.diff(np.append(first, len(tile)))
+    # The mean is taken of the time since the first point of the run, so that no sum can overflow.
+    since = np.add.reduceat(t - np.repeat(t[first], length), first)
+    return tile[first], t[first] + since // length, trajectory[first]
+
+
+def _new_keys(person: Ints, rng: np.random.Generator) -> Ints:
+    """New numbers from 1 for people, in a random order."""
+    people, number = np.unique(person, return_inverse=True)
+    keys: Ints = rng.permutation(len(people))[number] + 1
+    return keys
+
+
+def promises(data: Trajectories, params: SimpleGeneralizationParams) -> tuple[Guarantee, ...]:
+    """What the release promises."""
+    return (LocationsOnTileCentres(),)
+
+
+METHOD = Method(
+    "simple-generalization",
+    takes=Trajectories,
+    params=SimpleGeneralizationParams,
+    run=run,
+    promises=promises,
+    status="heuristic",
+    doc=__doc__ or "",
+    aliases=("SimpleGeneralization",),
+    parameter_aliases=(("tile_size", "tile_size_m"), ("tiles_filename", "zones")),
+)

@@ -1,0 +1,203 @@
+"""What leaves the house: generalised flows or trajectories, before they are written.
+
+A release holds no original id. A flow that is not in it is withheld: fewer than k people, possibly none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crowdveil.model.arrays import (
+    Bytes,
+    Floats,
+    Indices,
+    Ints,
+    Labels,
+    check_coordinates,
+    check_lengths,
+    check_offsets,
+    frozen,
+    require,
+    row_slices,
+)
+from crowdveil.model.flows import FlowCounts
+from crowdveil.model.zones import Zones
+
+STATES = ("published", "reported")
+PUBLISHED, REPORTED = 0, 1
+NOT_GIVEN = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Areas:
+    """The places that a release speaks of, each a set of tiles.
+
+    Attributes
+    ----------
+    zones
+        The tiles.
+    names
+        The name of each area in the written files. An area of one tile has the tile's own id.
+    offsets, tiles
+        The tiles of area i are tiles[offsets[i]:offsets[i + 1]].
+    """
+
+    zones: Zones
+    names: Labels
+    offsets: Ints
+    tiles: Indices
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", frozen(self.names, object))
+        object.__setattr__(self, "offsets", frozen(self.offsets, np.int64))
+        object.__setattr__(self, "tiles", frozen(self.tiles, np.int32))
+        check_offsets(self.offsets, len(self.tiles), "areas")
+        check_lengths("areas", len(self.offsets) - 1, names=self.names)
+        require(len(set(self.names)) == len(self.names), "areas: names must be unique.")
+
+    @classmethod
+    def of_tiles(cls, zones: Zones, tiles: Indices) -> Areas:
+        """Areas of one tile each."""
+        return cls(zones, zones.ids[tiles], np.arange(len(tiles) + 1), tiles)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def size(self) -> Ints:
+        """Number of tiles of each area."""
+        return np.diff(self.offsets)
+
+    @property
+    def area_m2(self) -> Floats:
+        """Square metres of each area; NaN where the tiles have no outlines."""
+        if not len(self):
+            return np.zeros(0)
+        tile_area = self.zones.area_m2[self.tiles]
+        return np.bincount(row_slices(self.offsets), weights=tile_area, minlength=len(self))
+
+
+@dataclass(frozen=True, eq=False)
+class FlowRelease:
+    """Anonymised flows of all time steps.
+
+    Attributes
+    ----------
+    areas
+        The areas that origins and destinations are indices of.
+    t, offsets
+        Start of each time step (seconds since 1970-01-01 UTC), and where its rows lie.
+    origin, destination
+        Area indices.
+    volume
+        Trips of the row.
+    people
+        The crowd behind the row, which k is compared with; what it counts is in `counts`.
+    state
+        PUBLISHED (a box with its volume) or REPORTED (small destinations of an origin taken together).
+    withheld
+        Volume that was withheld in each time step, or NOT_GIVEN where fewer than k people made it.
+    counts, step_s, tz
+        As in `Flows`.
+    """
+
+    areas: Areas
+    t: Ints
+    offsets: Ints
+    origin: Indices
+    destination: Indices
+    volume: Ints
+    people: Ints
+    state: Bytes
+    withheld: Ints
+    counts: FlowCounts
+    step_s: int | None = None
+    tz: str = "UTC"
+
+    def __post_init__(self) -> None:
+        for name, dtype in _FLOW_TYPES.items():
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        n = len(self.origin)
+        check_lengths(
+            "release",
+            n,
+            destination=self.destination,
+            volume=self.volume,
+            people=self.people,
+            state=self.state,
+        )
+        check_offsets(self.offsets, n, "release")
+        check_lengths("release", len(self.offsets) - 1, t=self.t, withheld=self.withheld)
+        if n:
+            low = min(int(self.origin.min()), int(self.destination.min()))
+            high = max(int(self.origin.max()), int(self.destination.max()))
+            require(low >= 0 and high < len(self.areas), "release: a row names an area that does not exist.")
+
+    def __len__(self) -> int:
+        return len(self.origin)
+
+    @property
+    def step(self) -> Ints:
+        """The time step of each row."""
+        return row_slices(self.offsets)
+
+
+@dataclass(frozen=True, eq=False)
+class TrajectoryRelease:
+    """Anonymised trajectories. They are written with the ids 1, 2, … in the order that they have here.
+
+    Attributes
+    ----------
+    lon, lat, t, offsets
+        As in `Trajectories`.
+    person
+        A new key of each trajectory's person, or None where trajectories of one person are not to be linked.
+    source
+        The trajectory of the input that each one comes from. Stays in the house: it is never written.
+    areas
+        The tiles that locations were generalised to, or None.
+    """
+
+    lon: Floats
+    lat: Floats
+    t: Ints
+    offsets: Ints
+    person: Ints | None = None
+    source: Ints | None = None
+    areas: Areas | None = None
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("lon", np.float64), ("lat", np.float64), ("t", np.int64), ("offsets", np.int64)):
+            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+        n, m = len(self.lon), len(self.offsets) - 1
+        check_lengths("release", n, lat=self.lat, t=self.t)
+        check_offsets(self.offsets, n, "release")
+        check_coordinates("release", self.lon, self.lat)
+        for name in ("person", "source"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, frozen(getattr(self, name), np.int64))
+                check_lengths("release", m, **{name: getattr(self, name)})
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def points(self) -> int:
+        """Number of points of all trajectories."""
+        return len(self.lon)
+
+
+Release = FlowRelease | TrajectoryRelease
+
+_FLOW_TYPES = {
+    "t": np.int64,
+    "offsets": np.int64,
+    "origin": np.int32,
+    "destination": np.int32,
+    "volume": np.int64,
+    "people": np.int64,
+    "state": np.uint8,
+    "withheld": np.int64,
+}

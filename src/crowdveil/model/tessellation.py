@@ -1,0 +1,201 @@
+"""Tiles made here (square grid, H3 cells, Voronoi cells), their outlines, and which tile a point lies in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from crowdveil.errors import InputError, ParameterError
+from crowdveil.model.arrays import Floats, Indices, Labels
+from crowdveil.model.projection import LocalProjection
+from crowdveil.model.zones import Grid, Zones
+
+MOST_TILES = 4_000_000
+H3_RESOLUTIONS = range(16)
+
+
+def grid_frame(lon: Floats, lat: Floats, size_m: float) -> Grid:
+    """The grid of squares of `size_m` metres on the ground that covers all points."""
+    projection = LocalProjection.around(lon, lat)
+    x, y = projection.to_plane(*_box_outline(lon, lat))
+    x0, y0 = np.floor(x.min() / size_m) * size_m, np.floor(y.min() / size_m) * size_m
+    columns, rows = int((x.max() - x0) // size_m) + 1, int((y.max() - y0) // size_m) + 1
+    if columns * rows > MOST_TILES:
+        raise ParameterError(
+            f"a grid of {size_m:g} m over these points has {columns * rows:,} tiles, and at most {MOST_TILES:,} are "
+            "possible; choose larger tiles, or leave out far points with a bounding box."
+        )
+    return Grid(projection, float(x0), float(y0), float(size_m), columns, rows)
+
+
+def _box_outline(lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
+    """Points along the box around all points: its sides are not straight in the plane."""
+    along = np.linspace(0.0, 1.0, 33)
+    west, east, south, north = (float(v) for v in (lon.min(), lon.max(), lat.min(), lat.max()))
+    lons, lats = west + along * (east - west), south + along * (north - south)
+    fixed = np.ones_like(along)
+    return (
+        np.concatenate([lons, lons, fixed * west, fixed * east]),
+        np.concatenate([fixed * south, fixed * north, lats, lats]),
+    )
+
+
+def grid_cells(grid: Grid, lon: Floats, lat: Floats) -> tuple[Indices, Indices]:
+    """Column and row of each point; a point on a border belongs to the tile north or east of it."""
+    x, y = grid.projection.to_plane(lon, lat)
+    column = np.floor((x - grid.x0) / grid.size_m).astype(np.int32)
+    row = np.floor((y - grid.y0) / grid.size_m).astype(np.int32)
+    return column, row
+
+
+def grid_zones(grid: Grid, column: Indices | None = None, row: Indices | None = None) -> Zones:
+    """The tiles of a grid as zones: all of them, or those at the given places. Ids are like r3c14."""
+    if column is None or row is None:
+        number = np.arange(grid.columns * grid.rows)
+        column, row = (number % grid.columns).astype(np.int32), (number // grid.columns).astype(np.int32)
+    x, y = grid.x0 + (column + 0.5) * grid.size_m, grid.y0 + (row + 0.5) * grid.size_m
+    lon, lat = grid.projection.to_globe(x, y)
+    ids = np.array([f"r{r}c{c}" for r, c in zip(row.tolist(), column.tolist(), strict=True)], dtype=object)
+    return Zones(ids, lon, lat, kind="grid", grid=grid, column=column, row=row)
+
+
+def h3_zones(cells: Sequence[str]) -> Zones:
+    """H3 cells, all of one resolution, as zones."""
+    import h3
+
+    ids = sorted(set(cells))
+    if not all(h3.is_valid_cell(c) for c in ids):
+        raise InputError("zones: some ids are no H3 cells; give hexadecimal H3 indexes.")
+    resolutions = {h3.get_resolution(c) for c in ids}
+    if len(resolutions) > 1:
+        raise InputError(f"zones: H3 cells of {len(resolutions)} resolutions are mixed; give cells of one.")
+    middles = np.array([h3.cell_to_latlng(c) for c in ids], np.float64).reshape(-1, 2)
+    return Zones(
+        np.array(ids, dtype=object),
+        middles[:, 1],
+        middles[:, 0],
+        kind="h3",
+        h3_resolution=resolutions.pop() if resolutions else None,
+    )
+
+
+def h3_cells(lon: Floats, lat: Floats, resolution: int) -> list[str]:
+    """The H3 cell of each point."""
+    import h3
+
+    if resolution not in H3_RESOLUTIONS:
+        raise ParameterError(f"h3: the resolution must be from 0 to 15, but is {resolution}.")
+    return [h3.latlng_to_cell(y, x, resolution) for x, y in zip(lon.tolist(), lat.tolist(), strict=True)]
+
+
+def voronoi_zones(ids: Labels, lon: Floats, lat: Floats) -> Zones:
+    """Each point's Voronoi cell, in planar metres, cut off at the box around all points with a margin of a tenth."""
+    import shapely
+
+    projection = LocalProjection.around(lon, lat)
+    x, y = projection.to_plane(lon, lat)
+    if len(np.unique(np.column_stack([x, y]), axis=0)) < len(x):
+        raise InputError("voronoi: some points lie on the same place; leave each place once.")
+    margin = max(float(np.ptp(x)), float(np.ptp(y)), 1000.0) / 10
+    box = shapely.box(x.min() - margin, y.min() - margin, x.max() + margin, y.max() + margin)
+    cells = [box] if len(x) == 1 else _voronoi_cells(x, y, box)
+    polygons = shapely.transform(
+        np.array(cells, dtype=object), lambda xy: np.column_stack(projection.to_globe(xy[:, 0], xy[:, 1]))
+    )
+    return Zones(ids, lon, lat, polygons=polygons, kind="voronoi")
+
+
+def _voronoi_cells(x: Floats, y: Floats, box: Any) -> Any:
+    import shapely
+
+    points = shapely.multipoints(np.column_stack([x, y]))
+    collection = shapely.voronoi_polygons(points, extend_to=box)
+    cells = shapely.get_parts(collection)
+    # The cells come in no order: give each point the cell that holds it.
+    point, cell = shapely.STRtree(cells).query(shapely.points(x, y), predicate="intersects")
+    order = np.empty(len(x), np.int64)
+    order[point] = cell
+    return shapely.intersection(cells[order], box)
+
+
+def outlines(zones: Zones, tiles: Indices) -> Labels:
+    """The shapes (degrees) of some tiles: polygons, points where only centroids are known, None where nothing is."""
+    import shapely
+
+    if zones.polygons is not None:
+        return zones.polygons[tiles]
+    if zones.grid is not None and zones.column is not None and zones.row is not None:
+        return _grid_outlines(zones.grid, zones.column[tiles], zones.row[tiles])
+    if zones.kind == "h3":
+        import h3
+
+        rings = [[(x, y) for y, x in h3.cell_to_boundary(zones.ids[i])] for i in tiles]
+        return np.array([shapely.Polygon(ring) for ring in rings], dtype=object)
+    if zones.located:
+        return np.asarray(shapely.points(zones.lon[tiles], zones.lat[tiles]), dtype=object)
+    return np.full(len(tiles), None, dtype=object)
+
+
+def _grid_outlines(grid: Grid, column: Indices, row: Indices) -> Labels:
+    import shapely
+
+    x0, y0 = grid.x0 + column * grid.size_m, grid.y0 + row * grid.size_m
+    squares = shapely.box(x0, y0, x0 + grid.size_m, y0 + grid.size_m)
+    globe = shapely.transform(squares, lambda xy: np.column_stack(grid.projection.to_globe(xy[:, 0], xy[:, 1])))
+    return np.asarray(globe, dtype=object)
+
+
+def locate(zones: Zones, lon: Floats, lat: Floats) -> Indices:
+    """The tile that each point lies in, -1 where it lies in none. A point on a border gets the first of its tiles."""
+    zones.need_location("points")
+    if len(lon) == 0 or len(zones) == 0:
+        return np.full(len(lon), -1, np.int32)
+    if zones.grid is not None:
+        return _locate_in_grid(zones, lon, lat)
+    if zones.kind == "h3":
+        cells = h3_cells(lon, lat, zones.h3_resolution or 0)
+        return np.fromiter((zones.index_of(c) for c in cells), np.int32, len(cells))
+    if zones.kind == "polygons" and zones.polygons is not None:
+        return _locate_in_polygons(zones.polygons, lon, lat)
+    from scipy.spatial import cKDTree
+
+    x, y = zones.projection.to_plane(lon, lat)
+    _, nearest = cKDTree(np.column_stack(zones.xy)).query(np.column_stack([x, y]))
+    return np.asarray(nearest, np.int32)
+
+
+def _locate_in_grid(zones: Zones, lon: Floats, lat: Floats) -> Indices:
+    grid = zones.grid
+    if grid is None or zones.column is None or zones.row is None:
+        raise InputError("zones: a grid lacks its frame.")
+    column, row = grid_cells(grid, lon, lat)
+    inside = (column >= 0) & (column < grid.columns) & (row >= 0) & (row < grid.rows)
+    place = np.full(grid.columns * grid.rows, -1, np.int32)
+    place[zones.row.astype(np.int64) * grid.columns + zones.column] = np.arange(len(zones), dtype=np.int32)
+    tile = np.full(len(lon), -1, np.int32)
+    tile[inside] = place[row[inside].astype(np.int64) * grid.columns + column[inside]]
+    return tile
+
+
+def _locate_in_polygons(polygons: Labels, lon: Floats, lat: Floats) -> Indices:
+    """Each polygon looks at the points between its west and east ends only: points are sorted by longitude once."""
+    import shapely
+
+    order = np.argsort(lon, kind="stable")
+    x, y = lon[order], lat[order]
+    tile = np.full(len(lon), -1, np.int32)
+    bounds = shapely.bounds(polygons)
+    shapely.prepare(polygons)
+    first, last = np.searchsorted(x, bounds[:, 0], "left"), np.searchsorted(x, bounds[:, 2], "right")
+    for i in range(len(polygons)):
+        candidates = np.arange(first[i], last[i])
+        at = y[candidates]
+        candidates = candidates[(at >= bounds[i, 1]) & (at <= bounds[i, 3]) & (tile[candidates] < 0)]
+        if len(candidates):
+            hit = shapely.intersects_xy(polygons[i], x[candidates], y[candidates])
+            tile[candidates[hit]] = i
+    result = np.empty_like(tile)
+    result[order] = tile
+    return result

@@ -1,0 +1,188 @@
+"""Trees over tiles that a table describes: units of every level, or the parent of each node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crowdveil.errors import InputError, counted, rows_named
+from crowdveil.model.arrays import Ints, Mask, require
+from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.zones import Zones
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TableLike = Mapping[str, Sequence[Any]]
+
+
+def levels(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
+    """The tree of a table with one row a tile: its id, then the units that hold it, from fine to coarse.
+
+    Parameters
+    ----------
+    zones
+        The tiles. Each must have exactly one row.
+    table
+        The first column has tile ids, every further column the unit of a level (tract, district, city). Units are
+        told apart by name within their column. A unit must lie in one unit of the next column.
+
+    The tree does not depend on the order of the rows; units come in the order of their first tile.
+    """
+    table = _as_table(table)
+    names = table.column_names
+    require(
+        len(names) >= 2, "table of levels: wanted a column of tile ids and at least one of units, got fewer columns."
+    )
+    row = _row_of_tile(zones, _complete(table, 0))
+    units = [_first_seen(_complete(table, i), row) for i in range(1, len(names))]
+    for i, (fine, coarse) in enumerate(pairwise(units), start=1):
+        _check_nested(fine, coarse, row, names[i], names[i + 1])
+    return Hierarchy.from_units(units, "levels")
+
+
+def parents(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
+    """The tree of a table with one row a node: its name in column `node`, the name above it in column `parent`.
+
+    The tiles' ids are the names of the leaves. The root has no row, or a row without parent. The tree does not
+    depend on the order of the rows; children come in order of their names, tiles in their own.
+    """
+    table = _as_table(table)
+    absent = [name for name in ("node", "parent") if table.column_names.count(name) != 1]
+    require(not absent, f"table of parents: wanted one column named {' and one named '.join(absent)}.")
+    node_text = _complete(table, table.column_names.index("node"))
+    parent_text, is_root = _text(table, table.column_names.index("parent"))
+    names = _all_names(zones, node_text, parent_text.filter(_arrow(~is_root)))
+    node, above = _positions(node_text, names), _positions(parent_text, names)
+    above[is_root] = -1
+    _check_edges(zones, node, above, len(names))
+    parent = np.full(len(names), -1, np.int64)
+    parent[node] = above
+    tile = np.full(len(names), -1, np.int64)
+    tile[: len(zones)] = np.arange(len(zones))
+    return Hierarchy.from_parents(parent, tile, "parents")
+
+
+def _as_table(table: pa.Table | TableLike) -> pa.Table:
+    import pyarrow as pa
+
+    if isinstance(table, pa.Table):
+        return table
+    try:
+        return pa.table({str(name): pa.array(values) for name, values in table.items()})
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InputError("hierarchy: wanted a table with columns of one type and equal length.") from error
+
+
+def _text(table: pa.Table, column: int) -> tuple[pa.Array, Mask]:
+    """A column as text, and which rows have none: null, NaN, or empty as in a CSV file."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = table.column(column)
+    try:
+        text = values.cast(pa.string()).combine_chunks()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"hierarchy: column {table.column_names[column]} must be text or whole numbers.") from error
+    missing = pc.or_kleene(pc.is_null(values, nan_is_null=True), pc.equal(text, ""))
+    return text, np.array(missing, np.bool_)
+
+
+def _complete(table: pa.Table, column: int) -> pa.Array:
+    """A column as text, refused if a row has none."""
+    text, missing = _text(table, column)
+    name = table.column_names[column]
+    _refuse(np.flatnonzero(missing) + 1, f"hierarchy: column {name} has no value in", "fill it in")
+    return text
+
+
+def _arrow(mask: Mask) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(mask, pa.bool_())
+
+
+def _positions(text: pa.Array, names: pa.Array) -> Ints:
+    """The place of each text in `names`, -1 if it has none."""
+    import pyarrow.compute as pc
+
+    return np.array(pc.fill_null(pc.index_in(text, value_set=names), -1), np.int64)
+
+
+def _zone_ids(zones: Zones) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(zones.ids, pa.string())
+
+
+def _row_of_tile(zones: Zones, ids: pa.Array) -> Ints:
+    """The row of each tile, which must be exactly one."""
+    tile = _positions(ids, _zone_ids(zones))
+    _refuse(np.flatnonzero(tile < 0) + 1, "table of levels: the zones lack the tile of", "leave those out")
+    _refuse(_repeats(tile), "table of levels: wanted one row a tile, but an earlier tile is repeated in", "leave one")
+    lacking = counted(len(zones) - len(tile), "tile")
+    require(len(tile) == len(zones), f"table of levels: wanted one row a tile, but {lacking} had none; add them.")
+    row = np.empty(len(zones), np.int64)
+    row[tile] = np.arange(len(tile))
+    return row
+
+
+def _refuse(rows: Ints, wrong: str, remedy: str) -> None:
+    """Raise if there are bad rows, counted from 1: what is `wrong` in them, and what to do."""
+    if len(rows):
+        raise InputError(f"{wrong} {rows_named(rows, len(rows))}; {remedy}.")
+
+
+def _repeats(values: Ints) -> Ints:
+    """The rows, counted from 1, whose value stands in an earlier row too."""
+    again = np.ones(len(values), np.bool_)
+    again[np.unique(values, return_index=True)[1]] = False
+    return np.flatnonzero(again) + 1
+
+
+def _first_seen(text: pa.Array, row: Ints) -> Ints:
+    """The unit of each tile, numbered in the order of their first tile."""
+    import pyarrow as pa
+
+    return np.array(text.take(pa.array(row)).dictionary_encode().indices, np.int64)
+
+
+def _check_nested(fine: Ints, coarse: Ints, row: Ints, fine_name: str, coarse_name: str) -> None:
+    """Check that no fine unit has tiles in two coarse units."""
+    first = np.unique(fine, return_index=True)[1]
+    _refuse(
+        np.sort(row[coarse != coarse[first][fine]]) + 1,
+        f"hierarchy is no tree: a unit of column {fine_name} lies in two of column {coarse_name} in",
+        "give columns from fine to coarse, and tell apart units of the same name",
+    )
+
+
+def _all_names(zones: Zones, node: pa.Array, parent: pa.Array) -> pa.Array:
+    """Every name once: the tiles' ids as they come, then the others in order."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    mentioned = pa.concat_arrays([node, parent]).unique()
+    in_order = mentioned.take(pc.sort_indices(mentioned))
+    return pa.concat_arrays([_zone_ids(zones), in_order]).unique()
+
+
+def _check_edges(zones: Zones, node: Ints, above: Ints, names: int) -> None:
+    """Check what the rows alone can tell: one row a node, every tile there, tiles below and nothing else."""
+    _refuse(_repeats(node), "hierarchy is no tree: an earlier node gets a second parent in", "leave one")
+    has_child = np.zeros(names, np.bool_)
+    has_child[above[above >= 0]] = True
+    mentioned = has_child.copy()
+    mentioned[node] = True
+    tiles = len(zones)
+    lacking = int(np.count_nonzero(~mentioned[:tiles]))
+    require(
+        lacking == 0, f"table of parents: wanted one row a tile, but {counted(lacking, 'tile')} had none; add them."
+    )
+    inner = int(np.count_nonzero(has_child[:tiles]))
+    require(inner == 0, f"table of parents: tiles must be leaves, but children were got for {counted(inner, 'tile')}.")
+    bare = (node >= tiles) & ~has_child[node]
+    _refuse(np.flatnonzero(bare) + 1, "table of parents: the node is neither tile nor parent in", "leave those out")

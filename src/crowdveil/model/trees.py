@@ -1,0 +1,201 @@
+"""Builders of trees over tiles: by place (Ward, k-d), by the tiles' own system (quadtree, H3), by a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.errors import InputError, ParameterError, rows_named
+from crowdveil.model.arrays import Floats, Indices, Ints, Mask, require
+from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.tree_tables import levels, parents
+from crowdveil.model.zones import Zones
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["BUILDERS", "build", "h3", "kd", "levels", "parents", "quadtree", "ward"]
+
+Codes = npt.NDArray[np.uint64]
+
+
+def ward(zones: Zones) -> Hierarchy:
+    """The Ward dendrogram of the tiles' centroids: neighbours join first, into compact areas.
+
+    Every place counts once: tiles with the same centroid (to a millimetre) become children of one node, and
+    that node enters the dendrogram like a single tile.
+    """
+    import fastcluster
+
+    x, y = _plane(zones, "Ward trees")
+    places, place = np.unique(np.column_stack((x, y)), axis=0, return_inverse=True)
+    n, m = len(zones), len(places)
+    parent = np.full(n + 2 * m - 1, -1, np.int64)
+    parent[:n] = n + place.ravel()
+    if m > 1:
+        joined = fastcluster.linkage_vector(places, method="ward")[:, :2].astype(np.int64)
+        parent[n + joined] = (n + m + np.arange(m - 1))[:, None]
+    return Hierarchy.from_parents(parent, _tiles_first(n, len(parent)), "ward")
+
+
+def kd(zones: Zones) -> Hierarchy:
+    """Balanced splits: every node is halved at the median, across the longer side of the box of its centroids.
+
+    The halves differ by at most one tile. Equal coordinates are told apart by the other coordinate, then by tile.
+    """
+    x, y = _plane(zones, "k-d trees")
+    along_x, along_y = _ranks(x, y), _ranks(y, x)
+    n = len(zones)
+    order, bounds, node = np.arange(n), np.array([0, n]), np.zeros(1, np.int64)
+    parent = [np.array([-1])]
+    nodes = 1
+    while len(node) < n:
+        tall = _extents(y[order], bounds) > _extents(x[order], bounds)
+        piece = np.repeat(np.arange(len(node)), np.diff(bounds))
+        rank = np.where(tall[piece], along_y[order], along_x[order])
+        order = order[np.argsort(piece * n + rank)]
+        bounds, owner, is_new = _halved(bounds)
+        above = node[owner]
+        parent.append(above[is_new])
+        node = np.where(is_new, nodes - 1 + np.cumsum(is_new), above)
+        nodes += int(np.count_nonzero(is_new))
+    tile = np.full(nodes, -1, np.int64)
+    tile[node] = order
+    return Hierarchy.from_parents(np.concatenate(parent), tile, "kd")
+
+
+def quadtree(zones: Zones) -> Hierarchy:
+    """Quarters of quarters of the square that covers the grid: south-west, south-east, north-west, north-east.
+
+    Sides are powers of two tiles, counted from the grid's south-west corner. Quarters without tiles are left out.
+    """
+    if zones.kind != "grid" or zones.column is None or zones.row is None:
+        raise InputError(
+            f"a quadtree needs a square grid of zones, but these are of kind {zones.kind}; make one with --grid."
+        )
+    _need_tiles(zones)
+    column, row = zones.column, zones.row
+    require(min(int(column.min()), int(row.min())) >= 0, "zones: columns and rows of a grid must count from 0.")
+    code = _spread(column) | (_spread(row) << np.uint64(1))
+    halvings = max(int(column.max()), int(row.max())).bit_length()
+    return Hierarchy.from_units([code >> np.uint64(2 * level) for level in range(halvings + 1)], "quadtree")
+
+
+def h3(zones: Zones) -> Hierarchy:
+    """The parents of H3 cells at every coarser resolution, and one root above the cells of resolution 0."""
+    if zones.kind != "h3":
+        raise InputError(
+            f"an H3 tree needs H3 cells as zones, but these are of kind {zones.kind}; make them with --h3."
+        )
+    _need_tiles(zones)
+    cells = _h3_cells(zones)
+    resolutions = (cells >> np.uint64(52)) & np.uint64(15)
+    finest = int(resolutions.max())
+    require(
+        bool(np.all(resolutions == finest)),
+        "an H3 tree needs cells of one resolution, but the zones have several; make them with --h3.",
+    )
+    return Hierarchy.from_units([_h3_parents(cells, r) for r in range(finest, -1, -1)], "h3")
+
+
+BUILDERS: dict[str, Callable[[Zones], Hierarchy]] = {"ward": ward, "kd": kd, "quadtree": quadtree, "h3": h3}
+"""The trees that need nothing but the tiles, by the name that `--hierarchy` takes."""
+
+
+def build(zones: Zones, kind: str | pa.Table) -> Hierarchy:
+    """The tree named `kind`, or the tree that a table describes.
+
+    A table with just the columns `node` and `parent` is read by `parents`, every other by `levels`.
+    """
+    if not isinstance(kind, str):
+        edges = set(kind.column_names) == {"node", "parent"}
+        return parents(zones, kind) if edges else levels(zones, kind)
+    if kind not in BUILDERS:
+        raise ParameterError(f"hierarchy: wanted one of {', '.join(BUILDERS)} or a table of levels, got {kind!r}.")
+    return BUILDERS[kind](zones)
+
+
+def _need_tiles(zones: Zones) -> None:
+    require(len(zones) > 0, "hierarchy: wanted a tree over at least one tile, got no tile.")
+
+
+def _tiles_first(tiles: int, nodes: int) -> Ints:
+    """The tile of each node where the first nodes are the tiles."""
+    tile = np.full(nodes, -1, np.int64)
+    tile[:tiles] = np.arange(tiles)
+    return tile
+
+
+def _plane(zones: Zones, purpose: str) -> tuple[Floats, Floats]:
+    """Centroids in metres, such that equal ones are equal.
+
+    A projection leaves noise of nanometres, which must not decide on which side of a split a tile comes: grids take
+    their columns and rows, all others are rounded to a millimetre.
+    """
+    zones.need_location(purpose)
+    _need_tiles(zones)
+    if zones.grid is not None and zones.column is not None and zones.row is not None:
+        side = np.float64(zones.grid.size_m)
+        return zones.column * side, zones.row * side
+    x, y = zones.xy
+    # Adding zero turns -0.0 to 0.0.
+    return np.round(x, 3) + 0.0, np.round(y, 3) + 0.0
+
+
+def _ranks(major: Floats, minor: Floats) -> Ints:
+    """The place of each tile in order of `major`, then `minor`, then its index."""
+    rank = np.empty(len(major), np.int64)
+    rank[np.lexsort((minor, major))] = np.arange(len(major))
+    return rank
+
+
+def _extents(values: Floats, bounds: Ints) -> Floats:
+    """Largest less smallest value of each piece."""
+    begins = bounds[:-1]
+    extents: Floats = np.maximum.reduceat(values, begins) - np.minimum.reduceat(values, begins)
+    return extents
+
+
+def _halved(bounds: Ints) -> tuple[Ints, Ints, Mask]:
+    """All pieces of more than one tile cut in half: bounds, the old piece of each piece, whether it is a new one."""
+    sizes = np.diff(bounds)
+    split = sizes > 1
+    middles = (bounds[:-1] + sizes // 2)[split]
+    owner = np.repeat(np.arange(len(sizes)), 1 + split)
+    return np.sort(np.concatenate([bounds, middles])), owner, split[owner]
+
+
+def _spread(values: Indices) -> Codes:
+    """The bits of each value with a zero bit above each, so that two of them can be interleaved (Morton)."""
+    spread = values.astype(np.uint64)
+    for shift, mask in _SPREADING:
+        spread = (spread | (spread << np.uint64(shift))) & np.uint64(mask)
+    return spread
+
+
+_SPREADING = (
+    (16, 0x0000FFFF0000FFFF),
+    (8, 0x00FF00FF00FF00FF),
+    (4, 0x0F0F0F0F0F0F0F0F),
+    (2, 0x3333333333333333),
+    (1, 0x5555555555555555),
+)
+
+
+def _h3_cells(zones: Zones) -> Codes:
+    import h3 as h3_library
+
+    bad = [i + 1 for i, cell in enumerate(zones.ids) if not h3_library.is_valid_cell(cell)]
+    if bad:
+        raise InputError(f"an H3 tree needs H3 cells as zones, but the id is none in {rows_named(bad, len(bad))}.")
+    return np.array([h3_library.str_to_int(cell) for cell in zones.ids], np.uint64)
+
+
+def _h3_parents(cells: Codes, resolution: int) -> Codes:
+    """The parents at a resolution: it is put into bits 52 to 55, and all finer digits, 3 bits each, become 7."""
+    unused = np.uint64((1 << (3 * (15 - resolution))) - 1)
+    kept = cells & ~np.uint64(15 << 52)
+    return kept | np.uint64(resolution << 52) | unused

@@ -1,0 +1,143 @@
+"""read → model → method → verify → write → report. Every door goes through here, and there is no second way in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdveil.errors import InputError, PromiseBrokenError
+from crowdveil.guarantees import Finding, Guarantee, WellFormedFlows, WellFormedTrajectories, guarantee_from_manifest
+from crowdveil.io.atomic import check_target, new_folder
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.release import MANIFEST_FILE, TableFormat, WrittenRelease, file_hash, read_release, write_release
+from crowdveil.manifest import build_manifest, read_manifest, write_manifest
+from crowdveil.method import Params, Progress, no_progress
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease, Release
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.reading import READINGS, read
+from crowdveil.registry import find_method
+from crowdveil.report.summary import cost_lines, cost_numbers
+
+Stage = Callable[[str], None]
+"""Told the name of each stage as it begins."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One run: which method, on what, with which parameters, to where. Checked when it runs, before anything is read.
+
+    Attributes
+    ----------
+    method
+        Name or alias of the method.
+    data
+        A path, a table, or a model.
+    output
+        The folder that the release is written to.
+    parameters, reading
+        The method's parameters, and the options of reading, by name.
+    seed
+        Of the one generator that every random choice comes from.
+    table_format, data_name
+        Form of the tables, and the name of the data file where the usual one is not wanted.
+    overwrite
+        Replace an earlier release in `output`.
+    """
+
+    method: str
+    data: Any
+    output: Path
+    parameters: dict[str, Any] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    table_format: TableFormat = "parquet"
+    data_name: str | None = None
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a run."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    release: Release
+    notes: ReadNotes
+    cost: list[str]
+
+
+def run(request: Request, progress: Progress = no_progress, stage: Stage = lambda name: None) -> Result:
+    """Read, anonymise, write to a temporary folder, read back, verify, and only then put it in place."""
+    method = find_method(request.method)
+    params = method.params.checked(request.parameters)
+    reading = READINGS[method.takes].checked(request.reading)
+    check_target(Path(request.output).absolute(), overwrite=request.overwrite, mark_file=MANIFEST_FILE)
+
+    stage("reading")
+    notes = ReadNotes()
+    data = read(method.takes, request.data, reading, notes)
+    _need_a_crowd(data, params)
+
+    stage("anonymising")
+    release = method.run(data, params, np.random.default_rng(request.seed), progress)
+    promises = (*method.promises(data, params), _form_of(release))
+
+    with new_folder(Path(request.output), overwrite=request.overwrite, mark_file=MANIFEST_FILE) as folder:
+        stage("writing")
+        files = write_release(release, folder, request.table_format, request.data_name)
+        stage("verifying")
+        checked = check(read_release(folder, files), promises)
+        refuse_broken(checked)
+        manifest = build_manifest(
+            method=method, params=params, reading=reading, seed=request.seed, data=request.data, notes=notes,
+            counts=data.counts, checked=checked, cost=cost_numbers(data, release), folder=folder, files=files,
+        )  # fmt: skip
+        write_manifest(folder, manifest)
+    return Result(Path(request.output), manifest, release, notes, cost_lines(data, release))
+
+
+def verify(folder: Path) -> list[tuple[Guarantee, Finding]]:
+    """Check a release from its files alone: that they are the ones that were written, and every promise in the manifest."""
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    files = {role: entry["name"] for role, entry in manifest["files"].items()}
+    written = read_release(folder, files)
+    changed = [e["name"] for e in manifest["files"].values() if file_hash(folder / e["name"]) != e["sha256"]]
+    if changed:
+        raise PromiseBrokenError(
+            f"{folder}: {', '.join(changed)} changed since the release was made; do not publish it."
+        )
+    return check(written, tuple(guarantee_from_manifest(entry) for entry in manifest["promises"]))
+
+
+def check(written: WrittenRelease, promises: tuple[Guarantee, ...]) -> list[tuple[Guarantee, Finding]]:
+    """What came of each promise on the written files."""
+    return [(promise, promise.check(written)) for promise in promises]
+
+
+def refuse_broken(checked: list[tuple[Guarantee, Finding]]) -> None:
+    """Raise if any promise does not hold."""
+    broken = [(p, f) for p, f in checked if not f.holds]
+    if broken:
+        promise, finding = broken[0]
+        raise PromiseBrokenError(
+            f"the promise {promise.name} does not hold, so nothing was published: {finding.detail}"
+        )
+
+
+def _form_of(release: Release) -> Guarantee:
+    return WellFormedFlows() if isinstance(release, FlowRelease) else WellFormedTrajectories()
+
+
+def _need_a_crowd(data: Flows | Trajectories, params: Params) -> None:
+    """A k that all people together do not reach can only be a mistake."""
+    k = getattr(params, "k", None)
+    if isinstance(k, int) and data.crowd < k:
+        raise InputError(
+            f"k: wanted at most the {data.counts} in the data, {data.crowd:,}, but got {k:,}; choose a smaller k."
+        )

@@ -1,0 +1,88 @@
+"""How data is to be read: the options that every method of a kind shares, declared once like a method's parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from crowdveil.io.flows import read_flows
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.trajectories import read_trajectories
+from crowdveil.method import Params
+from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
+
+
+class Reading(Params):
+    """Options that reading flows and reading trajectories have in common."""
+
+    zones: Any = None
+    """File of zones: GeoJSON, GeoPackage, shapefile, GeoParquet, or a CSV of centroids."""
+    zone_id: str | None = None
+    """Column of the zones' ids."""
+    time: str | None = None
+    """Column of times."""
+    user: str | None = None
+    """Column of the person's id."""
+    tz: str = "UTC"
+    """Time zone of times that name none, and of the time steps; such as Europe/Paris."""
+    time_format: str | None = None
+    """Form of the times in signs of strptime, where it is not recognised; such as %d/%m/%Y %H:%M."""
+    drop_invalid: bool = False
+    """Leave out and count what cannot be used, instead of stopping."""
+
+
+class FlowReading(Reading):
+    """How trips or flows are read."""
+
+    origin: str | None = None
+    """Column of the origin's zone id."""
+    destination: str | None = None
+    """Column of the destination's zone id."""
+    origin_lon: str | None = None
+    """Column of the origin's longitude."""
+    origin_lat: str | None = None
+    """Column of the origin's latitude."""
+    destination_lon: str | None = None
+    """Column of the destination's longitude."""
+    destination_lat: str | None = None
+    """Column of the destination's latitude."""
+    volume: str | None = None
+    """Column of volumes; with it a row is a flow, without it a trip."""
+    people: str | None = None
+    """Column of the number of people of a flow."""
+    weight: str | None = None
+    """Column of a trip's weight; it is summed into volumes and never counts towards k."""
+    grid: str | float | None = None
+    """Make square zones of this size, such as 500m."""
+    h3: int | None = Field(None, ge=0, le=15)
+    """Make zones of H3 cells of this resolution."""
+    voronoi: Any = None
+    """Make zones of the Voronoi cells of the points in this file."""
+    matrix: str | None = None
+    """Matrix of an OMX file; all of them, as time steps, where their names are times."""
+    step: str | int | None = None
+    """Length of a time step, such as 15min, 1h, 1d; all for one matrix. 1h where there are times."""
+
+
+class TrajectoryReading(Reading):
+    """How trajectories are read."""
+
+    lat: str | None = None
+    """Column of latitudes."""
+    lon: str | None = None
+    """Column of longitudes."""
+    trajectory: str | None = None
+    """Column of the trajectory's id."""
+
+
+READINGS: dict[type, type[Reading]] = {Flows: FlowReading, Trajectories: TrajectoryReading}
+
+
+def read(takes: type, data: Any, options: Reading, notes: ReadNotes) -> Any:
+    """Read data as the model that a method takes; a model is taken as it is."""
+    if isinstance(data, takes):
+        return data
+    reader = read_flows if takes is Flows else read_trajectories
+    return reader(data, notes=notes, **{name: getattr(options, name) for name in type(options).model_fields})

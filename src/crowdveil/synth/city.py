@@ -1,0 +1,225 @@
+"""A made-up city: tiles, what is in them, and people who live in one and work in another.
+
+Homes are dense around the centre and in a few towns and thin out between them; jobs crowd in the centre and in
+some of the towns. Both carry heavy-tailed noise, as real tiles do. Work places and errands are drawn by gravity:
+the attraction of a tile times exp(−distance / decay).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from crowdveil.errors import ParameterError
+from crowdveil.model.arrays import Floats, Indices, Ints, Labels, frozen
+from crowdveil.model.projection import LocalProjection
+from crowdveil.model.zones import Grid, Zones
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total) while something long is made."""
+
+MOST_TILES = 1_000_000
+MOST_PEOPLE = 1_000_000_000
+MOST_BLOCKS = 2500
+"""Gravity tables have this many places at most; above it, neighbouring tiles share a place (see `Gravity`)."""
+TOWNS = 7
+TOWNS_WITH_JOBS = 3
+
+
+def wanted_between(name: str, value: float, low: float, high: float) -> None:
+    """Raise unless a parameter lies in its range."""
+    if not low <= value <= high:
+        raise ParameterError(f"{name} must be from {low:,} to {high:,}, but is {value:,}.")
+
+
+def generators(seed: int, purpose: int, count: int) -> Iterator[np.random.Generator]:
+    """One generator for each of `count` chunks; `purpose` keeps trips, drives and cities of one seed apart."""
+    if seed < 0:
+        raise ParameterError(f"seed must not be below 0, but is {seed}.")
+    for child in np.random.SeedSequence([seed, purpose]).spawn(count):
+        yield np.random.default_rng(child)
+
+
+@dataclass(frozen=True, eq=False)
+class Gravity:
+    """A table to draw destinations by attraction and distance, one look at memory a draw.
+
+    The table is square in its places, so above 2,500 tiles a place is a square block of neighbouring tiles:
+    distances are between blocks, and the tile inside a block is drawn by attraction alone.
+
+    Attributes
+    ----------
+    block
+        The block of each tile.
+    first, tile, share
+        The tiles of block b are tile[first[b]:first[b + 1]]; `share` is their running share of its attraction.
+    keep, alias
+        Alias tables, one row for each block that somebody comes from.
+    """
+
+    block: Indices
+    first: Ints
+    tile: Indices
+    share: Floats
+    keep: Labels
+    alias: Labels
+
+    @classmethod
+    def make(cls, zones: Zones, attraction: Floats, decay_m: float) -> Gravity:
+        """The table for the tiles of a grid."""
+        from crowdveil.kernels.synth import gravity_tables
+
+        block = _blocks(zones)
+        tile = np.argsort(block, kind="stable").astype(np.int32)
+        first = np.concatenate([[0], np.cumsum(np.bincount(block))])
+        # Blocks are numbered without gaps, so no slice below is empty.
+        pull = np.add.reduceat(attraction[tile], first[:-1])
+        before = np.repeat(np.cumsum(pull) - pull, np.diff(first))
+        share = (np.cumsum(attraction[tile]) - before) / np.repeat(pull, np.diff(first))
+        x, y = (np.add.reduceat(c[tile], first[:-1]) / np.diff(first) for c in zones.xy)
+        near_m = _grid(zones).size_m * math.sqrt(len(zones) / len(pull)) / 2
+        keep, alias = gravity_tables(x, y, pull, decay_m, near_m)
+        return cls(block, first, tile, share, keep, alias)
+
+    @property
+    def arrays(self) -> tuple[Labels, ...]:
+        """What the kernels take, in their order."""
+        return (self.block, self.first, self.tile, self.share, self.keep, self.alias)
+
+    def draw(self, rng: np.random.Generator, places: Indices) -> Indices:
+        """A destination for somebody at each of `places`."""
+        from crowdveil.kernels.synth import gravity_draws
+
+        drawn: Indices = gravity_draws(places, rng.random(len(places)), *self.arrays)
+        return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class City:
+    """A made-up city.
+
+    Attributes
+    ----------
+    zones
+        Its tiles: squares of a grid, named as in "r12c7".
+    homes, jobs
+        How many people live and work in each tile, as shares that add up to 1.
+    home, work
+        The tile that each person lives and works in.
+    errands
+        Where people go otherwise.
+    """
+
+    zones: Zones
+    homes: Floats
+    jobs: Floats
+    home: Indices
+    work: Indices
+    errands: Gravity
+
+    @classmethod
+    def make(
+        cls,
+        seed: int,
+        tiles: int = 2500,
+        people: int = 100_000,
+        *,
+        tile_m: float = 500.0,
+        lon: float = 2.35,
+        lat: float = 48.85,
+        commute_m: float = 4000.0,
+        errand_m: float = 1500.0,
+    ) -> City:
+        """Build a city.
+
+        Parameters
+        ----------
+        seed
+            The same seed and sizes give the same city.
+        tiles, people
+            How many; both exact. The grid is square where `tiles` is, otherwise its last row is short.
+        tile_m
+            Side of a tile.
+        lon, lat
+            The middle of the city, degrees.
+        commute_m, errand_m
+            Distances over which the chance to work, or to run an errand, somewhere falls by e.
+        """
+        wanted_between("tiles", tiles, 1, MOST_TILES)
+        wanted_between("people", people, 1, MOST_PEOPLE)
+        for name, metres in (("tile_m", tile_m), ("commute_m", commute_m), ("errand_m", errand_m)):
+            wanted_between(name, metres, 1.0, 1_000_000.0)
+        (rng,) = generators(seed, 0, 1)
+        zones = grid_zones(tiles, tile_m, lon, lat)
+        homes, jobs = _land_use(zones, rng)
+        home = rng.choice(tiles, people, p=homes).astype(np.int32)
+        work = Gravity.make(zones, jobs, commute_m).draw(rng, home)
+        errands = Gravity.make(zones, (homes + jobs) / 2, errand_m)
+        return cls(zones, homes, jobs, frozen(home, np.int32), frozen(work, np.int32), errands)
+
+    @property
+    def people(self) -> int:
+        """Number of people."""
+        return len(self.home)
+
+    @property
+    def grid(self) -> Grid:
+        """The grid that the tiles lie in."""
+        return _grid(self.zones)
+
+    @property
+    def reach_m(self) -> float:
+        """Half the width of the city."""
+        return self.grid.columns * self.grid.size_m / 2
+
+
+def grid_zones(tiles: int, tile_m: float, lon: float, lat: float) -> Zones:
+    """Square tiles around a place, row by row from the south-west."""
+    columns = math.isqrt(tiles - 1) + 1
+    rows = -(-tiles // columns)
+    projection = LocalProjection(lon, lat)
+    grid = Grid(projection, -columns * tile_m / 2, -rows * tile_m / 2, tile_m, columns, rows)
+    row, column = np.divmod(np.arange(tiles), columns)
+    at_lon, at_lat = projection.to_globe(grid.x0 + (column + 0.5) * tile_m, grid.y0 + (row + 0.5) * tile_m)
+    ids = np.array([f"r{r}c{c}" for r, c in zip(row.tolist(), column.tolist(), strict=True)], dtype=object)
+    return Zones(ids, at_lon, at_lat, kind="grid", grid=grid, column=column, row=row)
+
+
+def _grid(zones: Zones) -> Grid:
+    if zones.grid is None:
+        raise ParameterError("a made-up city needs zones that are a grid.")
+    return zones.grid
+
+
+def _blocks(zones: Zones) -> Indices:
+    """Number square blocks of tiles, as small as `MOST_BLOCKS` allows."""
+    grid, side = _grid(zones), 1
+    while -(-grid.columns // side) * -(-grid.rows // side) > MOST_BLOCKS:
+        side += 1
+    row, column = np.divmod(np.arange(len(zones)), grid.columns)
+    number = (row // side) * -(-grid.columns // side) + column // side
+    return np.unique(number, return_inverse=True)[1].astype(np.int32)
+
+
+def _land_use(zones: Zones, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Shares of homes and jobs in each tile."""
+    x, y = zones.xy
+    reach = max(float(np.abs(x).max()), _grid(zones).size_m)
+    radius = np.hypot(x, y) / reach
+    angle = rng.random(TOWNS) * 2 * np.pi
+    away = rng.uniform(0.35, 0.85, TOWNS)
+    far = np.hypot(
+        x / reach - (away * np.cos(angle))[:, None],
+        y / reach - (away * np.sin(angle))[:, None],
+    )
+    size = rng.uniform(0.15, 0.5, TOWNS)[:, None]
+    homes = np.exp(-radius / 0.3) + (size * np.exp(-((far / 0.13) ** 2))).sum(axis=0) + 0.01
+    offices = (size * np.exp(-((far / 0.07) ** 2)))[:TOWNS_WITH_JOBS].sum(axis=0)
+    jobs = np.exp(-radius / 0.13) + 1.2 * offices + 0.008
+    homes *= rng.lognormal(0.0, 0.55, len(zones))
+    # A station, a hospital, a shopping centre: a few tiles have a dozen times the jobs of those around.
+    jobs *= np.minimum(0.3 + rng.pareto(1.8, len(zones)), 9.0)
+    return homes / homes.sum(), jobs / jobs.sum()

@@ -1,0 +1,210 @@
+"""Drives through a made-up city, as a GPS receiver would record them.
+
+Each follows a trip of `synth.trips` along a grid of streets about 125 m apart: from a door in the origin tile, in up
+to six straight legs, to a door in the destination tile; slow in the centre, faster outside; a point every 30 to 60
+seconds, off the street by the noise of the receiver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.model.arrays import Floats, Indices, Ints
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.synth.city import City, Progress, wanted_between
+from crowdveil.synth.trips import TripRows, stream_parquet, trip_chunks
+
+CHUNK = 20_000
+"""Trajectories made at a time: about half a million points."""
+MOST_TRAJECTORIES = 10**10
+STREET_M = 125.0
+LEAST_S = 60
+JITTER_S = 4
+NOISE_M = (5.0, 10.0)
+"""Standard deviation of the receivers: each has its own, from the first to the second."""
+DOOR_M = 45.0
+"""Doors are this far from the edge of a tile, where it is wide enough, so that noise does not move them out of it."""
+
+SCHEMA = pa.schema(
+    [
+        ("lat", pa.float64()),
+        ("lon", pa.float64()),
+        ("timestamp", pa.timestamp("us")),
+        ("trajectory_id", pa.int64()),
+        ("user_id", pa.int64()),
+    ]
+)
+
+
+class DriveRows(NamedTuple):
+    """One chunk of drives: points (lon, lat, t) with offsets, and the person of each drive."""
+
+    lon: Floats
+    lat: Floats
+    t: Ints
+    offsets: Ints
+    person: Ints
+
+
+def drive_chunk(city: City, rng: np.random.Generator, trips: TripRows) -> DriveRows:
+    """A drive for each trip."""
+    from crowdveil.kernels.synth import drive_positions, drive_seconds
+
+    corner_x, corner_y = _corners(city, rng, trips.origin, trips.destination)
+    pace = rng.uniform(0.9, 1.1, len(trips.person))
+    plan = (corner_x, corner_y, pace, street_m(city), city.reach_m / 2)
+    seconds = np.maximum(np.rint(drive_seconds(*plan)), LEAST_S).astype(np.int64)
+    offsets, elapsed = _moments(rng, seconds)
+    x, y = drive_positions(*plan, offsets, elapsed)
+    points = np.diff(offsets)
+    noise_m = np.repeat(rng.uniform(*NOISE_M, len(pace)), points)
+    x += noise_m * rng.standard_normal(len(x))
+    y += noise_m * rng.standard_normal(len(y))
+    lon, lat = city.zones.projection.to_globe(x, y)
+    # Six decimals are a tenth of a metre, which is what receivers write.
+    return DriveRows(lon.round(6), lat.round(6), np.repeat(trips.departure, points) + elapsed, offsets, trips.person)
+
+
+def drive_chunks(
+    city: City, trajectories: int, *, days: int, start: str, seed: int, chunk: int = CHUNK
+) -> Iterator[DriveRows]:
+    """Chunks of at most `chunk` drives that make `trajectories` in all."""
+    trips = trip_chunks(city, trajectories, days=days, start=start, seed=seed, purpose=2, chunk=chunk)
+    for rng, rows in trips:
+        yield drive_chunk(city, rng, rows)
+
+
+def make_trajectories(
+    city: City, trajectories: int, *, days: int = 7, start: str = "2026-03-02", seed: int
+) -> Trajectories:
+    """Drives in memory: the very rows that `write_trajectories` writes, with ids from 0."""
+    wanted_between("trajectories", trajectories, 0, MOST_TRAJECTORIES)
+    chunks = list(drive_chunks(city, trajectories, days=days, start=start, seed=seed))
+    if not chunks:
+        nowhere, none = np.zeros(0), np.zeros(0, np.int64)
+        return Trajectories(nowhere, nowhere, none, np.zeros(1, np.int64), none, none, none)
+    lon, lat, t, _, user = (np.concatenate(column) for column in zip(*chunks, strict=True))
+    lengths = np.concatenate([np.diff(rows.offsets) for rows in chunks])
+    people_ids, person = np.unique(user, return_inverse=True)
+    return Trajectories(lon, lat, t, _offsets(lengths), np.arange(trajectories), person, people_ids)
+
+
+def write_trajectories(
+    city: City,
+    path: str | Path,
+    trajectories: int,
+    days: int = 7,
+    start: str = "2026-03-02",
+    *,
+    seed: int,
+    progress: Progress | None = None,
+) -> None:
+    """Stream drives to a Parquet file with columns lat, lon, timestamp (UTC), trajectory_id, user_id.
+
+    Parameters
+    ----------
+    city
+        Whose people drive.
+    path
+        The file; replaced if there is one.
+    trajectories
+        How many drives, exactly; each has about 10 to 25 points in a city of the usual size.
+    days, start
+        The period: a number of days and its first date.
+    seed
+        The same seed, city and version give the same bytes.
+    progress
+        Called with (trajectories written, trajectories).
+    """
+    wanted_between("trajectories", trajectories, 0, MOST_TRAJECTORIES)
+    chunks = drive_chunks(city, trajectories, days=days, start=start, seed=seed)
+    stream_parquet(path, SCHEMA, _drive_tables(chunks, trajectories, progress), ["trajectory_id", "user_id"])
+
+
+def street_m(city: City) -> float:
+    """Distance between parallel streets: about 125 m, and a whole number of streets to a tile."""
+    return city.grid.size_m / max(1, round(city.grid.size_m / STREET_M))
+
+
+def _drive_tables(chunks: Iterator[DriveRows], total: int, progress: Progress | None) -> Iterator[Any]:
+    done = 0
+    for rows in chunks:
+        points = np.diff(rows.offsets)
+        numbers = np.arange(done, done + len(points), dtype=np.int64)
+        when = pa.array(rows.t * 1_000_000, pa.timestamp("us"))
+        ids = (np.repeat(numbers, points), np.repeat(rows.person, points))
+        yield pa.Table.from_arrays([rows.lat, rows.lon, when, *ids], schema=SCHEMA)
+        done += len(points)
+        if progress is not None:
+            progress(done, total)
+
+
+def _moments(rng: np.random.Generator, seconds: Ints) -> tuple[Ints, Ints]:
+    """Offsets and moments (whole seconds since the start) of drives that take `seconds`.
+
+    The first moment is 0 and the last is the arrival. Between them steps are at least 24 s, so that a jitter of 4 s on
+    either side leaves them in order.
+    """
+    steps = np.maximum(1, np.rint(seconds / rng.integers(30, 61, len(seconds)))).astype(np.int64)
+    offsets = _offsets(steps + 1)
+    number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], steps + 1)
+    elapsed = np.rint(number * np.repeat(seconds / steps, steps + 1)).astype(np.int64)
+    jitter = rng.integers(-JITTER_S, JITTER_S + 1, len(elapsed))
+    jitter[offsets[:-1]] = 0
+    jitter[offsets[1:] - 1] = 0
+    return offsets, elapsed + jitter
+
+
+def _corners(city: City, rng: np.random.Generator, origin: Indices, destination: Indices) -> tuple[Floats, Floats]:
+    """Seven corners for each drive: its doors, and five turns where streets cross (some at the same crossing).
+
+    A drive moves along one axis, called first, then along the other, and so on in turn. It starts on a street of the
+    first axis and ends on one of the other; each turn between lies a random part of the way ahead, at a crossing.
+    Positions are metres from the corner of the grid until the last line.
+    """
+    grid, street, n = city.grid, street_m(city), len(origin)
+    x_first = rng.random(n) < 0.5
+    (first_from, other_from), (first_to, other_to) = (
+        (np.where(x_first, column, row), np.where(x_first, row, column))
+        for row, column in (np.divmod(tiles, grid.columns) for tiles in (origin, destination))
+    )
+    start_first, start_other = _door(city, rng, first_from), _street(city, rng, other_from)
+    end_first, end_other = _street(city, rng, first_to), _door(city, rng, other_to)
+    ahead = np.sort(rng.random((2, 2, n)), axis=1)
+    # A third of the drives turn once, a third three times, a third five times.
+    turns = rng.integers(0, 3, n)
+    ahead[0, 0, turns < 1] = 1.0
+    ahead[0, 1, turns < 2] = 1.0
+    first1, first2 = (_crossing(start_first + f * (end_first - start_first), street) for f in ahead[0])
+    other1, other2 = (_crossing(start_other + f * (end_other - start_other), street) for f in ahead[1])
+    along = np.stack([start_first, first1, first1, first2, first2, end_first, end_first], axis=1)
+    across = np.stack([start_other, start_other, other1, other1, other2, other2, end_other], axis=1)
+    x, y = np.where(x_first[:, None], (along, across), (across, along))
+    return grid.x0 + x, grid.y0 + y
+
+
+def _door(city: City, rng: np.random.Generator, place: Indices) -> Floats:
+    """A position anywhere in the row or column `place` of tiles, away from its edges."""
+    size = city.grid.size_m
+    edge = min(DOOR_M, size / 4)
+    return np.asarray(place * size + rng.uniform(edge, size - edge, len(place)), np.float64)
+
+
+def _street(city: City, rng: np.random.Generator, place: Indices) -> Floats:
+    """The position of a street in the row or column `place` of tiles."""
+    size, street = city.grid.size_m, street_m(city)
+    return np.asarray(place * size + (rng.integers(0, round(size / street), len(place)) + 0.5) * street, np.float64)
+
+
+def _crossing(position: Floats, street: float) -> Floats:
+    """The street nearest to a position."""
+    return np.asarray((np.floor(position / street) + 0.5) * street, np.float64)
+
+
+def _offsets(lengths: Ints) -> Ints:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
