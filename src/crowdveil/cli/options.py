@@ -9,7 +9,7 @@ import click
 from crowdveil.fields import Row, rows
 from crowdveil.method import Params
 
-_TYPES: dict[str, click.ParamType] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
+_TYPES: dict[str, Any] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
 
 
 def options_of(params: type[Params], *, first: tuple[str, ...] = ()) -> list[click.Option]:

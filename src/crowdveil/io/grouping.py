@@ -16,7 +16,7 @@ from crowdveil.io.od_rows import OdColumns, OdReader, Problems, ZoneNames, say_z
 from crowdveil.io.source import Source
 from crowdveil.io.steps import Steps, wall_sql
 from crowdveil.model.arrays import Indices, Ints
-from crowdveil.model.flows import Flows
+from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.zones import Zones
 
 
@@ -257,7 +257,7 @@ def to_flows(
     starts = np.flatnonzero(np.concatenate([[True], step[1:] != step[:-1]]))
     offsets: Ints = np.append(starts, len(step))
     t = steps.starts(step[starts]) if steps else np.zeros(1, np.int64)
-    counts = "people" if with_people else "trips"
+    counts: FlowCounts = "people" if with_people else "trips"
     return Flows(
         zones, t, offsets, o, d, volume, people, counts, steps.seconds if steps else None, steps.tz if steps else "UTC"
-    )  # type: ignore[arg-type]
+    )

@@ -55,6 +55,7 @@ class Areas:
         object.__setattr__(self, "tiles", frozen(self.tiles, np.int32))
         check_offsets(self.offsets, len(self.tiles), "areas")
         check_lengths("areas", len(self.offsets) - 1, names=self.names)
+        require(bool(np.all(np.diff(self.offsets) > 0)), "areas: every area must have a tile.")
         require(len(set(self.names)) == len(self.names), "areas: names must be unique.")
 
     @classmethod
@@ -76,7 +77,8 @@ class Areas:
         if not len(self):
             return np.zeros(0)
         tile_area = self.zones.area_m2[self.tiles]
-        return np.bincount(row_slices(self.offsets), weights=tile_area, minlength=len(self))
+        sums: Floats = np.add.reduceat(tile_area, self.offsets[:-1])
+        return sums
 
 
 @dataclass(frozen=True, eq=False)

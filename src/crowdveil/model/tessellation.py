@@ -55,7 +55,8 @@ def grid_zones(grid: Grid, column: Indices | None = None, row: Indices | None = 
     if column is None or row is None:
         number = np.arange(grid.columns * grid.rows)
         column, row = (number % grid.columns).astype(np.int32), (number // grid.columns).astype(np.int32)
-    x, y = grid.x0 + (column + 0.5) * grid.size_m, grid.y0 + (row + 0.5) * grid.size_m
+    x: Floats = grid.x0 + (column.astype(np.float64) + 0.5) * grid.size_m
+    y: Floats = grid.y0 + (row.astype(np.float64) + 0.5) * grid.size_m
     lon, lat = grid.projection.to_globe(x, y)
     ids = np.array([f"r{r}c{c}" for r, c in zip(row.tolist(), column.tolist(), strict=True)], dtype=object)
     return Zones(ids, lon, lat, kind="grid", grid=grid, column=column, row=row)

@@ -75,7 +75,7 @@ class Trajectories:
         if self.row is not None:
             object.__setattr__(self, "row", frozen(self.row, np.int64))
         for name in ("ids", "people_ids"):
-            object.__setattr__(self, name, frozen(getattr(self, name), None))
+            object.__setattr__(self, name, frozen(getattr(self, name), getattr(self, name).dtype))
         n, m = len(self.lon), len(self.offsets) - 1
         check_lengths("trajectories", n, lat=self.lat, t=self.t, **({} if self.row is None else {"row": self.row}))
         check_lengths("trajectories", m, ids=self.ids, person=self.person)

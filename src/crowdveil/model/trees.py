@@ -141,8 +141,7 @@ def _plane(zones: Zones, purpose: str) -> tuple[Floats, Floats]:
         side = np.float64(zones.grid.size_m)
         return zones.column * side, zones.row * side
     x, y = zones.xy
-    # Adding zero turns -0.0 to 0.0.
-    return np.round(x, 3) + 0.0, np.round(y, 3) + 0.0
+    return np.round(x, 3), np.round(y, 3)
 
 
 def _ranks(major: Floats, minor: Floats) -> Ints:

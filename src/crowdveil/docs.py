@@ -1,0 +1,113 @@
+"""The generated pages of the docs: `python -m crowdveil.docs` writes them, `--check` fails if one is stale."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from crowdveil.fields import Row, rows
+from crowdveil.method import Method
+from crowdveil.model.flows import Flows
+from crowdveil.reading import FlowReading, TrajectoryReading
+from crowdveil.registry import METHODS, find_method
+
+DOCS = Path(__file__).parents[2] / "docs"
+_HEAD = "<!-- Generated from the code by `make docs`; change the code, not this page. -->\n"
+_STATUS = {
+    "proved": "the promise follows from what the method does",
+    "argued": "the promise rests on an argument with stated assumptions",
+    "heuristic": "no promise of anonymity; only measured risk",
+}
+
+
+def pages() -> dict[Path, str]:
+    """Every generated page by its path under docs/. Only methods of this package have one."""
+    own = [find_method(name) for name in METHODS]
+    listed = {Path("methods") / f"{method.name}.md": _method_page(method) for method in own}
+    return {Path("methods") / "README.md": _index(own), **listed, Path("reading-options.md"): _reading_page()}
+
+
+def _index(listed: list[Method]) -> str:
+    lines = [_HEAD, "# Methods\n", "| method | takes | status | what it does |", "| --- | --- | --- | --- |"]
+    for method in listed:
+        lines.append(f"| [{method.name}]({method.name}.md) | {_takes(method)} | {method.status} | {method.summary} |")
+    lines += ["", *(f"- *{status}*: {meaning}." for status, meaning in _STATUS.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _takes(method: Method) -> str:
+    return "OD flows" if method.takes is Flows else "trajectories"
+
+
+def _method_page(method: Method) -> str:
+    summary, _, rest = method.doc.strip().partition("\n")
+    body = re.sub(r"^(\w[\w ]*)\n-+$", r"## \1\n", rest.strip(), flags=re.M)
+    data = "trips.parquet --zones zones.geojson" if method.takes is Flows else "cabs.csv"
+    parts = [
+        _HEAD,
+        f"# {method.name}\n",
+        f"{summary}\n",
+        f"Takes {_takes(method)}. Status: **{method.status}** ({_STATUS[method.status]})."
+        + (f" Also known as {', '.join(method.aliases)}." if method.aliases else "")
+        + "\n",
+        f"```sh\ncrowdveil anonymize {method.name} {data} -o out/\n```\n",
+        f"```python\nimport crowdveil\n\ncrowdveil.anonymize({method.name!r}, {data.split()[0]!r}, 'out')\n```\n",
+        f"{body}\n",
+        "## Parameters\n",
+        _table(rows(method.params)),
+    ]
+    if method.parameter_aliases:
+        renamed = ", ".join(f"`{theirs}` is `{ours}`" for theirs, ours in method.parameter_aliases)
+        parts.append(f"In run files of mdl-anonymizer: {renamed}.\n")
+    parts.append("How data is read is the same for all methods: [reading options](../reading-options.md).\n")
+    return "\n".join(parts)
+
+
+def _reading_page() -> str:
+    return "\n".join(
+        [
+            _HEAD,
+            "# Options of reading\n",
+            "The same for every method, on the command line, in run files (`[reading]`) and in Python.\n",
+            "## Trips and flows\n",
+            _table(rows(FlowReading)),
+            "## Trajectories\n",
+            _table(rows(TrajectoryReading)),
+        ]
+    )
+
+
+def _table(parameters: list[Row]) -> str:
+    lines = ["| name | option | values | default | meaning |", "| --- | --- | --- | --- | --- |"]
+    for row in parameters:
+        values = ", ".join(x for x in (" \\| ".join(row.choices) or row.kind, row.unit, row.bounds) if x)
+        default = "" if row.default is None else f"`{row.default}`"
+        lines.append(f"| `{row.name}` | `{row.option}` | {values} | {default} | {row.help} |")
+    return "\n".join(lines) + "\n"
+
+
+def stale() -> list[Path]:
+    """Pages whose file is missing, out of date, or of a method that is gone."""
+    wanted = pages()
+    old = [path for path, text in wanted.items() if not (DOCS / path).is_file() or (DOCS / path).read_text() != text]
+    left = [p.relative_to(DOCS) for p in (DOCS / "methods").glob("*.md") if p.relative_to(DOCS) not in wanted]
+    return old + left
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or with --check tell which are stale."""
+    if arguments == ["--check"]:
+        old = stale()
+        sys.stdout.write("".join(f"stale: docs/{path}\n" for path in old) or "generated pages are up to date\n")
+        return 1 if old else 0
+    for path, text in pages().items():
+        (DOCS / path).parent.mkdir(parents=True, exist_ok=True)
+        (DOCS / path).write_text(text)
+    for path in stale():
+        (DOCS / path).unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,134 @@
+"""Hypothesis strategies for zones, flows, trees and trajectories: for our tests and for those of third-party methods.
+
+Needs hypothesis, which is not a dependency of the package. Sizes are small, shapes are nasty: empty data, one row,
+repeated points, equal times, people with many trajectories, zones that nobody visits.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from crowdveil.model.arrays import Indices, Ints
+from crowdveil.model.flows import Flows
+from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.zones import Zones
+
+Nested = Any
+"""A tile (int), or the list of the subtrees below a node."""
+
+_HOUR = 3600
+_BASE = 1_767_225_600  # 2026-01-01
+
+
+@st.composite
+def zones(draw: st.DrawFn, min_tiles: int = 1, max_tiles: int = 12) -> Zones:
+    """Zones with ids and centroids; several may lie on one place."""
+    n = draw(st.integers(min_tiles, max_tiles))
+    lon = draw(st.lists(st.integers(0, 8), min_size=n, max_size=n))
+    lat = draw(st.lists(st.integers(0, 8), min_size=n, max_size=n))
+    ids = [f"z{i}" for i in draw(st.permutations(range(n)))]
+    return Zones(np.array(ids, dtype=object), 2.0 + np.array(lon) / 100, 48.0 + np.array(lat) / 100, kind="centroids")
+
+
+@st.composite
+def flows(draw: st.DrawFn, max_tiles: int = 6, max_steps: int = 3, empty: bool = False) -> Flows:
+    """Flows of a few steps, with or without people; volumes around the usual k."""
+    tiles = draw(zones(max_tiles=max_tiles))
+    n, with_people = len(tiles), draw(st.booleans())
+    cells = st.tuples(st.integers(0, max_steps - 1), st.integers(0, n - 1), st.integers(0, n - 1))
+    keys = draw(st.lists(cells, min_size=0 if empty else 1, max_size=24, unique=True))
+    volume = draw(st.lists(st.integers(1, 25), min_size=len(keys), max_size=len(keys)))
+    people = [draw(st.integers(1, v)) for v in volume] if with_people else None
+    step, origin, destination = (np.array([k[i] for k in keys], np.int64) for i in range(3))
+    return Flows.from_rows(
+        tiles,
+        _BASE + step * _HOUR,
+        origin.astype(np.int32),
+        destination.astype(np.int32),
+        np.array(volume, np.int64),
+        None if people is None else np.array(people, np.int64),
+        step_s=_HOUR,
+    )
+
+
+@st.composite
+def trajectories(draw: st.DrawFn, max_trajectories: int = 8, max_points: int = 8, empty: bool = False) -> Trajectories:
+    """Trajectories with repeated places and times, one-point ones, and people with several of them."""
+    m = draw(st.integers(0 if empty else 1, max_trajectories))
+    lengths = [draw(st.integers(1, max_points)) for _ in range(m)]
+    person = [draw(st.integers(0, max(0, m - 1))) for _ in range(m)]
+    known = draw(st.booleans())
+    people = sorted(set(person)) if known else list(range(m))
+    place = st.tuples(st.integers(0, 20), st.integers(0, 20))
+    points = [draw(place) for _ in range(sum(lengths))]
+    times = [sorted(draw(st.lists(st.integers(0, 900), min_size=n, max_size=n))) for n in lengths]
+    return Trajectories(
+        lon=2.3 + np.array([p[0] for p in points], np.float64) / 500,
+        lat=48.8 + np.array([p[1] for p in points], np.float64) / 500,
+        t=_BASE + np.array([t for row in times for t in row], np.int64),
+        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)]),
+        ids=np.arange(1000, 1000 + m),
+        person=np.array([people.index(p) for p in person] if known else people, np.int64),
+        people_ids=np.array([f"person-{p}" for p in people], dtype=object),
+        counts="people" if known else "trajectories",
+    )
+
+
+@st.composite
+def nested_trees(draw: st.DrawFn, max_tiles: int = 12, chains: bool = False) -> Nested:
+    """A nested list over the tiles 0, 1, … in any order; with `chains`, nodes may have one child."""
+    n = draw(st.integers(1, max_tiles))
+
+    def grow(tiles: list[int]) -> Nested:
+        if len(tiles) == 1:
+            tree: Nested = tiles[0]
+        else:
+            cuts = draw(st.sets(st.integers(1, len(tiles) - 1), min_size=1, max_size=3))
+            tree = [grow(tiles[a:b]) for a, b in pairwise([0, *sorted(cuts), len(tiles)])]
+        for _ in range(draw(st.integers(0, 2)) if chains else 0):
+            tree = [tree]
+        return tree
+
+    return grow(draw(st.permutations(range(n))))
+
+
+@st.composite
+def hierarchies(draw: st.DrawFn, max_tiles: int = 12) -> Hierarchy:
+    """A tree of any shape, without nodes of one child."""
+    arrays = [np.array(a, np.int32) for a in tree_arrays(draw(nested_trees(max_tiles)))]
+    return Hierarchy(*arrays, kind="random")
+
+
+def tree_arrays(tree: Nested) -> tuple[list[int], list[int], list[int], list[int]]:
+    """parent, first_leaf, last_leaf and leaf_tile of a nested list, by recursion."""
+    parent: list[int] = []
+    first: list[int] = []
+    last: list[int] = []
+    leaf_tile: list[int] = []
+
+    def visit(node: Nested) -> int:
+        begin, below = len(leaf_tile), []
+        if isinstance(node, int):
+            leaf_tile.append(node)
+        else:
+            below = [visit(child) for child in node]
+        parent.append(-1)
+        first.append(begin)
+        last.append(len(leaf_tile))
+        for child in below:
+            parent[child] = len(parent) - 1
+        return len(parent) - 1
+
+    visit(tree)
+    return parent, first, last, leaf_tile
+
+
+def flow_rows(data: Flows) -> list[tuple[int, int, int, int, int]]:
+    """Flows as plain tuples (step, origin, destination, volume, people)."""
+    columns: tuple[Ints | Indices, ...] = (data.step, data.origin, data.destination, data.volume, data.people)
+    return list(zip(*(c.tolist() for c in columns), strict=True))

@@ -1,0 +1,243 @@
+"""The same contract for every method in the registry: what is promised of one is promised of all."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from crowdveil import pipeline, testing
+from crowdveil.docs import DOCS
+from crowdveil.errors import CrowdveilError, ParameterError
+from crowdveil.fields import rows
+from crowdveil.method import Method, no_progress
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease, TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.registry import METHODS, find_method, methods
+
+ROOT = Path(__file__).parents[1]
+EVERY = pytest.mark.parametrize("method", [find_method(name) for name in METHODS], ids=list(METHODS))
+STRATEGIES = {Flows: testing.flows, Trajectories: testing.trajectories}
+FILES_SLOW = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def _data(method: Method, *, empty: bool = False) -> st.SearchStrategy[Any]:
+    return STRATEGIES[method.takes](empty=empty)
+
+
+def _run(method: Method, data: Any, seed: int = 0, **parameters: Any) -> Any:
+    return method.run(data, method.params.checked(parameters), np.random.default_rng(seed), no_progress)
+
+
+def _small_k(method: Method) -> dict[str, Any]:
+    """The smallest k that is allowed, so that small data is not all withheld."""
+    return {"k": 2} if "k" in method.params.model_fields else {}
+
+
+def _arrays(value: Any) -> dict[str, Any]:
+    return {f.name: getattr(value, f.name) for f in fields(value) if isinstance(getattr(value, f.name), np.ndarray)}
+
+
+@EVERY
+def test_empty_data_gives_an_empty_release(method: Method) -> None:
+    empty = {
+        Flows: Flows.from_rows(testing.Zones.from_ids(["a"]), *(np.zeros(0, np.int64) for _ in range(4))),
+        Trajectories: Trajectories(
+            *(np.zeros(0) for _ in range(3)), np.zeros(1), np.zeros(0), np.zeros(0), np.zeros(0, dtype=object)
+        ),
+    }[method.takes]
+    assert len(_run(method, empty)) == 0
+
+
+@EVERY
+@settings(max_examples=25, deadline=None)
+@given(draw=st.data())
+def test_one_row(method: Method, draw: st.DataObject) -> None:
+    data = draw.draw(_data(method))
+    one = data.where(np.arange(len(data)) == 0)
+    assert len(_run(method, one, **_small_k(method))) <= 1
+
+
+@EVERY
+@settings(max_examples=25, deadline=None)
+@given(draw=st.data())
+def test_input_is_unchanged_and_output_shares_no_memory_that_can_be_written(
+    method: Method, draw: st.DataObject
+) -> None:
+    data = draw.draw(_data(method))
+    before = {name: array.copy() for name, array in _arrays(data).items()}
+    release = _run(method, data, **_small_k(method))
+    for name, array in _arrays(data).items():
+        assert np.array_equal(array, before[name]), name
+    assert is_dataclass(release) and not any(a.flags.writeable for a in _arrays(release).values())
+
+
+@EVERY
+@FILES_SLOW
+@given(draw=st.data())
+def test_same_seed_same_bytes(method: Method, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    data = draw.draw(_data(method))
+    if data.crowd < 2:
+        return
+    for table_format in ("csv", "parquet"):
+        contents = []
+        for _ in range(2):
+            out = tmp_path_factory.mktemp("same") / "out"
+            pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), seed=3, table_format=table_format))
+            contents.append({p.name: p.read_bytes() for p in out.iterdir() if p.name != "manifest.json"})
+        assert contents[0] == contents[1]
+
+
+@EVERY
+@FILES_SLOW
+@given(draw=st.data())
+def test_promises_are_kept_on_the_written_file(
+    method: Method, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    data = draw.draw(_data(method))
+    table_format = draw.draw(st.sampled_from(["csv", "parquet"]))
+    if data.crowd < 2:
+        return
+    out = tmp_path_factory.mktemp("kept") / "out"
+    result = pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), table_format=table_format))
+    checked = pipeline.verify(out)
+    assert checked and all(finding.holds for _, finding in checked)
+    assert [p["name"] for p in result.manifest["promises"]] == [p.name for p, _ in checked]
+    assert result.manifest["k_counts"] == data.counts
+
+
+@EVERY
+@settings(max_examples=25, deadline=None)
+@given(draw=st.data())
+def test_no_original_id_leaves(method: Method, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    data = draw.draw(_data(method))
+    if data.crowd < 2 or method.takes is Flows:
+        return  # the ids of zones are places, and stay
+    out = tmp_path_factory.mktemp("ids") / "out"
+    pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), table_format="csv"))
+    written = "".join(p.read_text() for p in out.iterdir())
+    assert "person-" not in written
+    table = [line.split(",") for line in (out / "trajectories.csv").read_text().splitlines()[1:]]
+    assert not {row[3] for row in table} & {str(i) for i in data.ids}
+
+
+@EVERY
+@settings(max_examples=25, deadline=None)
+@given(draw=st.data())
+def test_duplicates_do_not_matter_to_validity(method: Method, draw: st.DataObject) -> None:
+    """Every trajectory twice, under another id and the same person; flows cannot repeat."""
+    data = draw.draw(_data(method))
+    if isinstance(data, Trajectories):
+        data = _twice(data)
+    release = _run(method, data, **_small_k(method))
+    assert isinstance(release, FlowRelease | TrajectoryRelease)
+
+
+def _twice(data: Trajectories) -> Trajectories:
+    two = (np.concatenate([a, a]) for a in (data.lon, data.lat, data.t))
+    offsets = np.concatenate([data.offsets, data.offsets[1:] + data.points])
+    people = data.person if data.counts == "people" else data.person + len(data)
+    labels = data.people_ids if data.counts == "people" else np.concatenate([data.people_ids, data.people_ids])
+    person = np.concatenate([data.person, people])
+    return Trajectories(*two, offsets, np.arange(2 * len(data)), person, labels, data.counts)
+
+
+def _bad_values() -> list[Any]:
+    """(method, parameter, bad value) made from each parameter's declaration."""
+    cases = []
+    for method in (find_method(name) for name in METHODS):
+        for name, schema in method.params.model_json_schema()["properties"].items():
+            for bad in _bad_for(schema):
+                cases.append(pytest.param(method, name, bad, id=f"{method.name}-{name}-{bad!r}"))
+    return cases
+
+
+def _bad_for(schema: dict[str, Any]) -> list[Any]:
+    kinds = [schema, *schema.get("anyOf", [])]
+    bad: list[Any] = []
+    for kind in kinds:
+        if "minimum" in kind:
+            bad.append(kind["minimum"] - 1)
+        if "exclusiveMinimum" in kind:
+            bad.append(kind["exclusiveMinimum"])
+        if "maximum" in kind:
+            bad.append(kind["maximum"] + 1)
+        if "enum" in kind:
+            bad.append("no-such-choice")
+        if kind.get("type") in ("integer", "number"):
+            bad += [float("nan"), float("inf"), "abc", [1]]
+        if kind.get("type") == "integer":
+            bad.append(2.5)
+        if kind.get("type") == "boolean":
+            bad.append("perhaps")
+    return bad
+
+
+@pytest.mark.parametrize(("method", "name", "bad"), _bad_values())
+def test_bad_values_are_refused_in_one_sentence(method: Method, name: str, bad: Any) -> None:
+    with pytest.raises(ParameterError) as refusal:
+        method.params.checked({name: bad})
+    sentence = str(refusal.value)
+    assert sentence.startswith(f"{name}: wanted ") and sentence.endswith(".") and "\n" not in sentence
+
+
+@EVERY
+def test_unknown_parameters_are_refused(method: Method) -> None:
+    with pytest.raises(ParameterError, match="no such parameter"):
+        method.params.checked({"kk": 3})
+
+
+@EVERY
+def test_is_documented(method: Method) -> None:
+    for section in ("Guarantee", "Assumptions", "Notes", "References"):
+        assert f"\n{section}\n{'-' * len(section)}\n" in method.doc, section
+    assert method.summary.endswith(".")
+    assert all(row.help for row in rows(method.params))
+    assert (DOCS / "methods" / f"{method.name}.md").is_file()
+    assert inspect.getdoc(method.params)
+
+
+@EVERY
+def test_has_a_mirror_test_file(method: Method) -> None:
+    module = Path(inspect.getfile(method.run)).relative_to(ROOT / "src" / "crowdveil")
+    assert (ROOT / "tests" / module.parent / f"test_{module.name}").is_file()
+
+
+@EVERY
+def test_a_heuristic_promises_no_anonymity_and_others_do(method: Method) -> None:
+    data = Flows.from_rows(testing.Zones.from_ids(["a"]), *(np.zeros(0, np.int64) for _ in range(4)))
+    kinds = {p.kind for p in method.promises(data, method.params.checked({}))}
+    assert ("privacy" in kinds) == (method.status != "heuristic")
+
+
+@EVERY
+def test_schema_is_json_and_names_every_parameter(method: Method) -> None:
+    schema = json.loads(json.dumps(method.params.model_json_schema()))
+    assert set(schema["properties"]) == {row.name for row in rows(method.params)}
+
+
+def test_names_and_aliases_are_unique() -> None:
+    names = [n for m in methods().values() for n in (m.name, *m.aliases)]
+    assert len(names) == len(set(names))
+
+
+@EVERY
+def test_k_larger_than_the_data(method: Method, tmp_path: Path) -> None:
+    if "k" not in method.params.model_fields:
+        return
+    zones = testing.Zones.from_ids(["a"])
+    one = np.ones(1, np.int64)
+    data = Flows.from_rows(zones, 0 * one, 0 * one, 0 * one, one)
+    if method.takes is not Flows:
+        data = Trajectories(one * 2.0, one * 48.0, one, np.array([0, 1]), one, 0 * one, np.array(["x"], dtype=object))
+    with pytest.raises(CrowdveilError, match="choose a smaller k"):
+        pipeline.run(pipeline.Request(method.name, data, tmp_path / "out", {"k": 50}))
+    assert list(tmp_path.iterdir()) == []
