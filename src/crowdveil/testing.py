@@ -100,8 +100,8 @@ def nested_trees(draw: st.DrawFn, max_tiles: int = 12, chains: bool = False) -> 
 @st.composite
 def hierarchies(draw: st.DrawFn, max_tiles: int = 12) -> Hierarchy:
     """A tree of any shape, without nodes of one child."""
-    arrays = [np.array(a, np.int32) for a in tree_arrays(draw(nested_trees(max_tiles)))]
-    return Hierarchy(*arrays, kind="random")
+    parent, first, last, leaf_tile = (np.array(a, np.int32) for a in tree_arrays(draw(nested_trees(max_tiles))))
+    return Hierarchy(parent, first, last, leaf_tile, kind="random")
 
 
 def tree_arrays(tree: Nested) -> tuple[list[int], list[int], list[int], list[int]]:
