@@ -15,6 +15,7 @@ _PUBLIC = {
     "read_zones": "crowdveil.io.zones",
     "read_voronoi": "crowdveil.io.zones",
     "write_flows": "crowdveil.io.tables",
+    "write_zones": "crowdveil.io.geojson",
     "write_trajectories": "crowdveil.io.tables",
     "build_hierarchy": "crowdveil.io.hierarchy",
     "filter_trajectories": "crowdveil.filters",

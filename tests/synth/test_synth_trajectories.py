@@ -12,7 +12,7 @@ import pytest
 from crowdveil.errors import ParameterError
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.synth.city import City
-from crowdveil.synth.trajectories import drive_chunks, make_trajectories, street_m, write_trajectories
+from crowdveil.synth.trajectories import CHUNK, drive_chunks, make_trajectories, street_m, write_trajectories
 from crowdveil.synth.trips import trip_chunks
 
 PERIOD = {"days": 7, "start": "2026-03-02"}
@@ -74,6 +74,9 @@ def test_most_legs_are_parallel_to_an_axis(drives: Trajectories, plane: tuple[np
     assert far.mean() > 0.7
     assert np.mean(np.minimum(dx, dy)[far] < 45) > 0.7
     assert 0.35 < np.mean(dx[far] > dy[far]) < 0.65
+    start = drives.offsets[:-1]
+    dx, dy = (np.abs(c[start + 1] - c[start]) for c in plane)
+    assert 0.4 < np.mean(dx > dy) < 0.6
 
 
 def test_speeds_are_a_citys_and_lower_in_the_centre(
@@ -133,6 +136,14 @@ def test_chunks_are_bounded_and_add_up(city: City) -> None:
     chunks = list(drive_chunks(city, 250, **PERIOD, seed=8, chunk=100))  # type: ignore[arg-type]
     assert [len(rows.person) for rows in chunks] == [100, 100, 50]
     assert all(rows.offsets[-1] == len(rows.lon) for rows in chunks)
+
+
+def test_numbers_go_on_from_chunk_to_chunk(city: City, tmp_path: Path) -> None:
+    write_trajectories(city, tmp_path / "t", CHUNK + 5, seed=8)
+    file = pq.ParquetFile(tmp_path / "t")
+    assert file.metadata.num_row_groups == 2
+    numbers = file.read(["trajectory_id"])["trajectory_id"].to_numpy()
+    np.testing.assert_array_equal(np.unique(numbers), np.arange(CHUNK + 5))
 
 
 def test_no_drives_is_empty(city: City, tmp_path: Path) -> None:

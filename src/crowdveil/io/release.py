@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError
+from crowdveil.io.geojson import COORDINATE_DECIMALS, write_features
 from crowdveil.io.tables import time_column, write_table
 from crowdveil.io.times import read_seconds
 from crowdveil.io.values import codes, one_array
@@ -26,8 +28,6 @@ TableFormat = Literal["parquet", "csv"]
 FLOW_COLUMNS = ("t", "origin_area", "destination_area", "volume", "state")
 TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "trajectory_id")
 AREAS_FILE, MANIFEST_FILE = "areas.geojson", "manifest.json"
-COORDINATE_DECIMALS = 6
-"""Decimals of degrees in a release: a tenth of a metre."""
 
 
 def write_release(
@@ -43,7 +43,7 @@ def write_release(
         write_table(_trajectory_table(release, table_format), folder / files["data"])
     if release.areas is not None:
         files["areas"] = AREAS_FILE
-        _write_areas(release.areas, folder / AREAS_FILE)
+        write_features(_area_features(release.areas), folder / AREAS_FILE)
     return files
 
 
@@ -91,36 +91,22 @@ def _trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> 
     return pa.table(columns)
 
 
-def _write_areas(areas: Areas, path: Path) -> None:
+def _area_features(areas: Areas) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Each area with its tiles, its size and its outline."""
     import shapely
 
-    shapes = outlines(areas.zones, areas.tiles)
-    area_km2 = areas.area_m2 / 1e6
-    with path.open("w", encoding="utf-8") as file:
-        file.write('{"type": "FeatureCollection", "features": [\n')
-        for i, name in enumerate(areas.names):
-            low, high = areas.offsets[i], areas.offsets[i + 1]
-            shape = shapes[low] if high - low == 1 else shapely.union_all(shapes[low:high])
-            tiles = areas.tiles[low:high]
-            feature = {
-                "type": "Feature",
-                "properties": {
-                    "area": name,
-                    "tiles": areas.zones.ids[tiles].tolist(),
-                    "size": int(high - low),
-                    "area_km2": round(float(area_km2[i]), 6) if np.isfinite(area_km2[i]) else None,
-                    **_centre(areas, tiles),
-                },
-                "geometry": None if shape is None else json.loads(shapely.to_geojson(_rounded(shape))),
-            }
-            file.write(json.dumps(feature, ensure_ascii=False) + (",\n" if i + 1 < len(areas) else "\n"))
-        file.write("]}\n")
-
-
-def _rounded(shape: Any) -> Any:
-    import shapely
-
-    return shapely.transform(shape, lambda xy: np.round(xy, COORDINATE_DECIMALS))
+    shapes, area_km2 = outlines(areas.zones, areas.tiles), areas.area_m2 / 1e6
+    for i, name in enumerate(areas.names):
+        low, high = areas.offsets[i], areas.offsets[i + 1]
+        tiles = areas.tiles[low:high]
+        properties = {
+            "area": name,
+            "tiles": areas.zones.ids[tiles].tolist(),
+            "size": int(high - low),
+            "area_km2": round(float(area_km2[i]), 6) if np.isfinite(area_km2[i]) else None,
+            **_centre(areas, tiles),
+        }
+        yield properties, shapes[low] if high - low == 1 else shapely.union_all(shapes[low:high])
 
 
 def _centre(areas: Areas, tiles: Any) -> dict[str, float]:

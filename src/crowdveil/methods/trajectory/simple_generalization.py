@@ -30,7 +30,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import Guarantee, LocationsOnTileCentres
-from crowdveil.io.release import COORDINATE_DECIMALS
+from crowdveil.io.geojson import COORDINATE_DECIMALS
 from crowdveil.method import Method, Params, Progress
 from crowdveil.model.arrays import Indices, Ints, take_slices
 from crowdveil.model.release import Areas, TrajectoryRelease

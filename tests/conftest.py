@@ -1,0 +1,85 @@
+"""What all tests share: the public data sets beside the checkout, and the command as a user runs it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[1]
+REAL_DATA = PROJECT.parent / "shared" / "data"
+COMMAND = (sys.executable, "-c", "from crowdveil.cli.main import main; main()")
+
+
+@pytest.fixture(scope="session")
+def realdata() -> Path:
+    """The folder of public data sets; tests that use it are marked `realdata`."""
+    if not REAL_DATA.is_dir():
+        pytest.skip(f"the public data sets are not at {REAL_DATA}")
+    return REAL_DATA
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def sentence(self) -> str:
+        """The one sentence of a failure; fails where there is none, or more than one."""
+        if self.err.startswith("Usage: "):
+            errors = [line for line in self.err.splitlines() if line.startswith("Error: ")]
+            assert len(errors) == 1, self.err
+            return errors[0]
+        lines = self.err.splitlines()
+        assert len(lines) == 1, f"wanted one line on stderr, but got {len(lines)}:\n{self.err}"
+        assert lines[0].startswith("crowdveil: "), self.err
+        assert lines[0].endswith((".", "?")), self.err
+        assert not re.search(r"[.!?] [A-Z]", lines[0]), f"more than one sentence: {self.err}"
+        return lines[0]
+
+
+@pytest.fixture
+def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Ran]]:
+    """Run `crowdveil ARGS` in this process, as its entry point does; what libraries print below Python counts too."""
+    from crowdveil.cli.main import main
+
+    before = signal.getsignal(signal.SIGTERM)
+
+    def run(*args: object) -> Ran:
+        capfd.readouterr()
+        monkeypatch.setattr(sys, "argv", ["crowdveil", *map(str, args)])
+        code: object = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+        said = capfd.readouterr()
+        assert isinstance(code, int)
+        return Ran(code, said.out, said.err)
+
+    yield run
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(scope="session")
+def spawn() -> Callable[..., subprocess.Popen[str]]:
+    """Start `crowdveil ARGS` as a process of its own."""
+
+    def start(*args: object, **how: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
+            [*COMMAND, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONWARNINGS": "error::RuntimeWarning"}, **how,
+        )  # fmt: skip
+
+    return start
