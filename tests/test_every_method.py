@@ -17,10 +17,11 @@ from crowdveil import pipeline, testing
 from crowdveil.docs import DOCS
 from crowdveil.errors import CrowdveilError, ParameterError
 from crowdveil.fields import rows
-from crowdveil.method import Method, no_progress
+from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method, methods
 
 ROOT = Path(__file__).parents[1]

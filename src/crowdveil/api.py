@@ -8,7 +8,7 @@ from typing import Any
 from crowdveil import pipeline
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.release import TableFormat
-from crowdveil.method import Progress, no_progress
+from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_method
 

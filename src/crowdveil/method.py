@@ -12,17 +12,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from crowdveil.errors import ParameterError
 from crowdveil.guarantees.base import Guarantee
 from crowdveil.model.release import Release
+from crowdveil.progress import Progress
 
 Status = Literal["proved", "argued", "heuristic"]
 """proved: the promise follows from the text of the method; argued: from an argument with stated assumptions;
 heuristic: no promise of anonymity, only measured risk."""
-
-Progress = Callable[[int, int], None]
-"""Called with (done, total) now and then."""
-
-
-def no_progress(done: int, total: int) -> None:
-    """Show nothing."""
 
 
 class Params(BaseModel):

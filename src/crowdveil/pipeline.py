@@ -15,10 +15,11 @@ from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release import MANIFEST_FILE, TableFormat, WrittenRelease, file_hash, read_release, write_release
 from crowdveil.manifest import build_manifest, read_manifest, write_manifest
-from crowdveil.method import Params, Progress, no_progress
+from crowdveil.method import Params
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, read
 from crowdveil.registry import find_method
 from crowdveil.report.summary import cost_lines, cost_numbers

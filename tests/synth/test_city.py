@@ -7,7 +7,7 @@ import pytest
 
 from crowdveil.errors import ParameterError
 from crowdveil.synth import city as city_module
-from crowdveil.synth.city import City, Gravity, grid_zones
+from crowdveil.synth.city import City, Gravity, square_zones
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_people_live_where_homes_are_and_work_near_by(city: City) -> None:
 
 
 def test_gravity_draws_attraction_times_decay() -> None:
-    zones, rng = grid_zones(36, 500.0, 2.35, 48.85), np.random.default_rng(5)
+    zones, rng = square_zones(36, 500.0, 2.35, 48.85), np.random.default_rng(5)
     attraction = rng.lognormal(0, 1, 36)
     gravity = Gravity.make(zones, attraction, 900.0)
     drawn = gravity.draw(rng, np.full(200_000, 8, np.int32))
@@ -83,7 +83,7 @@ def test_gravity_draws_attraction_times_decay() -> None:
 
 def test_large_cities_draw_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(city_module, "MOST_BLOCKS", 10)
-    zones, rng = grid_zones(35, 500.0, 2.35, 48.85), np.random.default_rng(6)
+    zones, rng = square_zones(35, 500.0, 2.35, 48.85), np.random.default_rng(6)
     attraction = rng.lognormal(0, 1, 35)
     gravity = Gravity.make(zones, attraction, 900.0)
     assert gravity.keep.shape == (9, 9) and gravity.block.max() == 8

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from crowdveil.method import Progress, no_progress
 from crowdveil.pipeline import Stage
+from crowdveil.progress import Progress, no_progress
 
 
 def note(sentence: str) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from crowdveil.errors import InputError, counted, rows_named
 from crowdveil.io.columns import find_column, need_column
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.parallel import side_by_side
 from crowdveil.io.source import Source, open_source
 from crowdveil.io.times import Clock, read_seconds
-from crowdveil.io.values import codes, read_floats
+from crowdveil.io.values import codes, one_array, read_floats
 from crowdveil.io.zones import read_zones
 from crowdveil.model.arrays import Floats, Ints, Labels, Mask
 from crowdveil.model.trajectories import Trajectories, TrajectoryCounts
@@ -62,21 +65,23 @@ def read_trajectories(
     ids = {role: find_column(source, role, name, notes) for role, name in (("trajectory", trajectory), ("user", user))}
     table = source.read([c for c in (*columns.values(), *ids.values()) if c is not None])
 
-    lat_deg, bad_lat = read_floats(table[columns["lat"]], f"{source.name}, column {columns['lat']}")
-    lon_deg, bad_lon = read_floats(table[columns["lon"]], f"{source.name}, column {columns['lon']}")
-    times = read_seconds(table[columns["time"]], f"{source.name}, column {columns['time']}", time_format)
+    (lat_deg, bad_lat), (lon_deg, bad_lon), times, (group, labels, person, people, no_id) = side_by_side(
+        lambda: read_floats(table[columns["lat"]], f"{source.name}, column {columns['lat']}"),
+        lambda: read_floats(table[columns["lon"]], f"{source.name}, column {columns['lon']}"),
+        lambda: read_seconds(table[columns["time"]], f"{source.name}, column {columns['time']}", time_format),
+        lambda: _who(source, table, ids, notes),
+    )
     if not times.instants and tz == "UTC":
         notes.say(f"times in column {columns['time']} name no zone and are read as UTC (name theirs with --tz).")
     t = times.values if times.instants else Clock(tz).to_utc(times.values)
-    group, labels, person, people, no_id = _who(source, table, ids, notes)
     bad = {
         columns["lat"]: _off(lat_deg, 90.0, bad_lat),
         columns["lon"]: _off(lon_deg, 180.0, bad_lon),
         columns["time"]: times.bad if times.bad.any() else None,
         **no_id,
     }
-    hint = _swap_hint(lon_deg, lat_deg)
-    lost = _refuse_or_drop(source, {c: m for c, m in bad.items() if m is not None}, hint, drop_invalid, notes)
+    found = {column: mask for column, mask in bad.items() if mask is not None}
+    lost = _refuse_or_drop(source, found, _swap_hint(lon_deg, lat_deg) if found else "", drop_invalid, notes)
     points = _Points(lon_deg, lat_deg, t, group, lost)
     model = _assemble(points, labels, person, people, "people" if ids["user"] else "trajectories", keep_rows)
     if lost is not None:
@@ -102,10 +107,10 @@ def _who(
         else:
             notes.say("there is no column of users: each trajectory counts as a person.")
         column = by_trajectory or by_user or ""
-        group, labels, missing = codes(table[column])
+        group, labels, missing = _codes(table[column])
         return group, labels, np.arange(len(labels)), labels, {column: missing}
-    group, labels, missing = codes(table[by_trajectory])
-    owner, people, missing_user = codes(table[by_user])
+    group, labels, missing = _codes(table[by_trajectory])
+    owner, people, missing_user = _codes(table[by_user])
     unique, person = one_owner(group, owner, len(labels))
     if not unique:
         # Ids that start anew for each user: a trajectory is a pair of user and id.
@@ -118,6 +123,20 @@ def _who(
         labels, person = labels[pair[np.argsort(rank)] % len(labels)], owner[first]
         notes.say("some trajectory ids belong to several users: each pair of user and id is a trajectory.")
     return group, labels, person, people, {by_trajectory: missing, by_user: missing_user}
+
+
+def _codes(column: Any) -> tuple[Ints, Labels, Mask | None]:
+    """As `codes`; whole numbers that lie close together are looked up in a table, which is faster than to hash them."""
+    from crowdveil.kernels.ordering import codes_in_range
+
+    array = one_array(column)
+    if not pa.types.is_signed_integer(array.type) or array.null_count or len(array) == 0:
+        return codes(array)
+    numbers = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    low, span = int(numbers.min()), int(numbers.max()) - int(numbers.min()) + 1
+    if span > max(4 * len(numbers), 1 << 16):
+        return codes(array)
+    return *codes_in_range(numbers, low, span), None
 
 
 def _off(values: Floats, bound: float, bad: Mask | None) -> Mask | None:
@@ -173,8 +192,8 @@ def _assemble(
     offsets = group_offsets(group, len(labels))
     row: Ints | None = np.arange(len(group)) if keep_rows else None
     if not in_order(group, t):
-        order = rows_by_group_and_time(group, t, offsets)
-        lon, lat, t = lon[order], lat[order], t[order]
+        order, t = rows_by_group_and_time(group, t, offsets)
+        lon, lat = side_by_side(*(partial(np.take, column, order) for column in (lon, lat)))
         row = order if keep_rows else None
     return Trajectories(lon, lat, t, offsets, labels, person, people, counts, row)
 

@@ -21,6 +21,25 @@ def in_order(group: Ints, t: Ints) -> bool:
 
 
 @kernel
+def codes_in_range(values: Ints, low: int, span: int) -> tuple[Ints, Ints]:
+    """Number the distinct values from 0 in order of appearance, by a table of `span` places from `low` on."""
+    place = np.full(span, -1, np.int64)
+    codes = np.empty(len(values), np.int64)
+    seen = np.empty(min(span, len(values)), np.int64)
+    n = 0
+    for i in range(len(values)):
+        at = values[i] - low
+        code = place[at]
+        if code < 0:
+            code = n
+            place[at] = n
+            seen[n] = values[i]
+            n += 1
+        codes[i] = code
+    return codes, seen[:n].copy()
+
+
+@kernel
 def one_owner(group: Ints, owner: Ints, groups: int) -> tuple[bool, Ints]:
     """Whether all rows of a group have one owner, and the owner of each group's first row."""
     first = np.full(groups, -1, np.int64)
@@ -45,40 +64,49 @@ def group_offsets(group: Ints, groups: int) -> Ints:
 
 
 @kernel
-def rows_by_group_and_time(group: Ints, t: Ints, offsets: Ints) -> Ints:
-    """Row numbers sorted by group, then time, then row: a counting sort, then small sorts inside each group."""
+def rows_by_group_and_time(group: Ints, t: Ints, offsets: Ints) -> tuple[Ints, Ints]:
+    """Row numbers sorted by group, then time, then row, and the times in that order.
+
+    A counting sort puts rows and times of a group side by side; what is left are small sorts inside the cache.
+    """
     place = offsets[:-1].copy()
     order = np.empty(len(group), np.int64)
+    times = np.empty(len(group), np.int64)
     for i in range(len(group)):
-        g = group[i]
-        order[place[g]] = i
-        place[g] += 1
+        at = place[group[i]]
+        order[at] = i
+        times[at] = t[i]
+        place[group[i]] = at + 1
     for g in range(len(offsets) - 1):
         lo, hi = offsets[g], offsets[g + 1]
-        sorted_already = True
-        reversed_already = True
+        rising = True
+        falling = True
         for j in range(lo + 1, hi):
-            if t[order[j]] < t[order[j - 1]]:
-                sorted_already = False
-            if t[order[j]] >= t[order[j - 1]]:
-                reversed_already = False
-        if sorted_already:
+            if times[j] < times[j - 1]:
+                rising = False
+            else:
+                falling = False
+        if rising:
             continue
-        if reversed_already:
+        if falling:
             order[lo:hi] = order[lo:hi][::-1].copy()
+            times[lo:hi] = times[lo:hi][::-1].copy()
         elif hi - lo <= 32:
             for j in range(lo + 1, hi):
                 row = order[j]
-                key = t[row]
+                key = times[j]
                 i = j - 1
-                while i >= lo and t[order[i]] > key:
+                while i >= lo and times[i] > key:
                     order[i + 1] = order[i]
+                    times[i + 1] = times[i]
                     i -= 1
                 order[i + 1] = row
+                times[i + 1] = key
         else:
-            rows = order[lo:hi].copy()
-            order[lo:hi] = rows[np.argsort(t[rows], kind="mergesort")]
-    return order
+            by_time = np.argsort(times[lo:hi], kind="mergesort")
+            order[lo:hi] = order[lo:hi][by_time]
+            times[lo:hi] = times[lo:hi][by_time]
+    return order, times
 
 
 @kernel

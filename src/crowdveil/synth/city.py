@@ -8,7 +8,7 @@ the attraction of a tile times exp(−distance / decay).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +16,8 @@ import numpy as np
 from crowdveil.errors import ParameterError
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, frozen
 from crowdveil.model.projection import LocalProjection
+from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.zones import Grid, Zones
-
-Progress = Callable[[int, int], None]
-"""Called with (done, total) while something long is made."""
 
 MOST_TILES = 1_000_000
 MOST_PEOPLE = 1_000_000_000
@@ -153,7 +151,7 @@ class City:
         for name, metres in (("tile_m", tile_m), ("commute_m", commute_m), ("errand_m", errand_m)):
             wanted_between(name, metres, 1.0, 1_000_000.0)
         (rng,) = generators(seed, 0, 1)
-        zones = grid_zones(tiles, tile_m, lon, lat)
+        zones = square_zones(tiles, tile_m, lon, lat)
         homes, jobs = _land_use(zones, rng)
         home = rng.choice(tiles, people, p=homes).astype(np.int32)
         work = Gravity.make(zones, jobs, commute_m).draw(rng, home)
@@ -176,16 +174,13 @@ class City:
         return self.grid.columns * self.grid.size_m / 2
 
 
-def grid_zones(tiles: int, tile_m: float, lon: float, lat: float) -> Zones:
+def square_zones(tiles: int, tile_m: float, lon: float, lat: float) -> Zones:
     """Square tiles around a place, row by row from the south-west."""
     columns = math.isqrt(tiles - 1) + 1
     rows = -(-tiles // columns)
-    projection = LocalProjection(lon, lat)
-    grid = Grid(projection, -columns * tile_m / 2, -rows * tile_m / 2, tile_m, columns, rows)
-    row, column = np.divmod(np.arange(tiles), columns)
-    at_lon, at_lat = projection.to_globe(grid.x0 + (column + 0.5) * tile_m, grid.y0 + (row + 0.5) * tile_m)
-    ids = np.array([f"r{r}c{c}" for r, c in zip(row.tolist(), column.tolist(), strict=True)], dtype=object)
-    return Zones(ids, at_lon, at_lat, kind="grid", grid=grid, column=column, row=row)
+    grid = Grid(LocalProjection(lon, lat), -columns * tile_m / 2, -rows * tile_m / 2, tile_m, columns, rows)
+    row, column = np.divmod(np.arange(tiles, dtype=np.int32), columns)
+    return grid_zones(grid, column, row)
 
 
 def _grid(zones: Zones) -> Grid:

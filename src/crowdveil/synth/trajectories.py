@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from crowdveil.model.arrays import Floats, Indices, Ints
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.synth.city import City, Progress, wanted_between
+from crowdveil.progress import Progress
+from crowdveil.synth.city import City, wanted_between
 from crowdveil.synth.trips import TripRows, stream_parquet, trip_chunks
 
 CHUNK = 20_000

@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 from crowdveil.errors import OutputError, ParameterError
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
 from crowdveil.model.trips import Trips
-from crowdveil.synth.city import City, Progress, generators, wanted_between
+from crowdveil.progress import Progress
+from crowdveil.synth.city import City, generators, wanted_between
 
 ZoneIds = Literal["name", "index"]
 

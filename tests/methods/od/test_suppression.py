@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdveil.method import no_progress
+from crowdveil.progress import no_progress
 from crowdveil.methods.od.suppression import SuppressionParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
 
-from crowdveil.method import no_progress
+from crowdveil.progress import no_progress
 from crowdveil.methods.trajectory.simple_generalization import SimpleGeneralizationParams, run
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories

@@ -27,9 +27,10 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import Method, Params, Progress
+from crowdveil.method import Method, Params
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.progress import Progress
 
 
 class SuppressionParams(Params):

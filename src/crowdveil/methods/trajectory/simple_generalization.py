@@ -31,12 +31,13 @@ from pydantic import Field
 
 from crowdveil.guarantees import Guarantee, LocationsOnTileCentres
 from crowdveil.io.geojson import COORDINATE_DECIMALS
-from crowdveil.method import Method, Params, Progress
+from crowdveil.method import Method, Params
 from crowdveil.model.arrays import Indices, Ints, take_slices
 from crowdveil.model.release import Areas, TrajectoryRelease
 from crowdveil.model.tessellation import grid_cells, grid_frame, grid_zones, locate
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
+from crowdveil.progress import Progress
 
 
 class SimpleGeneralizationParams(Params):
