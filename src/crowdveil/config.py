@@ -73,8 +73,9 @@ def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
     table_format, seed = content.get("format", "parquet"), content.get("seed", 0)
     if table_format not in ("parquet", "csv"):
         raise ParameterError(f"{path}: format must be parquet or csv.")
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        raise ParameterError(f"{path}: seed must be a whole number from 0.")
+    if not isinstance(content.get("overwrite", False), bool):
+        raise ParameterError(f"{path}: overwrite must be true or false.")
+    _check_seed(path, seed)
     return Request(
         need(path, content, "method"),
         need(path, content, "input"),
@@ -83,8 +84,13 @@ def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
         reading,
         seed=seed,
         table_format=table_format,
-        overwrite=overwrite or content.get("overwrite") is True,
+        overwrite=overwrite or content.get("overwrite", False),
     )
+
+
+def _check_seed(path: Path, seed: Any) -> None:
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise ParameterError(f"{path}: seed must be a whole number from 0.")
 
 
 def _from_mdl(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
@@ -93,13 +99,14 @@ def _from_mdl(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
     method = _mdl_method(path, need(path, content, "method"))
     source = Path(need(path, content, "input_file"))
     name = content.get("main_output_file") or f"{source.stem}_anonymized.csv"
-    if Path(name).name != name or Path(name).suffix not in (".csv", ".parquet"):
+    if not isinstance(name, str) or Path(name).name != name or Path(name).suffix not in (".csv", ".parquet"):
         raise ParameterError(f"{path}: main_output_file must be a plain name that ends in .csv or .parquet.")
     values = content.get("params") or {}
     if not isinstance(values, dict):
         raise ParameterError(f"{path}: params must be an object of names and values.")
     values = {k: v for k, v in ((k, _plain(v)) for k, v in values.items()) if v is not None}
     parameters, reading, seed = _sorted_out(method, values)
+    _check_seed(path, seed)
     return Request(
         method.name,
         str(source),

@@ -56,9 +56,11 @@ def _call(data: str | None, output: str | None, run_file: str | None, overwrite:
     after, removed = filter_trajectories(before, filters, options.get("tz", "UTC"))
     rows = np.sort(after.row) if after.row is not None else np.zeros(0, np.int64)
     with new_file(Path(output), overwrite=overwrite) as file:
-        write_table(source.read().take(rows), file)
+        write_table(source.read(as_is=True).take(rows), file)
     for sentence in notes.said:
         note(sentence)
+    for reason, n in notes.dropped.items():
+        note(f"left out {n:,} rows that {reason}.")
     for condition, n in removed:
         click.echo(f"{condition.name} {','.join(condition.values)}: removed {counted(n, 'trajectory', 'trajectories')}")
     click.echo(
@@ -76,6 +78,8 @@ def _from_file(path: Path, output: str | None, filters: list[Filter]) -> tuple[s
         raise ParameterError(f'{path}: methods must be a list of objects such as {{"min_locations": 5}}.')
     pairs = [(name, value) for entry in listed for name, value in entry.items()]
     read = [Filter(n, tuple(str(x) for x in v) if isinstance(v, list) else tuple(str(v).split(","))) for n, v in pairs]
+    if not isinstance(content.get("output_filename", ""), str):
+        raise ParameterError(f"{path}: output_filename must be text.")
     default = str(Path(source).with_name(f"filtered_{Path(source).name}"))
     return source, output or content.get("output_filename") or default, [*read, *filters]
 

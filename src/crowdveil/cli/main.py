@@ -24,6 +24,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+class StoppedError(CrowdveilError):
+    """The user, or the machine, stopped the run."""
+
+
 class Commands(click.Group):
     """A group whose commands are modules that are imported when they are needed."""
 
@@ -37,6 +41,13 @@ class Commands(click.Group):
             return None
         command: click.Command = import_module(COMMANDS[cmd_name][0]).command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. An interrupt is told here, since click would put an empty line before the sentence."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise StoppedError("Stopped; nothing was written.") from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show the commands without importing them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import shutil
 import socket
@@ -27,9 +28,9 @@ def new_folder(target: Path, *, overwrite: bool, mark_file: str) -> Iterator[Pat
     check_target(target, overwrite=overwrite, mark_file=mark_file)
     _sweep(target)
     temporary = _beside(target)
-    with write_errors(target):
-        temporary.mkdir(parents=True)
+    with write_errors(target), _parents(target):
         try:
+            temporary.mkdir()
             yield temporary
             _move(temporary, target)
         finally:
@@ -59,14 +60,27 @@ def new_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
     if target.exists() and not overwrite:
         raise OutputError(f"{target}: the file exists; name another with -o, or replace it with --overwrite.")
     _sweep(target)
-    temporary = _beside(target).with_suffix("".join(target.suffixes))
-    with write_errors(target):
-        temporary.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _beside(target, target.suffix)
+    with write_errors(target), _parents(target):
         try:
             yield temporary
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _parents(target: Path) -> Iterator[None]:
+    """Make the folders above the target, and take those that were made away again if anything goes wrong."""
+    missing = [folder for folder in target.parents if not folder.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # somebody else may have put something there by now
+            for folder in missing:
+                folder.rmdir()
+        raise
 
 
 @contextmanager
@@ -77,22 +91,22 @@ def write_errors(target: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in _FULL:
             raise OutputError(
-                f"{target}: the disk is full; nothing was written. Free some space and run again."
+                f"{target}: the disk is full, so nothing was written; free some space and run again."
             ) from None
         reason = error.strerror or type(error).__name__
-        raise OutputError(f"{target}: cannot be written ({reason}); nothing was written.") from None
+        raise OutputError(f"{target}: cannot be written ({reason}); name another place with -o.") from None
 
 
-def _beside(target: Path) -> Path:
+def _beside(target: Path, ending: str = "") -> Path:
     """A name next to the target that tells who writes there; on one file system, so that the move is atomic."""
-    return target.with_name(f".{target.name}{MARK}-{socket.gethostname()}-{os.getpid()}")
+    return target.with_name(f".{target.name}{MARK}-{socket.gethostname()}-{os.getpid()}{ending}")
 
 
 def _sweep(target: Path) -> None:
     """Remove what earlier runs that were killed on this machine left beside the target."""
     prefix = f".{target.name}{MARK}-{socket.gethostname()}-"
     with suppress(OSError):
-        for left in target.parent.glob(f"{prefix}*"):
+        for left in target.parent.glob(f"{glob.escape(prefix)}*"):
             number = left.name.removeprefix(prefix).split(".")[0]
             if number.isdecimal() and not _alive(int(number)):
                 shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
@@ -113,7 +127,11 @@ def _move(temporary: Path, target: Path) -> None:
     if target.exists() and any(target.iterdir()):
         old = temporary.with_name(temporary.name + ".old")
         target.rename(old)
-        temporary.rename(target)
+        try:
+            temporary.rename(target)
+        except BaseException:
+            old.rename(target)
+            raise
         shutil.rmtree(old, ignore_errors=True)
     else:
         temporary.rename(target)

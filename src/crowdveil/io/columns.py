@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 
 from crowdveil.errors import InputError
@@ -33,6 +34,8 @@ USUAL: dict[str, tuple[str, ...]] = {
     "zone_id": ("zone_id", "tile_id", "id", "zone", "tile", "objectid", "locationid", "location_id", "geoid", "fid"),
 }  # fmt: skip
 """For each role, the names that are recognised, best first; compared without case."""
+_VALUE = r"\s*[+-]?\d[\d.,:/+\sTZeE-]*"
+"""A number or a time."""
 
 
 def find_column(source: Source, role: str, named: str | None, notes: ReadNotes) -> str | None:
@@ -40,8 +43,8 @@ def find_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
     if named is not None:
         if named in source.columns:
             return named
-        near = difflib.get_close_matches(named, source.columns, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(source.columns[:12])}."
+        near = [] if headless(source) else difflib.get_close_matches(named, source.columns, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"{listed(source)}."
         raise InputError(f"{source.name}: there is no column {named} for --{_option(role)}; {hint}")
     by_lower = {c.lower(): c for c in reversed(source.columns)}
     for rank, usual in enumerate(USUAL[role]):
@@ -59,12 +62,23 @@ def need_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
     column = find_column(source, role, named, notes)
     if column is None:
         near = difflib.get_close_matches(USUAL[role][0], source.columns, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}? " if near else ""
+        hint = f"did you mean {near[0]}? " if near and not headless(source) else ""
         raise InputError(
-            f"{source.name}: wanted a column {USUAL[role][0]}, but it has {', '.join(source.columns[:12])}; "
-            f"{hint}name it with --{_option(role)}."
+            f"{source.name}: wanted a column {USUAL[role][0]}, but {listed(source)}; {hint}name it with --{_option(role)}."
         )
     return column
+
+
+def headless(source: Source) -> bool:
+    """Whether the first line of a CSV looks like data: its names are values then, and must not be told."""
+    return source.delimiter is not None and any(re.fullmatch(_VALUE, name) for name in source.columns)
+
+
+def listed(source: Source) -> str:
+    """The columns that there are, for a message."""
+    if headless(source):
+        return "its first line looks like data and not like a header with names, which it needs"
+    return f"it has {', '.join(source.columns[:12])}"
 
 
 def find_columns(source: Source, named: Mapping[str, str | None], notes: ReadNotes) -> dict[str, str | None]:

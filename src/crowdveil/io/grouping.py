@@ -24,12 +24,21 @@ def engine_can_read(source: Source, columns: OdColumns, zones: Zones) -> bool:
     """Whether rows can go from the file to the engine without passing through here: ids and native times only."""
     if not source.is_parquet or not columns.by_id or columns.is_flows or columns.weight is not None:
         return False
+    if _engine_would_mistake(source):
+        return False
     time_ok = columns.time is None or pa.types.is_timestamp(source.schema.field(columns.time).type)
     return (
         time_ok
         and all(_id_kind(source, c) is not None for c in (columns.origin, columns.destination))
+        and (columns.user is None or _id_kind(source, columns.user) is not None)
         and len(zones) > 0
     )
+
+
+def _engine_would_mistake(source: Source) -> bool:
+    """Whether the engine takes the name of the file for a pattern, or two columns, or its own, for one."""
+    lower = [c.lower() for c in (*source.columns, "file_row_number")]
+    return len(set(lower)) < len(lower) or any(sign in str(source.path) for sign in "*?[")
 
 
 def _id_kind(source: Source, column: str | None) -> str | None:
@@ -46,15 +55,16 @@ def read_in_engine(
 ) -> Flows:
     """Group a Parquet file of trips inside the engine; rows that cannot be used come out as groups without a key."""
     with engine() as connection, _engine_errors(source.name):
-        file = f"read_parquet({literal(str(source.path))}, file_row_number = true)"
+        file = f"read_parquet({literal(str(source.path))}, file_row_number = true, hive_partitioning = false)"
         keys = {p: _register_ids(connection, source, p, getattr(columns, p), zones) for p in ("origin", "destination")}
         wall = _wall_expression(connection, source, columns, file, tz, notes)
         steps = Steps(seconds, tz) if seconds and wall else None
-        step_sql = steps.number_sql(wall) if steps and wall else "0::BIGINT"
+        step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
         person = ("person",) if columns.user is not None else ()
+        # Only columns of names that are given here: the file may have some that are called o, d or person itself.
         rows = (
-            f"(SELECT f.*, zo.i AS o, zd.i AS d{', f.' + quoted(columns.user) + ' AS person' if columns.user else ''} "
-            f"FROM {file} f LEFT JOIN ids_origin zo ON zo.id = f.{keys['origin']} "
+            f"(SELECT f.file_row_number, zo.i AS o, zd.i AS d{f', {wall} AS wall' if wall else ''}"
+            f"{f', f.{quoted(columns.user)} AS person' if columns.user else ''} FROM {file} f LEFT JOIN ids_origin zo ON zo.id = f.{keys['origin']} "
             f"LEFT JOIN ids_destination zd ON zd.id = f.{keys['destination']})"
         )
         grouped = connection.sql(group_sql(step_sql, rows, person)).to_arrow_table()
@@ -86,7 +96,7 @@ def _register_ids(connection: Any, source: Source, place: str, column: str, zone
 
 def _is_number(text: str) -> bool:
     digits = text.removeprefix("-")
-    return digits.isdecimal() and len(digits) < 19 and str(int(text)) == text
+    return digits.isdecimal() and len(digits) < 20 and str(int(text)) == text and -(2**63) <= int(text) < 2**63
 
 
 def _wall_expression(
@@ -95,12 +105,12 @@ def _wall_expression(
     if columns.time is None:
         return None
     kind = source.schema.field(columns.time).type
-    seconds = f"epoch_us({quoted(columns.time)}) // 1000000"
+    seconds = f"epoch_us(f.{quoted(columns.time)}) // 1000000"
     if kind.tz is None:
         say_zone(notes, columns.time, tz)
     if tz == "UTC":
         return seconds
-    low, high = connection.sql(f"SELECT min(s), max(s) FROM (SELECT {seconds} AS s FROM {file})").fetchall()[0]
+    low, high = connection.sql(f"SELECT min(s), max(s) FROM (SELECT {seconds} AS s FROM {file} f)").fetchall()[0]
     if low is None:
         return seconds
     return wall_sql(seconds, instants=kind.tz is not None, tz=tz, low=low, high=high)
@@ -129,7 +139,7 @@ def _reasons(columns: OdColumns, wall: str | None) -> dict[str, str]:
         f"name a zone that is not among the zones in column {columns.destination}": "d IS NULL",
     }
     if wall:
-        reasons[f"have no usable time in column {columns.time}"] = f"({wall}) IS NULL"
+        reasons[f"have no usable time in column {columns.time}"] = "wall IS NULL"
     if columns.user is not None:
         reasons[f"have no user in column {columns.user}"] = "person IS NULL"
     return reasons
@@ -149,15 +159,17 @@ def _diagnose(connection: Any, rows: str, reasons: dict[str, str]) -> Problems:
 
 
 @contextmanager
-def _engine_errors(name: str, failed: Sequence[CrowdveilError] = ()) -> Iterator[None]:
+def _engine_errors(name: str, failed: Sequence[BaseException] = ()) -> Iterator[None]:
     """Turn the engine's errors into one sentence; those of our own that passed through it come out as they were."""
     import duckdb
 
     try:
         yield
-    except duckdb.Error as error:
+    except (duckdb.Error, RuntimeError) as error:
         if failed:
             raise failed[0] from None
+        if "interrupt" in str(error).lower():
+            raise KeyboardInterrupt from None
         raise _in_one_sentence(name, error) from None
 
 
@@ -191,7 +203,8 @@ def read_piecewise(
     first = next(batches, None)
     if first is None:
         raise InputError(f"{source.name}: there are no rows; wanted at least one.")
-    schema, failed = first.schema, []
+    schema = first.schema
+    failed: list[BaseException] = []
 
     def stream() -> Iterator[pa.RecordBatch]:
         # An error inside here reaches the engine as text only, so it is kept to be raised as it was.
@@ -199,7 +212,7 @@ def read_piecewise(
             yield first
             for batch in batches:
                 yield batch.cast(schema) if batch.schema != schema else batch
-        except CrowdveilError as error:
+        except BaseException as error:
             failed.append(error)
             raise
 
@@ -210,7 +223,8 @@ def read_piecewise(
         grouped = connection.sql(sql).to_arrow_table()
     reader.problems.settle(source.name, drop_invalid, notes)
     known, final = reader.names.finish()
-    if columns.is_flows and columns.people is not None and len(grouped) and grouped["rows"].to_numpy().max() > 1:
+    summed = columns.is_flows and columns.people is not None and columns.user is None
+    if summed and len(grouped) and grouped["rows"].to_numpy().max() > 1:
         repeated = int((grouped["rows"].to_numpy() > 1).sum())
         raise InputError(
             f"{source.name}: {counted(repeated, 'pair')} of zones have several rows in a time step, and people of "
@@ -222,6 +236,8 @@ def read_piecewise(
 
 def _sum_volumes(step: str, columns: OdColumns) -> str:
     people = ", sum(people)::BIGINT AS people" if columns.people is not None else ""
+    if columns.user is not None:  # the volume of a row is one person's
+        people = ", count(DISTINCT person) AS people"
     return (
         f"SELECT {step} AS step, o, d, sum(volume)::BIGINT AS trips, count(*) AS rows{people} FROM rows "
         "WHERE volume > 0 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"

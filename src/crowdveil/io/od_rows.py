@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, rows_named
-from crowdveil.io.columns import find_columns
+from crowdveil.io.columns import find_columns, listed
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
 from crowdveil.io.times import Clock, read_seconds
-from crowdveil.io.values import codes, one_array, read_floats
+from crowdveil.io.values import codes, ids_of, read_floats
 from crowdveil.model.arrays import Floats, Indices, Mask
 from crowdveil.model.tessellation import locate
 from crowdveil.model.zones import Zones
@@ -74,7 +74,7 @@ def find_od_columns(source: Source, named: dict[str, str | None], by_place: bool
         if missing:
             wanted_text = "coordinates of origin and destination" if by_place else "columns origin and destination"
             raise InputError(
-                f"{source.name}: wanted {wanted_text}, but it has {', '.join(source.columns[:12])}; name them with "
+                f"{source.name}: wanted {wanted_text}, but {listed(source)}; name them with "
                 + ("--origin-lon, --origin-lat, --destination-lon and --destination-lat." if by_place
                    else "--origin and --destination.")
             )  # fmt: skip
@@ -120,9 +120,9 @@ class ZoneNames:
         self.zones = zones
         self._seen: dict[str, int] = {}
 
-    def indices(self, column: Any) -> tuple[Indices, Mask | None]:
+    def indices(self, column: Any, what: str) -> tuple[Indices, Mask | None]:
         """The zone of each row, and the rows whose zone is not known."""
-        code, labels, missing = codes(column)
+        code, labels, missing = codes(column, what)
         of_label = np.fromiter((self._index(str(x)) for x in labels), np.int32, len(labels))
         index = of_label[code] if len(labels) else np.full(len(code), -1, np.int32)
         bad = index < 0 if missing is None else (index < 0) | missing
@@ -159,6 +159,8 @@ class OdReader:
     time_format: str | None
     notes: ReadNotes
     problems: Problems = field(default_factory=Problems)
+    instants: bool | None = None
+    """Whether times say which moment they mean; None until some have been read."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The usable rows. What is wrong with the others is in `problems` when all batches have been read."""
@@ -183,7 +185,7 @@ class OdReader:
         if self.columns.time is not None:
             columns["wall"] = self._wall(batch[self.columns.time], problem)
         if self.columns.user is not None:
-            person = one_array(batch[self.columns.user])
+            person = ids_of(batch[self.columns.user], f"{self.source.name}, column {self.columns.user}")
             problem(f"have no user in column {self.columns.user}", person.is_null().to_numpy(zero_copy_only=False))
             columns["person"] = person
         for role, weight in (("volume", False), ("people", False), ("weight", True)):
@@ -196,7 +198,7 @@ class OdReader:
     def _place(self, batch: pa.RecordBatch, place: str, problem: Any) -> Indices:
         if self.columns.by_id:
             column = getattr(self.columns, place)
-            index, unknown = self.names.indices(batch[column])
+            index, unknown = self.names.indices(batch[column], f"{self.source.name}, column {column}")
             reason = "name no zone" if self.names.zones is None else "name a zone that is not among the zones"
             problem(f"{reason} in column {column}", unknown)
             return index
@@ -212,6 +214,13 @@ class OdReader:
         name = self.columns.time
         times = read_seconds(column, f"{self.source.name}, column {name}", self.time_format)
         problem(f"have no usable time in column {name}", times.bad if times.bad.any() else None)
+        if not times.bad.all():
+            if self.instants not in (None, times.instants):
+                raise InputError(
+                    f"{self.source.name}, column {name}: some times have a zone and some have none; write all of them in "
+                    "one form."
+                )
+            self.instants = times.instants
         clock = Clock(self.tz)
         if not times.instants:
             say_zone(self.notes, name, self.tz)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def read_omx(
             t, names, timed = _matrices(path, list(file["data"]), matrix)
             index, known = _zones_of(path, file, zones, lookup, notes)
             parts = [_cells(path, name, file["data"][name], len(index)) for name in names]
-    except OSError:
+    except (OSError, KeyError, AttributeError, TypeError, ValueError, RuntimeError):
         raise InputError(f"{path}: the file is broken or is no OMX; write it anew.") from None
     origin = np.concatenate([index[o] for o, _, _ in parts])
     destination = np.concatenate([index[d] for _, d, _ in parts])
@@ -114,6 +115,7 @@ def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, In
         for bad, what in (
             (values < 0, "below zero"),
             ((values != np.floor(values)) | np.isinf(values), "not whole numbers"),
+            (values > 2**53, "too large"),
         ):
             if bad.any():
                 raise InputError(
@@ -131,7 +133,9 @@ def write_omx(flows: Flows, path: Path) -> None:
             f"an OMX file of {flows.steps:,} matrices of {n:,} zones would be too large; write Parquet instead."
         )
     names = ["flows"] if flows.step_s is None else iso_times(flows.t, flows.tz).to_pylist()
-    with h5py.File(path, "w") as file:
+    # Made in memory, where it is small: the library crashes when the disk is full.
+    made = io.BytesIO()
+    with h5py.File(made, "w") as file:
         file.attrs["OMX_VERSION"] = OMX_VERSION
         file.attrs["SHAPE"] = np.array([n, n], np.int32)
         group = file.create_group("data")
@@ -141,6 +145,7 @@ def write_omx(flows: Flows, path: Path) -> None:
             dense[flows.origin[rows], flows.destination[rows]] = flows.volume[rows]
             group.create_dataset(name, data=dense, compression="gzip", compression_opts=1, shuffle=True)
         file.create_group("lookup").create_dataset(LOOKUP, data=_lookup(flows.zones))
+    path.write_bytes(made.getbuffer())
 
 
 def _lookup(zones: Zones) -> Any:

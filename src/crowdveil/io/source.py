@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,13 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from crowdveil.errors import InputError, rows_named
+from crowdveil.errors import InputError, counted, rows_named
 
 DELIMITERS = (",", ";", "\t", "|")
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 CSV_SUFFIXES = (".csv", ".tsv", ".txt")
+_HEAD = 1 << 16
+"""Bytes that the header of a CSV fits into."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +56,16 @@ class Source:
         """Whether the engine can read the file itself."""
         return self.path is not None and self.delimiter is None
 
-    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The whole table, or the given columns of it."""
+    def read(self, columns: Sequence[str] | None = None, *, as_is: bool = False) -> pa.Table:
+        """The whole table, or the given columns of it. `as_is`: a CSV's "NA" and the like stay text."""
         wanted = self.columns if columns is None else list(dict.fromkeys(columns))
         if self.table is not None:
             return self.table.select(wanted)
         if self.is_parquet:
             with _one_sentence(self.name):
                 return pq.read_table(self.path, columns=wanted)
-        return pa.Table.from_batches(self._csv_batches(wanted), pa.schema([(c, pa.string()) for c in wanted]))
+        schema = pa.schema([(c, pa.string()) for c in wanted])
+        return pa.Table.from_batches(self._csv_batches(wanted, as_is=as_is), schema)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The given columns piece by piece, in the order of the rows."""
@@ -73,11 +78,16 @@ class Source:
         else:
             yield from self._csv_batches(wanted)
 
-    def _csv_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        with _one_sentence(self.name):
-            reader = _open_csv(self.path, self.delimiter or ",", columns, _refuse_row(self.name))
-            with reader:
-                yield from reader
+    def _csv_batches(self, columns: list[str], *, as_is: bool = False) -> Iterator[pa.RecordBatch]:
+        # A quote that is never closed takes the rest of the file into the last value of the last row: it is looked at.
+        path, last, tail = _csv_path(self.path), self.columns[-1], None
+        with _one_sentence(self.name, path, self.delimiter or ","):
+            with _open_csv(path, self.delimiter or ",", list(dict.fromkeys([*columns, last])), as_is=as_is) as reader:
+                for batch in reader:
+                    tail = batch[last][-1].as_py() if batch.num_rows else tail
+                    yield batch.select(columns)
+            if tail is not None and ("\n" in tail or "\r" in tail) and _odd_quotes(path):
+                raise InputError(f"{self.name}: a quote is opened and never closed; mend the row that it stands in.")
 
 
 def open_source(data: Any) -> Source:
@@ -89,7 +99,17 @@ def open_source(data: Any) -> Source:
     table = _as_table(data)
     if table.num_columns == 0 or table.num_rows == 0:
         raise InputError("the table has no rows: wanted at least one.")
-    return Source("the table", table.schema, table=table)
+    return _checked(Source("the table", table.schema, table=table))
+
+
+def _checked(source: Source) -> Source:
+    """Refuse a table in which a name does not tell which column is meant."""
+    repeated = {c for c in source.columns if source.columns.count(c) > 1}
+    if repeated:
+        raise InputError(
+            f"{source.name}: {counted(len(repeated), 'column name')} stand twice in the header; rename the columns."
+        )
+    return source
 
 
 def _as_table(data: Any) -> pa.Table:
@@ -100,12 +120,22 @@ def _as_table(data: Any) -> pa.Table:
     if hasattr(data, "geometry") and hasattr(data, "to_wkb"):
         return _geoframe_as_table(data)
     if type(data).__module__.split(".")[0] == "pandas":
-        return pa.Table.from_pandas(data, preserve_index=False)
+        return from_pandas(data)
     if hasattr(data, "__arrow_c_stream__"):
         return pa.table(data)
     raise InputError(
         f"wanted a path, an Arrow table or a data frame, but got {type(data).__name__}; give one of those."
     )
+
+
+def from_pandas(frame: Any) -> pa.Table:
+    """A data frame as a table; its index is left out."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise InputError(
+            "a column of the data frame mixes types, or its name stands twice; make it all text or all numbers."
+        ) from None
 
 
 def _geoframe_as_table(frame: Any) -> pa.Table:
@@ -114,7 +144,7 @@ def _geoframe_as_table(frame: Any) -> pa.Table:
     if not (points.geom_type == "Point").all():
         raise InputError("a GeoDataFrame with data must hold points; give outlines as zones instead.")
     plain = frame.drop(columns=frame.geometry.name).assign(lon=points.x.to_numpy(), lat=points.y.to_numpy())
-    return pa.Table.from_pandas(plain, preserve_index=False)
+    return from_pandas(plain)
 
 
 def _open_file(path: Path) -> Source:
@@ -140,47 +170,71 @@ def _open_parquet(path: Path) -> Source:
             rows, schema = file.metadata.num_rows, file.schema_arrow
         if rows == 0:
             raise InputError(f"{path}: the file has columns but no rows; wanted at least one.")
-        return Source(str(path), schema, path=path)
+        return _checked(Source(str(path), schema, path=path))
 
 
 def _open_csv_source(path: Path) -> Source:
     stem = path.with_suffix("") if path.suffix in (".gz", ".bz2", ".zst") else path
     if stem.suffix.lower() not in CSV_SUFFIXES:
         raise InputError(f"{path}: wanted a CSV or Parquet file; name it .csv, .tsv, .txt or .parquet.")
-    with _one_sentence(str(path)):
-        with pa.input_stream(str(path), compression="detect") as stream:
-            head = stream.read(1 << 16)
-        first_line = head.decode("utf-8-sig", errors="replace").partition("\n")[0]
-        delimiter = max(DELIMITERS, key=first_line.count)
-        with _open_csv(path, delimiter, None, _refuse_row(str(path))) as reader:
-            schema = reader.schema
-            has_rows = any(batch.num_rows for batch in reader)
-        if not has_rows:
-            raise InputError(f"{path}: the file has a header but no rows; wanted at least one.")
-    repeated = sorted({c for c in schema.names if schema.names.count(c) > 1})
-    if repeated:
-        raise InputError(f"{path}: {len(repeated)} column names stand twice in the header; rename them.")
-    return Source(str(path), schema, path=path, delimiter=delimiter)
+    with _one_sentence(str(path)), pa.input_stream(str(path), compression="detect") as stream:
+        head = stream.read(_HEAD)
+    header = _header_line(path, head)
+    delimiter = max(DELIMITERS, key=header.count)
+    with _one_sentence(str(path), path, delimiter), _open_csv(path, delimiter, None) as reader:
+        schema = reader.schema
+        has_rows = any(batch.num_rows for batch in reader)
+    if not has_rows:
+        raise InputError(f"{path}: the file has a header but no rows; wanted at least one.")
+    return _checked(Source(str(path), schema, path=path, delimiter=delimiter))
 
 
-def _open_csv(path: Path | None, delimiter: str, columns: list[str] | None, refuse: Any) -> Any:
+def _header_line(path: Path, head: bytes) -> str:
+    """The first line of a CSV that begins with `head`, once it is sure that it is text with a row below."""
+    if b"\0" in head or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise _not_utf8(str(path))
+    lines = [line for line in head.splitlines() if line.strip()]
+    if not lines:
+        raise InputError(f"{path}: the file is empty; wanted a header and at least one row.")
+    if len(lines) == 1 and len(head) < _HEAD:
+        raise InputError(f"{path}: the file has a header but no rows; wanted at least one.")
+    try:
+        return lines[0].decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise _not_utf8(str(path)) from None
+
+
+def _not_utf8(name: str) -> InputError:
+    return InputError(f"{name}: the text is not UTF-8; save the file in that encoding.")
+
+
+def _csv_path(path: Path | None) -> Path:
+    if path is None:
+        raise TypeError("a source with a delimiter is a file")
+    return path
+
+
+def _open_csv(
+    path: Path, delimiter: str, columns: list[str] | None, *, as_is: bool = False, on_bad_row: Any = None
+) -> Any:
     names = columns if columns is not None else _header(path, delimiter)
     return pacsv.open_csv(
         pa.input_stream(str(path), compression="detect"),
-        read_options=pacsv.ReadOptions(block_size=8 << 20),
-        parse_options=pacsv.ParseOptions(delimiter=delimiter, invalid_row_handler=refuse),
+        # Rows are numbered only where one thread reads, which is needed only to name a bad one.
+        read_options=pacsv.ReadOptions(block_size=8 << 20, use_threads=on_bad_row is None),
+        parse_options=pacsv.ParseOptions(delimiter=delimiter, invalid_row_handler=on_bad_row),
         convert_options=pacsv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),
             include_columns=columns,
-            strings_can_be_null=True,
+            strings_can_be_null=not as_is,
             null_values=MISSING,
         ),
     )
 
 
-def _header(path: Path | None, delimiter: str) -> list[str]:
+def _header(path: Path, delimiter: str) -> list[str]:
     with pa.input_stream(str(path), compression="detect") as stream:
-        head = stream.read(1 << 16)
+        head = stream.read(_HEAD)
     line = head.split(b"\n")[0] + b"\n"
     table = pacsv.read_csv(
         pa.BufferReader(line),
@@ -190,30 +244,52 @@ def _header(path: Path | None, delimiter: str) -> list[str]:
     return list(table.column_names)
 
 
-def _refuse_row(name: str) -> Any:
-    def refuse(row: Any) -> str:
+def _odd_quotes(path: Path) -> bool:
+    """Whether a quote in the file has no partner."""
+    quotes = 0
+    with pa.input_stream(str(path), compression="detect") as stream:
+        while piece := stream.read(1 << 24):
+            quotes += piece.count(b'"')
+    return quotes % 2 == 1
+
+
+def _bad_row(name: str, path: Path, delimiter: str) -> InputError | None:
+    """The first row with too few or too many values, or None where there is none."""
+    found: list[InputError] = []
+
+    def note(row: Any) -> str:
         # The header is line 1 for the parser, and rows are counted from 1 without it.
         number = [] if row.number is None else [row.number - 1]
-        raise InputError(
-            f"{name}: wanted {row.expected_columns} values a row, but {rows_named(number, 1)} has "
-            f"{row.actual_columns}; mend the row, or its quotes."
+        found.append(
+            InputError(
+                f"{name}: wanted {row.expected_columns} values a row, but {rows_named(number, 1)} has "
+                f"{row.actual_columns}; mend the row, or its quotes."
+            )
         )
+        return "error"
 
-    return refuse
+    with suppress(pa.ArrowException, OSError), _open_csv(path, delimiter, None, on_bad_row=note) as reader:
+        for _ in reader:
+            pass
+    return found[0] if found else None
 
 
 class _one_sentence:  # noqa: N801  (reads as a phrase where it is used)
     """Turn what the libraries say about a broken file into one sentence of ours."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, csv: Path | None = None, delimiter: str = ",") -> None:
+        self.name, self.csv, self.delimiter = name, csv, delimiter
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, _type: Any, error: BaseException | None, _trace: Any) -> None:
         if isinstance(error, pa.ArrowInvalid) and "UTF8" in str(error):
-            raise InputError(f"{self.name}: the text is not UTF-8; save the file in that encoding.") from None
+            raise _not_utf8(self.name) from None
+        if isinstance(error, pa.ArrowInvalid) and self.csv is not None:
+            bad_row = _bad_row(self.name, self.csv, self.delimiter)
+            if bad_row is not None:
+                raise bad_row from None
         if isinstance(error, pa.ArrowException):
             raise InputError(
                 f"{self.name}: the file is broken or of another format; write it anew, or check its name's ending."

@@ -11,6 +11,7 @@ from crowdveil.model.arrays import Ints
 
 _UNITS = {"s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _YEAR_1 = -62_135_596_800
+_LONGEST = 100 * 366 * 86400
 _A_MONDAY = 4 * 86400
 """The first Monday after 1970-01-01: weeks begin there."""
 
@@ -21,7 +22,7 @@ def step_seconds(text: str | int | None) -> int | None:
         return None
     match = re.fullmatch(r"(\d+)\s*(s|sec|min|m|h|d|w)?", str(text).strip())
     seconds = int(match[1]) * _UNITS[match[2] or "s"] if match else 0
-    if seconds < 1:
+    if not 1 <= seconds <= _LONGEST:
         raise ParameterError("step: wanted a length of time such as 15min, 1h or 1d, or all for one matrix.")
     return seconds
 

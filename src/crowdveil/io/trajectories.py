@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, counted, rows_named
-from crowdveil.io.columns import find_column, need_column
+from crowdveil.io.columns import find_column, listed, need_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import side_by_side
 from crowdveil.io.source import Source, open_source
 from crowdveil.io.times import Clock, read_seconds
-from crowdveil.io.values import codes, one_array, read_floats
+from crowdveil.io.values import codes, ids_of, read_floats
 from crowdveil.io.zones import read_zones
 from crowdveil.model.arrays import Floats, Ints, Labels, Mask
 from crowdveil.model.trajectories import Trajectories, TrajectoryCounts
@@ -64,8 +64,9 @@ def read_trajectories(
     columns = {role: need_column(source, role, name, notes) for role, name in named.items()}
     ids = {role: find_column(source, role, name, notes) for role, name in (("trajectory", trajectory), ("user", user))}
     table = source.read([c for c in (*columns.values(), *ids.values()) if c is not None])
+    table, kept = _with_ids(source, table, [c for c in ids.values() if c is not None], drop_invalid, notes)
 
-    (lat_deg, bad_lat), (lon_deg, bad_lon), times, (group, labels, person, people, no_id) = side_by_side(
+    (lat_deg, bad_lat), (lon_deg, bad_lon), times, (group, labels, person, people) = side_by_side(
         lambda: read_floats(table[columns["lat"]], f"{source.name}, column {columns['lat']}"),
         lambda: read_floats(table[columns["lon"]], f"{source.name}, column {columns['lon']}"),
         lambda: read_seconds(table[columns["time"]], f"{source.name}, column {columns['time']}", time_format),
@@ -78,7 +79,6 @@ def read_trajectories(
         columns["lat"]: _off(lat_deg, 90.0, bad_lat),
         columns["lon"]: _off(lon_deg, 180.0, bad_lon),
         columns["time"]: times.bad if times.bad.any() else None,
-        **no_id,
     }
     found = {column: mask for column, mask in bad.items() if mask is not None}
     lost = _refuse_or_drop(source, found, _swap_hint(lon_deg, lat_deg) if found else "", drop_invalid, notes)
@@ -86,19 +86,37 @@ def read_trajectories(
     model = _assemble(points, labels, person, people, "people" if ids["user"] else "trajectories", keep_rows)
     if lost is not None:
         model = _without(model, points, source, notes)
+    if kept is not None and model.row is not None:
+        model = replace(model, row=kept[model.row])
     return model if zones is None else replace(model, zones=read_zones(zones, zone_id=zone_id, notes=notes))
 
 
-def _who(
-    source: Source, table: Any, ids: dict[str, str | None], notes: ReadNotes
-) -> tuple[Ints, Labels, Ints, Labels, dict[str, Mask | None]]:
-    """The trajectory of each row with its id, the person of each trajectory with theirs, and rows without an id."""
+def _with_ids(
+    source: Source, table: Any, ids: list[str], drop_invalid: bool, notes: ReadNotes
+) -> tuple[Any, Ints | None]:
+    """The rows that say whose they are, with their numbers where some do not: those belong to no trajectory."""
+    missing = {}
+    for column in ids:
+        values = table[column]
+        if values.null_count or pa.types.is_floating(values.type):
+            missing[column] = ids_of(values, f"{source.name}, column {column}").is_null().to_numpy(zero_copy_only=False)
+    missing = {column: mask for column, mask in missing.items() if mask.any()}
+    lost = _refuse_or_drop(source, missing, "", drop_invalid, notes)
+    if lost is None:
+        return table, None
+    if lost.all():
+        raise InputError(f"{source.name}: no row has a value in column {' and in column '.join(ids)}; name another.")
+    return table.filter(pa.array(~lost)), np.flatnonzero(~lost)
+
+
+def _who(source: Source, table: Any, ids: dict[str, str | None], notes: ReadNotes) -> tuple[Ints, Labels, Ints, Labels]:
+    """The trajectory of each row with its id, and the person of each trajectory with theirs; every row has its ids."""
     from crowdveil.kernels.ordering import one_owner
 
     by_trajectory, by_user = ids["trajectory"], ids["user"]
     if by_trajectory is None and by_user is None:
         raise InputError(
-            f"{source.name}: wanted a column trajectory_id or user_id, but it has {', '.join(source.columns[:12])}; "
+            f"{source.name}: wanted a column trajectory_id or user_id, but {listed(source)}; "
             "name it with --trajectory or --user."
         )
     if by_trajectory is None or by_user is None:
@@ -107,10 +125,10 @@ def _who(
         else:
             notes.say("there is no column of users: each trajectory counts as a person.")
         column = by_trajectory or by_user or ""
-        group, labels, missing = _codes(table[column])
-        return group, labels, np.arange(len(labels)), labels, {column: missing}
-    group, labels, missing = _codes(table[by_trajectory])
-    owner, people, missing_user = _codes(table[by_user])
+        group, labels = _codes(table[column], f"{source.name}, column {column}")
+        return group, labels, np.arange(len(labels)), labels
+    group, labels = _codes(table[by_trajectory], f"{source.name}, column {by_trajectory}")
+    owner, people = _codes(table[by_user], f"{source.name}, column {by_user}")
     unique, person = one_owner(group, owner, len(labels))
     if not unique:
         # Ids that start anew for each user: a trajectory is a pair of user and id.
@@ -122,21 +140,22 @@ def _who(
         group, first = rank[inverse], np.sort(first)
         labels, person = labels[pair[np.argsort(rank)] % len(labels)], owner[first]
         notes.say("some trajectory ids belong to several users: each pair of user and id is a trajectory.")
-    return group, labels, person, people, {by_trajectory: missing, by_user: missing_user}
+    return group, labels, person, people
 
 
-def _codes(column: Any) -> tuple[Ints, Labels, Mask | None]:
+def _codes(column: Any, what: str) -> tuple[Ints, Labels]:
     """As `codes`; whole numbers that lie close together are looked up in a table, which is faster than to hash them."""
     from crowdveil.kernels.ordering import codes_in_range
 
-    array = one_array(column)
-    if not pa.types.is_signed_integer(array.type) or array.null_count or len(array) == 0:
-        return codes(array)
+    array = ids_of(column, what)
+    if not pa.types.is_signed_integer(array.type) or len(array) == 0:
+        return codes(array)[:2]
     numbers = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
     low, span = int(numbers.min()), int(numbers.max()) - int(numbers.min()) + 1
     if span > max(4 * len(numbers), 1 << 16):
-        return codes(array)
-    return *codes_in_range(numbers, low, span), None
+        return codes(array)[:2]
+    code, labels = codes_in_range(numbers, low, span)
+    return code, labels
 
 
 def _off(values: Floats, bound: float, bad: Mask | None) -> Mask | None:
@@ -166,8 +185,10 @@ def _refuse_or_drop(
             f"{source.name}: {rows_named((rows + 1).tolist(), len(rows))} have no usable value in column {column}; "
             f"{hint}mend them, or leave their trajectories out with --drop-invalid."
         )
+    counted_already = np.zeros(len(lost), bool)
     for name, mask in bad.items():
-        notes.drop(f"no usable value in column {name}", int(mask.sum()))
+        notes.drop(f"have no usable value in column {name}", int((mask & ~counted_already).sum()))
+        counted_already |= mask
     return np.asarray(lost)
 
 
@@ -204,7 +225,7 @@ def _without(model: Trajectories, points: _Points, source: Source, notes: ReadNo
 
     lost = points.lost if points.lost is not None else np.zeros(model.points, bool)
     gone = spread(lost, points.group, len(model))
-    notes.drop("in a trajectory with such a row", int(np.diff(model.offsets)[gone].sum()) - int(lost.sum()))
+    notes.drop("are in a trajectory with such a row", int(np.diff(model.offsets)[gone].sum()) - int(lost.sum()))
     if gone.all():
         raise InputError(f"{source.name}: none of the {counted(len(gone), 'trajectory', 'trajectories')} is usable.")
     return model.where(~gone)

@@ -22,7 +22,22 @@ def one_array(column: Any) -> Any:
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    return column
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
+
+
+def ids_of(column: Any, what: str) -> Any:
+    """An Arrow column of ids as one array of whole numbers or text; what is neither, is refused or made text."""
+    array = one_array(column)
+    if pa.types.is_integer(array.type) or pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        return array
+    if pa.types.is_floating(array.type):
+        return _whole_numbers(array)
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowException:
+        raise InputError(
+            f"{what}: wanted ids, but the column holds {array.type}; give text or whole numbers."
+        ) from None
 
 
 def read_floats(column: Any, what: str) -> tuple[Floats, Mask | None]:
@@ -34,7 +49,9 @@ def read_floats(column: Any, what: str) -> tuple[Floats, Mask | None]:
         raise InputError(f"{what}: wanted numbers, but the column holds {array.type}; give a column of numbers.")
     values: Floats = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     # One sum tells whether any value is NaN or infinite; the mask is made only if so.
-    if np.isfinite(values.sum()) or bool(np.isfinite(values).all()):
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(values.sum())
+    if finite or bool(np.isfinite(values).all()):
         return values, None
     bad = ~np.isfinite(values)
     return np.where(bad, 0.0, values), bad
@@ -49,12 +66,9 @@ def _text_to_floats(array: Any) -> Any:
         return text.cast(pa.float64())
 
 
-def codes(column: Any) -> tuple[Ints, Labels, Mask | None]:
+def codes(column: Any, what: str = "the ids") -> tuple[Ints, Labels, Mask | None]:
     """Number the distinct values from 0 in order of appearance: numbers by row, the values, rows without one."""
-    array = one_array(column)
-    if pa.types.is_floating(array.type):
-        array = _whole_numbers(array)
-    encoded = array.dictionary_encode()
+    encoded = ids_of(column, what).dictionary_encode()
     missing: Mask | None = None
     indices = encoded.indices
     if indices.null_count:
@@ -69,7 +83,7 @@ def _whole_numbers(array: Any) -> Any:
     present = values[np.isfinite(values)]
     if np.all(present == np.floor(present)) and (len(present) == 0 or np.abs(present).max() < 2**53):
         return pc.if_else(pc.is_finite(array), array, None).cast(pa.int64())
-    return array.cast(pa.string())
+    return pc.if_else(pc.is_nan(array), None, array).cast(pa.string())
 
 
 def _labels(array: Any) -> Labels:
