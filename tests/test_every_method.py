@@ -22,7 +22,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
-from crowdveil.registry import METHODS, find_method, methods
+from crowdveil.registry import METHODS, all_methods, find_method
 
 ROOT = Path(__file__).parents[1]
 EVERY = pytest.mark.parametrize("method", [find_method(name) for name in METHODS], ids=list(METHODS))
@@ -226,7 +226,7 @@ def test_schema_is_json_and_names_every_parameter(method: Method) -> None:
 
 
 def test_names_and_aliases_are_unique() -> None:
-    names = [n for m in methods().values() for n in (m.name, *m.aliases)]
+    names = [n for m in all_methods().values() for n in (m.name, *m.aliases)]
     assert len(names) == len(set(names))
 
 

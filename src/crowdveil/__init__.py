@@ -19,7 +19,7 @@ _PUBLIC = {
     "write_trajectories": "crowdveil.io.tables",
     "build_hierarchy": "crowdveil.io.hierarchy",
     "filter_trajectories": "crowdveil.filters",
-    "methods": "crowdveil.registry",
+    "all_methods": "crowdveil.registry",
     "Flows": "crowdveil.model.flows",
     "Trips": "crowdveil.model.trips",
     "Trajectories": "crowdveil.model.trajectories",

@@ -14,7 +14,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.method import Method
 from crowdveil.pipeline import Request
 from crowdveil.reading import READINGS
-from crowdveil.registry import find_method, methods
+from crowdveil.registry import all_methods, find_method
 
 KEYS = ("method", "input", "output", "parameters", "reading", "seed", "format", "overwrite")
 MDL_KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
@@ -125,7 +125,7 @@ def _mdl_method(path: Path, name: str) -> Method:
         return find_method(name)
     except ParameterError:
         if name in MDL_METHODS:
-            there = [a for m in methods().values() for a in m.aliases if a in MDL_METHODS]
+            there = [a for m in all_methods().values() for a in m.aliases if a in MDL_METHODS]
             raise ParameterError(
                 f"{path}: the method {name} of mdl-anonymizer is not there yet; there so far: {', '.join(there)}."
             ) from None

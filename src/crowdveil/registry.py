@@ -21,7 +21,7 @@ ENTRY_POINTS = "crowdveil.methods"
 
 
 @lru_cache(maxsize=1)
-def methods() -> dict[str, Method]:
+def all_methods() -> dict[str, Method]:
     """All methods by name: those of this package, then those of others."""
     found = {name: _own(name) for name in METHODS}
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda p: p.name):
@@ -40,10 +40,10 @@ def find_method(name: str) -> Method:
     """A method by its name or one of its aliases."""
     if name in METHODS:
         return _own(name)
-    for method in methods().values():
+    for method in all_methods().values():
         if name == method.name or name in method.aliases:
             return method
-    raise ParameterError(f"there is no method {name}; known are {', '.join(methods())}.")
+    raise ParameterError(f"there is no method {name}; known are {', '.join(all_methods())}.")
 
 
 def _own(name: str) -> Method:

@@ -15,7 +15,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.reading import READINGS
-from crowdveil.registry import find_method, methods
+from crowdveil.registry import all_methods, find_method
 
 EXAMPLES = {
     True: "trips.parquet --zones zones.geojson --step 1h --tz Europe/Paris",
@@ -28,7 +28,7 @@ class MethodCommands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the methods."""
-        return list(methods())
+        return list(all_methods())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of a method, by its name or an alias."""

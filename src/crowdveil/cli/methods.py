@@ -8,7 +8,7 @@ import click
 
 from crowdveil.fields import rows
 from crowdveil.model.flows import Flows
-from crowdveil.registry import find_method, methods
+from crowdveil.registry import all_methods, find_method
 
 
 @click.command()
@@ -24,8 +24,8 @@ def command(name: str | None, schema: bool) -> None:
       crowdveil methods suppression --schema
     """
     if name is None:
-        width = max(len(n) for n in methods())
-        for method in methods().values():
+        width = max(len(n) for n in all_methods())
+        for method in all_methods().values():
             takes = "flows" if method.takes is Flows else "trajectories"
             click.echo(f"{method.name:<{width}}  {takes:<12}  {method.status:<9}  {method.summary}")
         return

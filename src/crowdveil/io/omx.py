@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from crowdveil.errors import InputError, MissingExtraError, OutputError, counted
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.tables import iso_times
-from crowdveil.io.times import read_seconds
+from crowdveil.io.times import iso_times, read_seconds
 from crowdveil.model.arrays import Floats, Indices, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError
 from crowdveil.io.geojson import COORDINATE_DECIMALS, write_features
-from crowdveil.io.tables import time_column, write_table
-from crowdveil.io.times import read_seconds
+from crowdveil.io.tables import write_table
+from crowdveil.io.times import read_seconds, time_column
 from crowdveil.io.values import codes, one_array
 from crowdveil.model.arrays import Ints
 from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, Release, TrajectoryRelease

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -13,8 +12,7 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import OutputError
 from crowdveil.io.atomic import new_file
-from crowdveil.io.times import Clock
-from crowdveil.model.arrays import Ints
+from crowdveil.io.times import time_column
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 
@@ -37,22 +35,6 @@ def _needs_quotes(column: Any) -> bool:
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return False
     return bool(pc.any(pc.match_substring_regex(column, _NEEDS_QUOTES)).as_py())
-
-
-def iso_times(t: Ints, tz: str) -> Any:
-    """Times on the wall with their offset from UTC, such as 2026-03-02T08:00:00+01:00."""
-    wall = Clock(tz).to_wall(t)
-    minutes = (wall - t) // 60
-    text = pc.strftime(pa.array(wall, pa.timestamp("s")), format="%Y-%m-%dT%H:%M:%S")
-    signs = np.where(minutes < 0, "-", "+")
-    hours, rest = np.divmod(np.abs(minutes), 60)
-    offsets = [f"{s}{h:02d}:{m:02d}" for s, h, m in zip(signs.tolist(), hours.tolist(), rest.tolist(), strict=True)]
-    return pc.binary_join_element_wise(text, pa.array(offsets, pa.string()), "")
-
-
-def time_column(t: Ints, tz: str, *, as_text: bool) -> Any:
-    """Times for a table: text for CSV, timestamps with their zone for Parquet."""
-    return iso_times(t, tz) if as_text else pa.array(t * 1000, pa.timestamp("ms", tz=tz))
 
 
 def write_flows(flows: Flows, path: str | Path, *, overwrite: bool = False) -> None:

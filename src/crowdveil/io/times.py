@@ -213,3 +213,19 @@ def _shifts(tz: str, first_day: int, last_day: int) -> tuple[Ints, Ints]:
             moments.append(high)
             offsets.append(after)
     return np.array(moments, np.int64), np.array(offsets, np.int64)
+
+
+def iso_times(t: Ints, tz: str) -> Any:
+    """Times on the wall with their offset from UTC, such as 2026-03-02T08:00:00+01:00."""
+    wall = Clock(tz).to_wall(t)
+    minutes = (wall - t) // 60
+    text = pc.strftime(pa.array(wall, pa.timestamp("s")), format="%Y-%m-%dT%H:%M:%S")
+    signs = np.where(minutes < 0, "-", "+")
+    hours, rest = np.divmod(np.abs(minutes), 60)
+    offsets = [f"{s}{h:02d}:{m:02d}" for s, h, m in zip(signs.tolist(), hours.tolist(), rest.tolist(), strict=True)]
+    return pc.binary_join_element_wise(text, pa.array(offsets, pa.string()), "")
+
+
+def time_column(t: Ints, tz: str, *, as_text: bool) -> Any:
+    """Times for a table: text for CSV, timestamps with their zone for Parquet."""
+    return iso_times(t, tz) if as_text else pa.array(t * 1000, pa.timestamp("ms", tz=tz))

@@ -1,0 +1,173 @@
+"""The command line as a user meets it, on small files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from crowdveil.cli.main import COMMANDS, main
+from crowdveil.fields import rows
+from crowdveil.reading import READINGS
+from crowdveil.registry import METHODS, find_method
+
+
+@pytest.fixture
+def crowdveil(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run the command in this process: exit code, standard output, standard error."""
+
+    def call(*arguments: Any) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["crowdveil", *(str(a) for a in arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def points(tmp_path: Path) -> Path:
+    path = tmp_path / "points.csv"
+    lines = [
+        f"{48.8 + i / 1000},{2.3 + j / 1000},2026-03-02T08:{i:02d}:00Z,{j},{j % 3},note {j}"
+        for j in range(6)
+        for i in range(4 + j)
+    ]
+    path.write_text("lat,lon,timestamp,trajectory_id,user_id,remark\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def test_help_names_every_command_and_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['crowdveil', '--help']\nfrom crowdveil.cli.main import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print('LOADED', sorted({m.split('.')[0] for m in sys.modules} & {'numba', 'geopandas', 'numpy', 'pyarrow'}))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert all(f"  {name} " in shown for name in COMMANDS)
+    assert "LOADED []" in shown
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_has_help_with_an_example(crowdveil: Any, name: str) -> None:
+    code, shown, _ = crowdveil(name, "--help")
+    assert code == 0 and ("Example:" in shown or "Examples:" in shown) and f"crowdveil {name}" in shown
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_every_parameter_is_an_option(crowdveil: Any, name: str) -> None:
+    method = find_method(name)
+    _, shown, _ = crowdveil("anonymize", name, "--help")
+    for row in (*rows(method.params), *rows(READINGS[method.takes])):
+        assert row.option in shown, row.option
+
+
+def test_version(crowdveil: Any) -> None:
+    assert crowdveil("--version")[1].startswith("crowdveil 0.")
+
+
+def test_methods_lists_and_explains(crowdveil: Any) -> None:
+    assert all(name in crowdveil("methods")[1] for name in METHODS)
+    shown = crowdveil("methods", "suppression")[1]
+    assert "Guarantee" in shown and "k = 10" in shown
+    assert json.loads(crowdveil("methods", "suppression", "--schema")[1])["properties"]["k"]["minimum"] == 2
+
+
+def test_anonymize_verify_and_tamper(crowdveil: Any, points: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    code, shown, notes = crowdveil("anonymize", "simple-generalization", points, "--tile-size-m", "200", "-o", out)
+    assert code == 0 and "verified and written" in shown and "none of anonymity" in shown and notes == ""
+    code, shown, _ = crowdveil("verify", out)
+    assert code == 0 and shown.count("holds") == 2 and "heuristic" in shown
+    findings = json.loads(crowdveil("verify", out, "--json")[1])["findings"]
+    assert all(f["holds"] for f in findings)
+    table = pq.read_table(out / "trajectories.parquet")
+    pq.write_table(table.slice(1), out / "trajectories.parquet")
+    code, _, err = crowdveil("verify", out)
+    assert code == 1 and "changed since" in err
+
+
+def test_filters_run_in_the_order_given_and_lose_no_column(crowdveil: Any, points: Path, tmp_path: Path) -> None:
+    code, shown, _ = crowdveil(
+        "filter", points, "--min-locations", "6", "--bbox", "2.3,48,2.3045,49", "-o", tmp_path / "a.csv"
+    )
+    assert code == 0
+    assert shown.splitlines()[0] == "min_locations 6: removed 2 trajectories"
+    assert shown.splitlines()[1] == "bbox 2.3,48,2.3045,49: removed 1 trajectory"
+    code, shown, _ = crowdveil(
+        "filter", points, "--bbox", "2.3,48,2.3045,49", "--min-locations", "6", "-o", tmp_path / "b.csv"
+    )
+    assert shown.splitlines()[0] == "bbox 2.3,48,2.3045,49: removed 1 trajectory"
+    lines = points.read_text().splitlines()
+    kept = [line for line in lines[1:] if line.split(",")[3] in "234"]
+    assert (tmp_path / "a.csv").read_text().splitlines() == [lines[0], *kept]
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+
+
+def test_filter_takes_the_file_of_mdl_anonymizer(crowdveil: Any, points: Path, tmp_path: Path) -> None:
+    content = {
+        "input_filename": str(points),
+        "output_filename": str(tmp_path / "filtered.csv"),
+        "methods": [{"min_locations": 5}, {"max_speed": 300}],
+    }
+    (tmp_path / "run.json").write_text(json.dumps(content))
+    code, shown, _ = crowdveil("filter", "-f", tmp_path / "run.json")
+    assert code == 0 and "min_locations 5: removed 1 trajectory" in shown and (tmp_path / "filtered.csv").exists()
+
+
+def test_flows_command(crowdveil: Any, tmp_path: Path) -> None:
+    (tmp_path / "trips.csv").write_text("origin,destination\na,b\na,b\nb,a\n")
+    code, shown, _ = crowdveil("flows", tmp_path / "trips.csv", "-o", tmp_path / "flows.csv")
+    assert code == 0 and "2 flows, 3 trips" in shown
+    assert (tmp_path / "flows.csv").read_text() == "origin,destination,volume\na,b,2\nb,a,1\n"
+
+
+def test_hierarchy_command(crowdveil: Any, tmp_path: Path) -> None:
+    (tmp_path / "zones.csv").write_text("zone_id,lon,lat\na,1,1\nb,1.1,1\nc,5,5\n")
+    code, shown, _ = crowdveil("hierarchy", tmp_path / "zones.csv", "-o", tmp_path / "tree.csv")
+    assert code == 0 and shown.startswith("3 tiles, 5 nodes, depth 2")
+    assert (tmp_path / "tree.csv").read_text().splitlines()[0] == "node,parent,tiles,tile"
+    (tmp_path / "levels.csv").write_text("tile,district\na,n\nb,n\nc,s\n")
+    assert crowdveil("hierarchy", tmp_path / "zones.csv", "--hierarchy", tmp_path / "levels.csv")[0] == 0
+
+
+def test_synth_commands(crowdveil: Any, tmp_path: Path) -> None:
+    common = ("--tiles", 25, "--people", 50, "--days", 1)
+    trips, drives, flows = (tmp_path / n for n in ("trips.parquet", "drives.parquet", "flows.csv"))
+    zones = tmp_path / "zones.geojson"
+    assert crowdveil("synth", "trips", 200, *common, "--zones-out", zones, "-o", trips)[0] == 0
+    assert crowdveil("synth", "trajectories", 20, *common, "-o", drives)[0] == 0
+    assert crowdveil("synth", "flows", "nyc", "-o", flows)[0] == 0
+    assert pq.read_metadata(trips).num_rows == 200
+    out = tmp_path / "out"
+    assert crowdveil("anonymize", "suppression", trips, "--zones", zones, "--step", "all", "--k", 2, "-o", out)[0] == 0
+    assert crowdveil("anonymize", "simple-generalization", drives, "-o", tmp_path / "out2")[0] == 0
+
+
+def test_demo(crowdveil: Any, tmp_path: Path) -> None:
+    out = tmp_path / "demo"
+    code, shown, _ = crowdveil("demo", "-o", out)
+    assert code == 0 and "all kept" in shown and str(out / "flows") in shown and str(out / "trajectories") in shown
+    assert crowdveil("verify", out / "flows")[0] == 0 and crowdveil("verify", out / "trajectories")[0] == 0
+    assert crowdveil("demo", "-o", out)[0] == 2, "an earlier demo is not replaced unasked"
+    assert crowdveil("demo", "-o", out, "--overwrite")[0] == 0
+
+
+def test_a_fault_of_ours_is_one_sentence(
+    crowdveil: Any, points: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from crowdveil import pipeline
+
+    monkeypatch.delenv("CROWDVEIL_DEBUG", raising=False)
+    monkeypatch.setattr(pipeline, "read", lambda *_: 1 / 0)
+    code, _, err = crowdveil("anonymize", "simple-generalization", points, "-o", tmp_path / "out")
+    assert code == 1 and err.count("\n") == 1 and "ZeroDivisionError" in err

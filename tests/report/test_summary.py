@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from crowdveil.method import Method
+from crowdveil.model.flows import Flows
+from crowdveil.model.zones import Zones
+from crowdveil.progress import no_progress
+from crowdveil.registry import find_method
+from crowdveil.report.summary import cost_lines, cost_numbers
+
+
+def _release(method: Method, data: Flows):
+    return method.run(data, method.params.checked({"k": 10}), np.random.default_rng(0), no_progress)
+
+
+def test_costs_of_flows() -> None:
+    zones = Zones.from_ids(["a", "b"])
+    rows = (np.array(c, np.int64) for c in ([0, 0, 3600], [0, 1, 0], [1, 0, 1], [90, 9, 1]))
+    data = Flows.from_rows(zones, *rows, step_s=3600)
+    release = _release(find_method("suppression"), data)
+    assert cost_lines(data, release) == [
+        "trips published        90 of 100 (90.0 %)",
+        "flows published        1 of 3 (33.3 %)",
+        "time steps with flows  1 of 2",
+    ]
+    assert cost_numbers(data, release) == {
+        "published_flows": 1,
+        "published_volume": 90,
+        "withheld_volume_percent": 10,
+        "published_time_steps": 1,
+    }
+
+
+def test_kinds_must_fit() -> None:
+    with pytest.raises(TypeError):
+        cost_lines("data", "release")  # type: ignore[arg-type]
