@@ -52,30 +52,36 @@ class DisjointFlows(Guarantee):
 
     def check(self, written: WrittenRelease) -> Finding:
         """Write out the tile pairs of each time step and look for one that stands twice."""
-        step, tiles = written.step_numbers(), max(written.tile_count, 1)
+        step, areas = written.step_numbers(), _Tiles(written)
         origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
         order = np.argsort(step, kind="stable")
         bounds = np.searchsorted(step[order], np.arange(step.max(initial=-1) + 2))
         twice = 0
         for low, high in itertools.pairwise(bounds):
-            rows = order[low:high]
-            pairs = _tile_pairs(written.area_tiles, origin[rows], destination[rows], tiles)
+            pairs = areas.pairs(origin[order[low:high]], destination[order[low:high]])
             twice += len(pairs) - len(np.unique(pairs))
         return Finding(twice == 0, f"{counted(len(step), 'row')} looked at, {twice:,} pairs of tiles stand twice.")
 
 
-def _tile_pairs(area_tiles: list[Ints], origin: Ints, destination: Ints, tiles: int) -> Ints:
-    """All pairs of tiles of all rows, as numbers."""
-    size = np.array([len(a) for a in area_tiles], np.int64)
-    if np.all(size[origin] == 1) and np.all(size[destination] == 1):
-        only = np.array([a[0] if len(a) else -1 for a in area_tiles], np.int64)
-        single: Ints = only[origin] * tiles + only[destination]
-        return single
-    pairs = [
-        (area_tiles[o][:, None] * tiles + area_tiles[d][None, :]).ravel()
-        for o, d in zip(origin.tolist(), destination.tolist(), strict=True)
-    ]
-    return np.concatenate(pairs) if pairs else np.zeros(0, np.int64)
+class _Tiles:
+    """The tiles of all areas, one after the other."""
+
+    def __init__(self, written: WrittenRelease) -> None:
+        self.size = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
+        self.first = np.cumsum(self.size) - self.size
+        self.tiles = np.concatenate([np.zeros(0, np.int64), *written.area_tiles])
+        self.count = max(written.tile_count, 1)
+
+    def pairs(self, origin: Ints, destination: Ints) -> Ints:
+        """Every pair of a tile of the origin and a tile of the destination, of every row, as a number."""
+        origins, destinations = self.size[origin], self.size[destination]
+        each = origins * destinations
+        row = np.repeat(np.arange(len(each)), each)
+        within = np.arange(len(row)) - np.repeat(np.cumsum(each) - each, each)
+        from_tile = self.tiles[self.first[origin][row] + within // destinations[row]]
+        to_tile = self.tiles[self.first[destination][row] + within % destinations[row]]
+        numbers: Ints = from_tile * self.count + to_tile
+        return numbers
 
 
 class WellFormedFlows(Guarantee):
