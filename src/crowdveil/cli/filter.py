@@ -16,7 +16,7 @@ from crowdveil.filters import FILTER_NAMES, Filter, filter_trajectories
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import open_source
-from crowdveil.io.tables import write_table
+from crowdveil.io.tables import check_ending, write_table
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.reading import TrajectoryReading
 
@@ -50,6 +50,7 @@ def _call(data: str | None, output: str | None, run_file: str | None, overwrite:
         raise ParameterError("wanted a file to filter and -o FILE to write to, or a run file with -f; give them.")
     if not filters:
         raise ParameterError(f"wanted at least one filter; give one of --{', --'.join(_HELP).replace('_', '-')}.")
+    check_ending(Path(output))
     notes, source = ReadNotes(), open_source(data)
     options = given(TrajectoryReading, values)
     before = read_trajectories(source, keep_rows=True, notes=notes, **options)

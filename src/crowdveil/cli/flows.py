@@ -10,12 +10,13 @@ import click
 from crowdveil.cli.console import note, progress_bar
 from crowdveil.cli.options import given, options_of
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.tables import write_flows
+from crowdveil.io.tables import check_ending, write_flows
 from crowdveil.model.flows import Flows
 from crowdveil.reading import FlowReading, read
 
 
 def _call(data: str, output: str, overwrite: bool, **values: Any) -> None:
+    check_ending(Path(output), ".omx")
     notes = ReadNotes()
     options = FlowReading.checked(given(FlowReading, values))
     with progress_bar("grouping"):

@@ -10,7 +10,7 @@ from crowdveil.cli.console import note
 from crowdveil.io.atomic import new_file
 from crowdveil.io.hierarchy import build_hierarchy, hierarchy_table
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.tables import write_table
+from crowdveil.io.tables import check_ending, write_table
 from crowdveil.io.zones import read_zones
 
 
@@ -31,6 +31,8 @@ def command(zones: str, kind: str, zone_id: str | None, output: str | None, over
       crowdveil hierarchy zones.geojson --hierarchy ward -o tree.csv
       crowdveil hierarchy zones.geojson --hierarchy districts.csv
     """
+    if output is not None:
+        check_ending(Path(output))
     notes = ReadNotes()
     tiles = read_zones(zones, zone_id=zone_id, notes=notes)
     tree = build_hierarchy(tiles, kind)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import calendar
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from crowdveil.errors import CrowdveilError, InputError, OutputError, counted
 from crowdveil.io.engine import engine, literal, quoted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdColumns, OdReader, Problems, ZoneNames, say_zone
+from crowdveil.io.parallel import side_by_side
 from crowdveil.io.source import Source
 from crowdveil.io.steps import Steps, wall_sql
-from crowdveil.model.arrays import Indices, Ints
+from crowdveil.model.arrays import Indices, Ints, frozen
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.zones import Zones
 
@@ -63,21 +68,28 @@ def read_in_engine(
         person = ("person",) if columns.user is not None else ()
         # Only columns of names that are given here: the file may have some that are called o, d or person itself.
         rows = (
-            f"(SELECT f.file_row_number, zo.i AS o, zd.i AS d{f', {wall} AS wall' if wall else ''}"
-            f"{f', f.{quoted(columns.user)} AS person' if columns.user else ''} FROM {file} f LEFT JOIN ids_origin zo ON zo.id = f.{keys['origin']} "
-            f"LEFT JOIN ids_destination zd ON zd.id = f.{keys['destination']})"
+            f"(SELECT f.file_row_number, f.{keys['origin']} AS o, f.{keys['destination']} AS d"
+            f"{f', {wall} AS wall' if wall else ''}{f', f.{quoted(columns.user)} AS person' if columns.user else ''} "
+            f"FROM {file} f)"
         )
-        grouped = connection.sql(group_sql(step_sql, rows, person)).to_arrow_table()
-        unusable = sum(grouped[c].null_count for c in ("step", "o", "d")) or grouped["bad"].to_numpy().sum()
-        if unusable:
-            reasons = _reasons(columns, wall)
-            problems = _diagnose(connection, rows, reasons)
-            problems.settle(source.name, drop_invalid, notes)
-            good = " AND ".join(f"NOT ({c})" for c in reasons.values())
-            grouped = connection.sql(
-                group_sql(step_sql, f"(SELECT * FROM {rows} WHERE {good})", person)
-            ).to_arrow_table()
+        # Zones are looked up for groups and not for trips, of which there are many more.
+        grouped = connection.sql(
+            f"SELECT {_IN_ZONES.format(rows=f'({group_sql(step_sql, rows, person)})')}"
+        ).to_arrow_table()
+        if sum(grouped[c].null_count for c in ("step", "o", "d")) or grouped["bad"].to_numpy().any():
+            reasons, matched = _reasons(columns, wall), f"(SELECT {_IN_ZONES.format(rows=rows)})"
+            _diagnose(connection, matched, reasons).settle(source.name, drop_invalid, notes)
+            good = " AND ".join(f"NOT ({condition})" for condition in reasons.values())
+            usable = f"(SELECT * FROM {matched} WHERE {good})"
+            grouped = connection.sql(group_sql(step_sql, usable, person)).to_arrow_table()
     return to_flows(grouped, zones, None, steps, columns.user is not None, source.name)
+
+
+_IN_ZONES = (
+    "r.* REPLACE (zo.i AS o, zd.i AS d) FROM {rows} r "
+    "LEFT JOIN ids_origin zo ON zo.id = r.o LEFT JOIN ids_destination zd ON zd.id = r.d"
+)
+"""SQL that puts zone indices in place of zone ids; NULL where there is no such zone."""
 
 
 def _register_ids(connection: Any, source: Source, place: str, column: str, zones: Zones) -> str:
@@ -110,26 +122,41 @@ def _wall_expression(
         say_zone(notes, columns.time, tz)
     if tz == "UTC":
         return seconds
-    low, high = connection.sql(f"SELECT min(s), max(s) FROM (SELECT {seconds} AS s FROM {file} f)").fetchall()[0]
+    low, high = (
+        _time_span(source, columns.time)
+        or connection.sql(f"SELECT min(s), max(s) FROM (SELECT {seconds} AS s FROM {file} f)").fetchall()[0]
+    )
     if low is None:
         return seconds
     return wall_sql(seconds, instants=kind.tz is not None, tz=tz, low=low, high=high)
+
+
+def _time_span(source: Source, column: str) -> tuple[int, int] | None:
+    """The first and last time as the file's own statistics have it, a second wider; None where it has none."""
+    with pq.ParquetFile(source.path) as file:
+        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        columns = [g.column(j) for g in groups for j in range(g.num_columns) if g.column(j).path_in_schema == column]
+        try:
+            bounds = [t for c in columns if c.is_stats_set for t in (c.statistics.min, c.statistics.max)]
+        except (OverflowError, ValueError):  # a time that Python's datetime cannot hold
+            return None
+    if len(bounds) < 2 * len(groups) or not all(isinstance(t, datetime) for t in bounds):
+        return None
+    seconds = [calendar.timegm(t.utctimetuple()) for t in bounds]
+    return min(seconds) - 1, max(seconds) + 1
 
 
 def group_sql(step: str, rows: str, columns: Collection[str]) -> str:
     """SQL that counts trips, people and weights by step, origin and destination."""
     weight = ", sum(weight) AS weight" if "weight" in columns else ""
     if "person" not in columns:
-        return (
-            f"SELECT {step} AS step, o, d, count(*) AS trips, 0 AS bad{weight} FROM {rows} "
-            "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-        )
+        return f"SELECT {step} AS step, o, d, count(*) AS trips, 0 AS bad{weight} FROM {rows} GROUP BY 1, 2, 3"
     # Counting people as the groups of a first grouping can spill to disk, where count(DISTINCT) holds sets in memory.
     outer = ", sum(weight) AS weight" if weight else ""
     return (
         "SELECT step, o, d, sum(n)::BIGINT AS trips, count(person) AS people, count(*) - count(person) AS bad"
         f"{outer} FROM (SELECT {step} AS step, o, d, person, count(*) AS n{weight} FROM {rows} "
-        "GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+        "GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3"
     )
 
 
@@ -240,7 +267,7 @@ def _sum_volumes(step: str, columns: OdColumns) -> str:
         people = ", count(DISTINCT person) AS people"
     return (
         f"SELECT {step} AS step, o, d, sum(volume)::BIGINT AS trips, count(*) AS rows{people} FROM rows "
-        "WHERE volume > 0 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+        "WHERE volume > 0 GROUP BY 1, 2, 3"
     )
 
 
@@ -263,13 +290,13 @@ def to_flows(
     volume = np.rint(grouped["weight"].to_numpy()).astype(np.int64) if "weight" in grouped.column_names else trips
     if final is not None and len(o):
         o, d = final[o], final[d]
-        order = np.lexsort((d, o, step))
-        o, d, step, volume, people = (a[order] for a in (o, d, step, volume, people))
     kept = (volume > 0) & (people > 0)
     if not kept.all():
         o, d, step, volume, people = (a[kept] for a in (o, d, step, volume, people))
     if len(o) == 0:
         raise InputError(f"{name or 'trips'}: no row can be used, or all volumes are zero; wanted at least one.")
+    order = _order(step, o, d, len(zones))
+    o, d, step, volume, people = side_by_side(*(partial(np.take, a, order) for a in (o, d, step, volume, people)))
     starts = np.flatnonzero(np.concatenate([[True], step[1:] != step[:-1]]))
     offsets: Ints = np.append(starts, len(step))
     t = steps.starts(step[starts]) if steps else np.zeros(1, np.int64)
@@ -277,3 +304,15 @@ def to_flows(
     return Flows(
         zones, t, offsets, o, d, volume, people, counts, steps.seconds if steps else None, steps.tz if steps else "UTC"
     )
+
+
+def _order(step: Ints, o: Indices, d: Indices, zones: int) -> Ints:
+    """The order by step, origin and destination: counting sorts, unless the steps lie too far apart to be counted."""
+    from crowdveil.kernels.ordering import rows_by_three
+
+    first, last = int(step.min()), int(step.max())
+    if last - first > max(1 << 24, 4 * len(step)):
+        return np.lexsort((d, o, step))
+    keys = (frozen(step - first, np.int64), frozen(o, np.int64), frozen(d, np.int64))
+    order: Ints = rows_by_three(*keys, last - first + 1, zones)
+    return order

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, rows_named
+from crowdveil.errors import InputError, ParameterError, rows_named
 from crowdveil.io.columns import find_columns, listed
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
@@ -64,6 +64,9 @@ class OdColumns:
 
 def find_od_columns(source: Source, named: dict[str, str | None], by_place: bool, notes: ReadNotes) -> OdColumns:
     """Find the columns. `by_place`: the user asked for a tessellation, so coordinates are wanted, not ids."""
+    strange = [name for name in named if name not in ROLES]
+    if strange:
+        raise ParameterError(f"{strange[0]}: there is no such option; columns are named by {', '.join(ROLES)}.")
     roles = {role: named.get(role) for role in ROLES}
     by_place = by_place or (roles["origin"] is None and roles["origin_lon"] is not None)
     wanted = {r: n for r, n in roles.items() if not _skip(r, by_place)}

@@ -16,19 +16,26 @@ from crowdveil.io.times import time_column
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 
+_ENDINGS = (".csv", ".parquet", ".pq")
 _NEEDS_QUOTES = r'[",\r\n]'
+
+
+def check_ending(path: Path, *more: str) -> None:
+    """Raise unless the name's ending says how to write a table, or is one `more`."""
+    endings = (*_ENDINGS, *more)
+    if path.suffix.lower() not in endings:
+        raise OutputError(f"{path}: wanted a name that ends in {' or '.join(endings)}; name another with -o.")
 
 
 def write_table(table: pa.Table, path: Path) -> None:
     """Write a table as the ending of the name says: .parquet or .csv."""
+    check_ending(path)
     if path.suffix.lower() == ".csv":
         plain = not any(_needs_quotes(c) for c in (pa.array(table.column_names), *table.columns))
         style = "none" if plain else "needed"
         pacsv.write_csv(table, path, pacsv.WriteOptions(quoting_style=style, quoting_header=style))
-    elif path.suffix.lower() in (".parquet", ".pq"):
-        pq.write_table(table, path, compression="zstd")
     else:
-        raise OutputError(f"{path}: wanted a name that ends in .csv or .parquet; name another with -o.")
+        pq.write_table(table, path, compression="zstd")
 
 
 def _needs_quotes(column: Any) -> bool:
@@ -39,6 +46,7 @@ def _needs_quotes(column: Any) -> bool:
 
 def write_flows(flows: Flows, path: str | Path, *, overwrite: bool = False) -> None:
     """Write flows as CSV, Parquet or OMX. These are the data themselves: nothing is anonymised."""
+    check_ending(Path(path), ".omx")
     with new_file(Path(path), overwrite=overwrite) as file:
         if file.suffix.lower() == ".omx":
             from crowdveil.io.omx import write_omx
@@ -48,7 +56,9 @@ def write_flows(flows: Flows, path: str | Path, *, overwrite: bool = False) -> N
         ids = pa.array(flows.zones.ids, pa.string())
         columns: dict[str, Any] = {}
         if flows.step_s is not None:
-            columns["t"] = time_column(flows.t, flows.tz, as_text=file.suffix == ".csv").take(pa.array(flows.step))
+            columns["t"] = time_column(flows.t, flows.tz, as_text=file.suffix.lower() == ".csv").take(
+                pa.array(flows.step)
+            )
         columns["origin"] = ids.take(pa.array(flows.origin))
         columns["destination"] = ids.take(pa.array(flows.destination))
         columns["volume"] = flows.volume
@@ -59,12 +69,13 @@ def write_flows(flows: Flows, path: str | Path, *, overwrite: bool = False) -> N
 
 def write_trajectories(data: Trajectories, path: str | Path, *, overwrite: bool = False) -> None:
     """Write trajectories as CSV or Parquet, with their own ids. Nothing is anonymised."""
+    check_ending(Path(path))
     with new_file(Path(path), overwrite=overwrite) as file:
         of_point = pa.array(data.trajectory)
         columns: dict[str, Any] = {
             "lat": data.lat,
             "lon": data.lon,
-            "timestamp": time_column(data.t, "UTC", as_text=file.suffix == ".csv"),
+            "timestamp": time_column(data.t, "UTC", as_text=file.suffix.lower() == ".csv"),
             "trajectory_id": pa.array(data.ids.tolist()).take(of_point),
         }
         if data.counts == "people":

@@ -18,11 +18,12 @@ from crowdveil.model.arrays import Ints, Mask
 _UNITS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _TEXT = (
     r"^\s*(?P<Y>\d{4})[-/.](?P<M>\d{1,2})[-/.](?P<D>\d{1,2})"
-    r"(?:[T ](?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<s>\d{2})(?:[.,]\d+)?)?)?"
+    r"(?:[T ](?P<h>\d{1,2})(?::(?P<m>\d{2})(?::(?P<s>\d{2})(?:[.,]\d+)?)?)?)?"
     r"\s*(?P<z>Z|z|UTC|[+-]\d{2}:?\d{2})?\s*$"
 )
 _NUMBER = r"^\s*[+-]?\d+(\.\d+)?([eE][+-]?\d+)?\s*$"
 _SPAN_YEARS = (1, 9999)
+_SAMPLE_DAYS = 6
 
 
 @dataclass(frozen=True)
@@ -71,21 +72,29 @@ def _from_ticks(array: Any, ticks: int, instants: bool) -> Seconds:
         # Arrow divides several times faster than numpy, but towards zero; before 1970 that is the wrong way.
         early = values.min() < 0
         values = values // ticks if early else pc.divide(pa.array(values), ticks).to_numpy(zero_copy_only=False)
-    return Seconds(values, bad, instants)
+    return _in_span(values, bad, instants)
 
 
 def _from_numbers(array: Any) -> Seconds:
     values = array.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
-    bad = ~np.isfinite(values)
+    bad = ~(np.abs(values) < 2**63)
     usual = float(np.median(np.abs(values[~bad]))) if not bad.all() else 0.0
     # Seconds of this era have ten digits; thirteen are milliseconds, sixteen microseconds, nineteen nanoseconds.
     ticks = 1 if usual < 1e11 else 10**3 if usual < 1e14 else 10**6 if usual < 1e17 else 10**9
     if pa.types.is_integer(array.type):
-        exact = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) // ticks
+        exact = array.cast(pa.int64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False) // ticks
     else:
         exact = np.floor(np.where(bad, 0.0, values) / ticks).astype(np.int64)
-    out_of_span = (exact < _year_start(_SPAN_YEARS[0])) | (exact > _year_start(_SPAN_YEARS[1]))
-    return Seconds(np.where(out_of_span, 0, exact), bad | out_of_span, True)
+    return _in_span(exact, bad, True)
+
+
+def _in_span(values: Ints, bad: Mask, instants: bool) -> Seconds:
+    """Times of years that a calendar can show; others are bad."""
+    first, last = _year_start(_SPAN_YEARS[0]), _year_start(_SPAN_YEARS[1])
+    if len(values) and (values.min() < first or values.max() > last):
+        bad = bad | (values < first) | (values > last)
+        values = np.where(bad, 0, values)
+    return Seconds(values, bad, instants)
 
 
 def _from_text(array: Any, what: str, time_format: str | None) -> Seconds:
@@ -100,8 +109,15 @@ def _from_text(array: Any, what: str, time_format: str | None) -> Seconds:
         pass
     present = array.drop_null()
     if len(present) and pc.all(pc.match_substring_regex(present, _NUMBER)).as_py():
-        return _from_numbers(pc.utf8_trim_whitespace(array).cast(pa.float64()))
+        return _from_numbers(_text_to_numbers(pc.utf8_trim_whitespace(array)))
     return _from_fields(pc.extract_regex(array, pattern=_TEXT), what)
+
+
+def _text_to_numbers(text: Any) -> Any:
+    try:
+        return text.cast(pa.int64())  # exact, where nanoseconds are too long for a float
+    except pa.ArrowInvalid:
+        return text.cast(pa.float64())
 
 
 def _from_fields(fields: Any, what: str) -> Seconds:
@@ -200,13 +216,13 @@ def _shifts(tz: str, first_day: int, last_day: int) -> tuple[Ints, Ints]:
         delta = datetime.fromtimestamp(bounded, _zone(tz)).utcoffset()
         return int(delta.total_seconds()) if delta is not None else 0
 
-    # Weekly samples find every change: no zone has put its clock on and back within a week.
-    days = range(first_day, last_day + 8, 7)
+    # Samples find every change if no two lie between them: Recife once put its clock on and back within seven days.
+    days = range(first_day, last_day + 1 + _SAMPLE_DAYS, _SAMPLE_DAYS)
     seen = [offset(d * 86400) for d in days]
     moments, offsets = [], [seen[0]]
     for day, before, after in zip(days, seen, seen[1:], strict=False):
         if before != after:
-            low, high = day * 86400, (day + 7) * 86400
+            low, high = day * 86400, (day + _SAMPLE_DAYS) * 86400
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (middle, high) if offset(middle) == before else (low, middle)

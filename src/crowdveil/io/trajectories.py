@@ -17,7 +17,7 @@ from crowdveil.io.source import Source, open_source
 from crowdveil.io.times import Clock, read_seconds
 from crowdveil.io.values import codes, ids_of, read_floats
 from crowdveil.io.zones import read_zones
-from crowdveil.model.arrays import Floats, Ints, Labels, Mask
+from crowdveil.model.arrays import Floats, Ints, Labels, Mask, frozen
 from crowdveil.model.trajectories import Trajectories, TrajectoryCounts
 
 
@@ -82,6 +82,8 @@ def read_trajectories(
     }
     found = {column: mask for column, mask in bad.items() if mask is not None}
     lost = _refuse_or_drop(source, found, _swap_hint(lon_deg, lat_deg) if found else "", drop_invalid, notes)
+    if lost is not None:
+        lon_deg, lat_deg = np.where(lost, 0.0, lon_deg), np.where(lost, 0.0, lat_deg)
     points = _Points(lon_deg, lat_deg, t, group, lost)
     model = _assemble(points, labels, person, people, "people" if ids["user"] else "trajectories", keep_rows)
     if lost is not None:
@@ -129,7 +131,7 @@ def _who(source: Source, table: Any, ids: dict[str, str | None], notes: ReadNote
         return group, labels, np.arange(len(labels)), labels
     group, labels = _codes(table[by_trajectory], f"{source.name}, column {by_trajectory}")
     owner, people = _codes(table[by_user], f"{source.name}, column {by_user}")
-    unique, person = one_owner(group, owner, len(labels))
+    unique, person = one_owner(frozen(group, np.int64), frozen(owner, np.int64), len(labels))
     if not unique:
         # Ids that start anew for each user: a trajectory is a pair of user and id.
         pair, first, inverse = np.unique(
@@ -150,7 +152,7 @@ def _codes(column: Any, what: str) -> tuple[Ints, Labels]:
     array = ids_of(column, what)
     if not pa.types.is_signed_integer(array.type) or len(array) == 0:
         return codes(array)[:2]
-    numbers = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    numbers = frozen(array.cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64)
     low, span = int(numbers.min()), int(numbers.max()) - int(numbers.min()) + 1
     if span > max(4 * len(numbers), 1 << 16):
         return codes(array)[:2]
@@ -209,8 +211,10 @@ def _assemble(
     """Sort the points by trajectory and time where they are not, and make the model."""
     from crowdveil.kernels.ordering import group_offsets, in_order, rows_by_group_and_time
 
-    lon, lat, t, group = points.lon, points.lat, points.t, points.group
-    offsets = group_offsets(group, len(labels))
+    lon, lat = points.lon, points.lat
+    # Kernels get read-only int64 arrays only, so that each is compiled once and not for every mixture of types.
+    t, group = frozen(points.t, np.int64), frozen(points.group, np.int64)
+    offsets = frozen(group_offsets(group, len(labels)), np.int64)
     row: Ints | None = np.arange(len(group)) if keep_rows else None
     if not in_order(group, t):
         order, t = rows_by_group_and_time(group, t, offsets)
@@ -224,7 +228,7 @@ def _without(model: Trajectories, points: _Points, source: Source, notes: ReadNo
     from crowdveil.kernels.ordering import spread
 
     lost = points.lost if points.lost is not None else np.zeros(model.points, bool)
-    gone = spread(lost, points.group, len(model))
+    gone = spread(frozen(lost, np.bool_), frozen(points.group, np.int64), len(model))
     notes.drop("are in a trajectory with such a row", int(np.diff(model.offsets)[gone].sum()) - int(lost.sum()))
     if gone.all():
         raise InputError(f"{source.name}: none of the {counted(len(gone), 'trajectory', 'trajectories')} is usable.")

@@ -64,6 +64,35 @@ def group_offsets(group: Ints, groups: int) -> Ints:
 
 
 @kernel
+def _merge_sort(times: Ints, rows: Ints, lo: int, hi: int) -> None:
+    """Sort times[lo:hi] and the rows with them, keeping the order of equal times: runs of two, four, eight … are merged.
+
+    By hand, because numpy's argsort inside a kernel takes many times as long to compile as everything else here.
+    """
+    other_times = np.empty(hi - lo, np.int64)
+    other_rows = np.empty(hi - lo, np.int64)
+    width = 1
+    while width < hi - lo:
+        for start in range(lo, hi, 2 * width):
+            middle = min(start + width, hi)
+            end = min(start + 2 * width, hi)
+            left = start
+            right = middle
+            for at in range(start - lo, end - lo):
+                if left < middle and (right >= end or times[left] <= times[right]):
+                    other_times[at] = times[left]
+                    other_rows[at] = rows[left]
+                    left += 1
+                else:
+                    other_times[at] = times[right]
+                    other_rows[at] = rows[right]
+                    right += 1
+        times[lo:hi] = other_times
+        rows[lo:hi] = other_rows
+        width *= 2
+
+
+@kernel
 def rows_by_group_and_time(group: Ints, t: Ints, offsets: Ints) -> tuple[Ints, Ints]:
     """Row numbers sorted by group, then time, then row, and the times in that order.
 
@@ -103,9 +132,7 @@ def rows_by_group_and_time(group: Ints, t: Ints, offsets: Ints) -> tuple[Ints, I
                 order[i + 1] = row
                 times[i + 1] = key
         else:
-            by_time = np.argsort(times[lo:hi], kind="mergesort")
-            order[lo:hi] = order[lo:hi][by_time]
-            times[lo:hi] = times[lo:hi][by_time]
+            _merge_sort(times, order, lo, hi)
     return order, times
 
 
@@ -117,3 +144,17 @@ def spread(flags: Mask, group: Ints, groups: int) -> Mask:
         if flags[i]:
             hit[group[i]] = True
     return hit
+
+
+@kernel
+def rows_by_three(first: Ints, second: Ints, third: Ints, firsts: int, others: int) -> Ints:
+    """Row numbers sorted by three keys, the last of which counts least: a stable counting sort by each, from the last on."""
+    order = np.arange(len(first))
+    for key, size in ((third, others), (second, others), (first, firsts)):
+        place = group_offsets(key, size)
+        sorted_rows = np.empty(len(order), np.int64)
+        for row in order:
+            sorted_rows[place[key[row]]] = row
+            place[key[row]] += 1
+        order = sorted_rows
+    return order

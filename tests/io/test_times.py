@@ -1,0 +1,241 @@
+"""Times in any form against `datetime`, and clocks on the wall against `zoneinfo`."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo, available_timezones
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil.errors import InputError, ParameterError
+from crowdveil.io.times import Clock, read_seconds
+
+unhurried = settings(deadline=None, max_examples=100)
+EPOCH = datetime(1970, 1, 1)
+ZONES = sorted(available_timezones())
+moments = st.datetimes(min_value=datetime(1, 1, 3), max_value=datetime(9998, 12, 30))
+
+
+def whole_seconds(moment: datetime) -> int:
+    """Seconds since 1970, of UTC where the zone is known; rounded down, before 1970 too."""
+    naive = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo is not None else moment
+    return (naive - EPOCH) // timedelta(seconds=1)
+
+
+def read(*texts: str | None, time_format: str | None = None) -> tuple[list[int], list[bool], bool]:
+    seconds = read_seconds(pa.array(texts, pa.string()), "here", time_format)
+    return seconds.values.tolist(), seconds.bad.tolist(), seconds.instants
+
+
+@st.composite
+def iso_texts(draw: st.DrawFn, zoned: bool) -> tuple[str, int]:
+    moment = draw(moments)
+    day = draw(st.sampled_from(["%Y-%m-%d", "%Y/%m/%d"]))
+    clock = draw(st.sampled_from(["%H:%M:%S.%f", "%H:%M:%S", "%H:%M", "%H", "only a day"]))
+    if clock == "only a day":
+        moment = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    elif clock in ("%H:%M", "%H"):
+        moment = moment.replace(minute=0 if clock == "%H" else moment.minute, second=0, microsecond=0)
+    # strftime does not pad early years on every machine
+    text = moment.strftime(day).lstrip("0").rjust(10, "0")
+    if clock != "only a day":
+        text += draw(st.sampled_from(["T", " "])) + moment.strftime(clock)
+    if not zoned:
+        return text, whole_seconds(datetime.fromisoformat(text.replace("/", "-")))
+    minutes = draw(st.integers(-14 * 60, 14 * 60))
+    sign, (hours, rest) = "-" if minutes < 0 else "+", divmod(abs(minutes), 60)
+    suffix = draw(st.sampled_from([f"{sign}{hours:02d}:{rest:02d}", f"{sign}{hours:02d}{rest:02d}", "Z", " UTC"]))
+    offset = timezone(timedelta(minutes=minutes)) if suffix[0] in "+-" else UTC
+    plain = datetime.fromisoformat(text.replace("/", "-"))
+    return text + suffix, whole_seconds(plain) - int(offset.utcoffset(None).total_seconds())
+
+
+@unhurried
+@given(st.lists(iso_texts(zoned=False), min_size=1, max_size=8))
+def test_texts_without_zone_are_read_as_datetime_reads_them(written: list[tuple[str, int]]) -> None:
+    values, bad, instants = read(*(text for text, _ in written))
+    assert values == [wanted for _, wanted in written]
+    assert not any(bad)
+    assert not instants
+
+
+@unhurried
+@given(st.lists(iso_texts(zoned=True), min_size=1, max_size=8))
+def test_texts_with_zone_are_read_as_datetime_reads_them(written: list[tuple[str, int]]) -> None:
+    values, bad, instants = read(*(text for text, _ in written))
+    assert values == [wanted for _, wanted in written]
+    assert not any(bad)
+    assert instants
+
+
+@unhurried
+@given(st.lists(moments, min_size=1, max_size=8), st.sampled_from([None, "Z"]))
+def test_the_way_of_reading_does_not_depend_on_other_rows(given_moments: list[datetime], zone: str | None) -> None:
+    """Rows in the common form are read the quick way; one row of another form makes all of them take the slow one."""
+    texts = [m.replace(microsecond=0).isoformat() + (zone or "") for m in given_moments]
+    alone, _, _ = read(*texts)
+    together, bad, _ = read(*texts, "no time")
+    assert together[:-1] == alone
+    assert bad == [False] * len(texts) + [True]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2023-02-29", "2024-13-01", "2024-00-10", "2024-01-00", "2024-04-31 10:00", "2024-01-01 24:00", "2024-01-01 10:60",
+     "2024-01-01 10:00:60",  "01/02/2024", "2024-01-01 1000", "2024-01-01 10:", "noon", "0000-01-01",
+     "2024-01-01T10:00:00+1", "12024-01-01", "2024-01-01 10:00:00 PM", "", "-"],
+)  # fmt: skip
+def test_what_is_no_time_is_bad_alone_and_in_company(text: str) -> None:
+    for texts in ((text,), (text, "2024-01-01 10:00:00"), (text, "2024-01-01 10:00:00.5")):
+        try:
+            _, bad, _ = read(*texts)
+        except InputError:
+            continue
+        assert bad == [True] + [False] * (len(texts) - 1), texts
+
+
+def test_missing_texts_are_bad() -> None:
+    assert read(None, "2024-01-01") == ([0, 1704067200], [True, False], False)
+    assert read(None, "2024-01-01T00:00Z") == ([0, 1704067200], [True, False], True)
+    assert read(None, None)[1] == [True, True]
+
+
+def test_texts_with_and_without_zone_do_not_mix() -> None:
+    with pytest.raises(InputError, match="here: some times have a zone and some have none"):
+        read("2024-01-01 10:00", "2024-01-01 10:00Z")
+
+
+def test_a_format_of_the_users_own() -> None:
+    assert read("08/06/2008 07:15", "x", time_format="%d/%m/%Y %H:%M") == ([1212909300, 0], [False, True], False)
+    # The zone in a format is kept.
+    values, bad, instants = read("2008-06-08 07:15 +0200", time_format="%Y-%m-%d %H:%M %z")
+    assert (values, bad, instants) == ([1212909300 - 7200], [False], True)
+
+
+@unhurried
+@given(
+    st.lists(st.integers(10**9, 4 * 10**9), min_size=1, max_size=9), st.sampled_from(["s", "ms", "us", "ns"]), st.data()
+)
+def test_numbers_are_seconds_or_finer_by_their_size(seconds: list[int], unit: str, data: st.DataObject) -> None:
+    ticks = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    finer = [s * ticks + data.draw(st.integers(0, ticks - 1)) for s in seconds]
+    for column in (pa.array(finer, pa.int64()), pa.array([str(n) for n in finer]), pa.array(finer, pa.timestamp(unit))):
+        read = read_seconds(column, "here")
+        assert read.values.tolist() == seconds, column.type
+        assert not read.bad.any()
+        assert read.instants == (not pa.types.is_timestamp(column.type))
+    halves = read_seconds(pa.array([float(s) + 0.5 for s in seconds]), "here")
+    assert halves.values.tolist() == seconds
+
+
+def test_numbers_that_are_no_times_are_bad() -> None:
+    read = read_seconds(pa.array([1e9, float("nan"), float("inf"), None, -float("inf")]), "here")
+    assert read.bad.tolist() == [False, True, True, True, True]
+    assert read.values.tolist() == [10**9, 0, 0, 0, 0]
+    mixed = read_seconds(pa.array([10**9, 10**9 + 1, 2**62], pa.int64()), "here")
+    assert mixed.bad.tolist() == [False, False, True]
+    unsigned = read_seconds(pa.array([10**9, 2**64 - 1], pa.uint64()), "here")
+    assert unsigned.bad.tolist() == [False, True]
+
+
+@unhurried
+@given(st.lists(st.none() | st.datetimes(datetime(1800, 1, 1), datetime(2200, 1, 1)), min_size=1, max_size=9),
+       st.sampled_from(["s", "ms", "us", "ns"]), st.sampled_from([None, "UTC", "Asia/Kathmandu"]))  # fmt: skip
+def test_timestamps_are_rounded_down(given_moments: list[datetime | None], unit: str, zone: str | None) -> None:
+    column = pa.array(given_moments, pa.timestamp("us")).cast(pa.timestamp(unit), safe=False)
+    whole = [None if m is None else whole_seconds(m) for m in column.cast(pa.timestamp("us")).to_pylist()]
+    read = read_seconds(column.cast(pa.timestamp(unit, zone)) if zone else column, "here")
+    assert read.bad.tolist() == [m is None for m in given_moments]
+    assert [None if b else v for v, b in zip(read.values.tolist(), read.bad.tolist(), strict=True)] == whole
+    assert read.instants == (zone is not None)
+
+
+def test_dates_and_dictionaries_and_chunks() -> None:
+    days = pa.array([date(1969, 12, 31), None, date(2024, 2, 29)])
+    assert read_seconds(days, "here").values.tolist() == [-86400, 0, 1709164800]
+    texts = pa.array(["2024-02-29", "2024-02-29"]).dictionary_encode()
+    assert read_seconds(texts, "here").values.tolist() == [1709164800] * 2
+    chunks = pa.chunked_array([["2024-02-29"], ["2024-02-29 00:00:01Z"][:0], ["2024-02-29 00:01"]])
+    assert read_seconds(chunks, "here").values.tolist() == [1709164800, 1709164860]
+    nothing = read_seconds(pa.chunked_array([], pa.string()), "here")
+    assert len(nothing.values) == 0
+    assert not nothing.bad.any()
+
+
+@pytest.mark.parametrize(
+    "column", [pa.array([True]), pa.array([1], pa.time32("s")), pa.array([[1]]), pa.array([b"2024"])]
+)
+def test_columns_of_other_types_are_refused(column: pa.Array) -> None:
+    with pytest.raises(InputError, match="here: wanted times"):
+        read_seconds(column, "here")
+
+
+# Clocks. The twin asks zoneinfo for one moment at a time.
+
+
+def wall_of(utc: int, zone: str) -> int:
+    moment = EPOCH.replace(tzinfo=UTC) + timedelta(seconds=utc)
+    return whole_seconds(moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None))
+
+
+def utc_of(wall: int, zone: str) -> int:
+    """fold = 0: the first of two equal times, and a time in the gap as if the clock had not been put forward."""
+    return whole_seconds((EPOCH + timedelta(seconds=wall)).replace(tzinfo=ZoneInfo(zone), fold=0))
+
+
+@unhurried
+@given(st.sampled_from(ZONES), st.lists(st.integers(-3_000_000_000, 4_000_000_000), min_size=1, max_size=6))
+def test_clocks_agree_with_zoneinfo(zone: str, seconds: list[int]) -> None:
+    clock, given_seconds = Clock(zone), np.array(seconds, np.int64)
+    assert clock.to_wall(given_seconds).tolist() == [wall_of(s, zone) for s in seconds]
+    assert clock.to_utc(given_seconds).tolist() == [utc_of(s, zone) for s in seconds]
+
+
+CHANGES = [
+    ("Europe/Paris", 1711846800), ("Europe/Paris", 1729990800), ("America/New_York", 1710054000),
+    ("America/New_York", 1730613600), ("Australia/Lord_Howe", 1712415600), ("Australia/Lord_Howe", 1728142200),
+    ("America/Sao_Paulo", 1541300400), ("Pacific/Apia", 1325239200), ("Africa/Casablanca", 1710036000),
+    ("Antarctica/Troll", 1711846800), ("Asia/Kathmandu", 504901800), ("Europe/Dublin", 1711846800),
+]  # fmt: skip
+"""Moments at which a clock is put forward or back: by an hour, by half of one, at midnight, by a whole day."""
+
+
+@pytest.mark.parametrize(("zone", "moment"), CHANGES)
+def test_clocks_agree_with_zoneinfo_around_a_change(zone: str, moment: int) -> None:
+    assert wall_of(moment, zone) - wall_of(moment - 1, zone) != 1, "the clock changes here"
+    clock = Clock(zone)
+    around = moment + np.arange(-90_000, 90_000, 450)
+    seconds = np.concatenate([around - 1, around])
+    assert clock.to_wall(seconds).tolist() == [wall_of(s, zone) for s in seconds.tolist()]
+    wall = np.concatenate(
+        [seconds + (wall_of(moment - 1, zone) - moment + 1), seconds + (wall_of(moment, zone) - moment)]
+    )
+    assert clock.to_utc(wall).tolist() == [utc_of(s, zone) for s in wall.tolist()]
+
+
+@pytest.mark.parametrize("days_before", range(8))
+def test_a_clock_that_was_put_forward_and_back_within_a_week(days_before: int) -> None:
+    on, back = 970974000, 971575200  # Recife, 8 and 15 October 2000
+    seconds = np.arange(on - days_before * 86400, back + 9 * 86400, 3600)
+    wanted = [wall_of(s, "America/Recife") for s in seconds.tolist()]
+    assert Clock("America/Recife").to_wall(seconds).tolist() == wanted
+    assert set((np.array(wanted) - seconds).tolist()) == {-10800, -7200}
+
+
+def test_every_moment_comes_back_except_the_second_of_two_equal_hours() -> None:
+    clock, back = Clock("Europe/Paris"), 1729990800
+    seconds = np.arange(back - 7200, back + 7200, 60)
+    again = clock.to_utc(clock.to_wall(seconds))
+    twice = (seconds >= back) & (seconds < back + 3600)
+    assert (again[~twice] == seconds[~twice]).all()
+    assert (again[twice] == seconds[twice] - 3600).all()
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../zone.tab", "/etc/localtime", "Europe"])
+def test_unknown_zones_are_refused(zone: str) -> None:
+    with pytest.raises(ParameterError, match="tz: there is no time zone"):
+        Clock(zone)

@@ -1,0 +1,93 @@
+"""Kernels that order points, against `sorted`."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil.kernels.ordering import (
+    codes_in_range,
+    group_offsets,
+    in_order,
+    one_owner,
+    rows_by_group_and_time,
+    spread,
+)
+
+unhurried = settings(deadline=None, max_examples=100)
+rows = st.lists(st.tuples(st.integers(0, 4), st.integers(-3, 40)), max_size=150)
+"""Few groups, so that some have more points than the small sort takes; few times, so that many are equal."""
+
+
+def columns(pairs: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    both = np.array(pairs, np.int64).reshape(-1, 2)
+    return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
+
+
+@unhurried
+@given(rows)
+def test_rows_are_sorted_by_group_then_time_then_row(pairs: list[tuple[int, int]]) -> None:
+    group, t = columns(pairs)
+    order, times = rows_by_group_and_time(group, t, group_offsets(group, 5))
+    wanted = sorted(range(len(pairs)), key=lambda i: (pairs[i][0], pairs[i][1], i))
+    assert order.tolist() == wanted
+    assert times.tolist() == [pairs[i][1] for i in wanted]
+
+
+@unhurried
+@given(st.integers(1, 80), st.sampled_from(["falling", "rising", "equal", "falling by pairs"]))
+def test_runs_of_one_kind_are_sorted_too(n: int, kind: str) -> None:
+    t = {
+        "falling": -np.arange(n),
+        "rising": np.arange(n),
+        "equal": np.zeros(n),
+        "falling by pairs": -(np.arange(n) // 2),
+    }
+    time = t[kind].astype(np.int64)
+    order, times = rows_by_group_and_time(np.zeros(n, np.int64), time, np.array([0, n]))
+    assert order.tolist() == sorted(range(n), key=lambda i: (time[i], i))
+    assert times.tolist() == sorted(time.tolist())
+
+
+@unhurried
+@given(rows)
+def test_order_is_seen(pairs: list[tuple[int, int]]) -> None:
+    group, t = columns(pairs)
+    assert in_order(group, t) == (pairs == sorted(pairs))
+    assert in_order(*columns(sorted(pairs)))
+
+
+@unhurried
+@given(rows)
+def test_offsets_count_the_rows_of_each_group(pairs: list[tuple[int, int]]) -> None:
+    group, _ = columns(pairs)
+    offsets = group_offsets(group, 5).tolist()
+    assert offsets == [sum(g < i for g, _ in pairs) for i in range(6)]
+
+
+@unhurried
+@given(rows)
+def test_owners_are_found(pairs: list[tuple[int, int]]) -> None:
+    group, owner = columns([(g, abs(o)) for g, o in pairs])
+    unique, first = one_owner(group, owner, 5)
+    owners = {g: {int(o) for gg, o in zip(group, owner, strict=True) if gg == g} for g in group.tolist()}
+    assert unique == all(len(o) == 1 for o in owners.values())
+    if unique:
+        assert first.tolist() == [owners[g].pop() if g in owners else -1 for g in range(5)]
+
+
+@unhurried
+@given(rows)
+def test_flags_spread_to_their_group(pairs: list[tuple[int, int]]) -> None:
+    group, flag = columns(pairs)
+    assert np.flatnonzero(spread(flag > 30, group, 5)).tolist() == sorted({g for g, f in pairs if f > 30})
+
+
+@unhurried
+@given(st.lists(st.integers(-50, 50), min_size=1, max_size=60))
+def test_codes_come_in_order_of_appearance(values: list[int]) -> None:
+    low, high = min(values), max(values)
+    codes, labels = codes_in_range(np.array(values), low, high - low + 1)
+    assert labels.tolist() == list(dict.fromkeys(values))
+    assert labels[codes].tolist() == values
