@@ -154,6 +154,19 @@ def test_a_folder_that_is_no_release_is_never_replaced(trips: Path, tmp_path: Pa
     assert (home / "thesis.txt").read_text() == "years of work"
 
 
+def test_the_release_is_moved_into_place_in_one_step(trips: Path, tmp_path: Path) -> None:
+    """The folder that was verified is the very folder that is published: nothing is copied after the check."""
+    out, seen = tmp_path / "out", []
+
+    def stage(name: str) -> None:
+        if name == "verifying":
+            seen.extend(p.stat().st_ino for p in tmp_path.iterdir() if p.is_dir())
+            assert not out.exists()
+
+    run(Request("suppression", trips, out, {"k": 10}), stage=stage)
+    assert seen == [out.stat().st_ino]
+
+
 _STAGES = """
 import sys, time
 from pathlib import Path

@@ -42,6 +42,7 @@ def points(tmp_path: Path) -> Path:
         for j in range(6)
         for i in range(4 + j)
     ]
+    lines = lines[::-2] + lines[-2::-2]  # in no order, as files often are
     path.write_text("lat,lon,timestamp,trajectory_id,user_id,remark\n" + "\n".join(lines) + "\n")
     return path
 

@@ -181,6 +181,16 @@ def test_every_way_of_reading_trips_agrees_with_the_twin(
         assert as_dict(read_flows(in_memory, step=step, tz=zone)) == wanted
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
+def test_times_before_1970_are_rounded_down_on_both_paths(zone: str, tmp_path: Path) -> None:
+    times = pa.array([-1, -500_000, -1_000_000, -3_600_000_001, 1], pa.timestamp("us", "UTC"))
+    table = pa.table({"origin": ["7"] * 5, "destination": ["7"] * 5, "time": times})
+    pq.write_table(table, tmp_path / "trips.parquet")
+    for data, zones in ((table, None), (tmp_path / "trips.parquet", ZONES)):
+        flows = read_flows(data, zones=zones, tz=zone)
+        assert as_dict(flows) == {(-7200, "7", "7"): (1, 1), (-3600, "7", "7"): (3, 3), (0, "7", "7"): (1, 1)}
+
+
 @pytest.mark.parametrize("names", [("o", "d", "person", "step"), ("d", "o", "i", "n"), ("from", "to", "file_row_number", "wall"),
                                    ("O", "o", "D", "d"), ('a"b', "c'd", "e f", "select")])  # fmt: skip
 @pytest.mark.parametrize(
@@ -201,7 +211,7 @@ def test_names_of_columns_and_files_mean_nothing_to_the_engine(
     assert as_dict(flows) == {(0, "a", "7"): (2, 2), (0, "7", "a"): (1, 1)}
 
 
-@pytest.mark.parametrize("kind", [pa.int64(), pa.int8(), pa.uint64(), pa.float64(), pa.string(), pa.large_string(), 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.int8(), pa.uint64(), pa.float64(), pa.string(), pa.large_string(),
                                   pa.string_view(), pa.dictionary(pa.int8(), pa.string())])  # fmt: skip
 @pytest.mark.parametrize("zones", [None, ZONES])
 def test_ids_of_every_type_are_the_same_zones(kind: pa.DataType, zones: Zones | None, tmp_path: Path) -> None:

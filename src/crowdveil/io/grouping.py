@@ -25,6 +25,9 @@ from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.zones import Zones
 
 
+_SINCE_YEAR_1 = 62_135_596_800
+
+
 def engine_can_read(source: Source, columns: OdColumns, zones: Zones) -> bool:
     """Whether rows can go from the file to the engine without passing through here: ids and native times only."""
     if not source.is_parquet or not columns.by_id or columns.is_flows or columns.weight is not None:
@@ -117,7 +120,8 @@ def _wall_expression(
     if columns.time is None:
         return None
     kind = source.schema.field(columns.time).type
-    seconds = f"epoch_us(f.{quoted(columns.time)}) // 1000000"
+    # The engine divides towards zero, which before 1970 is the wrong way: every time is made positive for it.
+    seconds = f"(epoch_us(f.{quoted(columns.time)}) + {_SINCE_YEAR_1 * 10**6}) // 1000000 - {_SINCE_YEAR_1}"
     if kind.tz is None:
         say_zone(notes, columns.time, tz)
     if tz == "UTC":

@@ -49,7 +49,7 @@ def read_omx(
             t, names, timed = _matrices(path, list(file["data"]), matrix)
             index, known = _zones_of(path, file, zones, lookup, notes)
             parts = [_cells(path, name, file["data"][name], len(index)) for name in names]
-    except (OSError, KeyError, AttributeError, TypeError, ValueError, RuntimeError):
+    except (OSError, LookupError, AttributeError, TypeError, ValueError, RuntimeError):
         raise InputError(f"{path}: the file is broken or is no OMX; write it anew.") from None
     origin = np.concatenate([index[o] for o, _, _ in parts])
     destination = np.concatenate([index[d] for _, d, _ in parts])

@@ -61,11 +61,14 @@ def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, 
     geo = (source.schema.metadata or {}).get(b"geo")
     if geo is None:
         return source.read(), None, source.name
-    about = json.loads(geo)
-    column = about["primary_column"]
     table = source.read()
-    shapes = shapely.from_wkb(table[column].to_numpy())
-    crs = about["columns"][column].get("crs", _WGS84)
+    try:
+        about = json.loads(geo)
+        column = about["primary_column"]
+        shapes = shapely.from_wkb(table[column].to_numpy())
+        crs = about["columns"][column].get("crs", _WGS84)
+    except (ValueError, LookupError, TypeError, AttributeError, shapely.GEOSException):
+        raise InputError(f"{source.name}: the file is broken or holds no zones; wanted GeoParquet with WKB.") from None
     return table.drop_columns([column]), _to_degrees(shapes, crs, source.name, notes), source.name
 
 

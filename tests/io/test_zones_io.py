@@ -1,0 +1,162 @@
+"""Zones from every format are the same zones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import geopandas as gpd
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import shapely
+
+from crowdveil.errors import InputError
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.zones import read_voronoi, read_zones
+from crowdveil.model.tessellation import locate
+from crowdveil.model.zones import Zones
+
+NAMES = ["north", "7", "Ünit"]
+SHAPES = [shapely.box(2.0, 41.0, 2.1, 41.1), shapely.box(2.1, 41.0, 2.2, 41.1), shapely.box(2.0, 41.1, 2.2, 41.2)]
+
+
+@pytest.fixture
+def frame() -> gpd.GeoDataFrame:
+    return gpd.GeoDataFrame({"zone_id": NAMES, "size": [1.5, None, 3.0]}, geometry=SHAPES, crs="EPSG:4326")
+
+
+def same_zones(zones: Zones, atol: float = 1e-7) -> None:
+    assert zones.ids.tolist() == NAMES
+    assert zones.kind == "polygons"
+    assert zones.polygons is not None
+    np.testing.assert_allclose(zones.lon, [2.05, 2.15, 2.1], atol=atol)
+    np.testing.assert_allclose(zones.lat, [41.05, 41.05, 41.15], atol=1e-4)
+    np.testing.assert_allclose(shapely.bounds(zones.polygons), shapely.bounds(SHAPES), atol=atol)
+
+
+FORMATS = [
+    (e, c)
+    for e in ("geojson", "gpkg", "shp", "fgb", "parquet")
+    for c in (4326, 3857, 25831)
+    if e != "geojson" or c == 4326
+]
+
+
+@pytest.mark.parametrize(("ending", "crs"), FORMATS)
+def test_every_format_and_coordinate_system_gives_the_same_zones(
+    ending: str, crs: int, frame: gpd.GeoDataFrame, tmp_path: Path
+) -> None:
+    file = tmp_path / f"zones.{ending}"
+    projected = frame.to_crs(crs)
+    if ending == "parquet":
+        projected.to_parquet(file)
+    else:
+        projected.to_file(file, **({"SPATIAL_INDEX": "NO"} if ending == "fgb" else {}))
+    # The corners of a box in metres are the same places, though its sides bend.
+    same_zones(read_zones(file), atol=1e-7 if crs == 4326 else 2e-3)
+    same_zones(read_zones(str(file), zone_id="zone_id"), atol=1e-7 if crs == 4326 else 2e-3)
+
+
+def test_a_geodataframe_is_taken_as_it_is(frame: gpd.GeoDataFrame) -> None:
+    same_zones(read_zones(frame))
+    same_zones(read_zones(frame.to_crs(3857)), atol=1e-7)
+    same_zones(read_zones(frame.rename_geometry("outline")))
+    zones = read_zones(frame)
+    assert read_zones(zones) is zones
+
+
+def test_a_file_without_coordinate_system_is_taken_as_degrees(frame: gpd.GeoDataFrame, tmp_path: Path) -> None:
+    frame.to_file(tmp_path / "zones.shp")
+    (tmp_path / "zones.prj").unlink()
+    notes = ReadNotes()
+    same_zones(read_zones(tmp_path / "zones.shp", notes=notes))
+    assert any("names no coordinate system" in sentence for sentence in notes.said)
+
+
+def test_centroids_in_csv_and_points_in_geojson_are_the_same_zones(tmp_path: Path) -> None:
+    x, y = [2.0, 2.1, 2.2], [41.0, 41.1, 41.0]
+    points = gpd.GeoDataFrame({"zone_id": NAMES}, geometry=gpd.points_from_xy(x, y, crs=4326))
+    points.to_file(tmp_path / "points.geojson")
+    rows = "".join(f"{n},{a},{b}\n" for n, a, b in zip(NAMES, x, y, strict=True))
+    (tmp_path / "points.csv").write_text("zone_id,longitude,latitude\n" + rows, encoding="utf-8")
+    for file in ("points.geojson", "points.csv"):
+        zones = read_zones(tmp_path / file)
+        assert zones.kind == "centroids"
+        assert zones.ids.tolist() == NAMES
+        np.testing.assert_allclose(zones.lon, x)
+        np.testing.assert_allclose(zones.lat, y)
+        cells = read_voronoi(tmp_path / file)
+        assert cells.kind == "voronoi"
+        assert locate(cells, zones.lon, zones.lat).tolist() == [0, 1, 2]
+
+
+def test_ids_come_from_the_first_usual_column_that_can_be_one(frame: gpd.GeoDataFrame) -> None:
+    notes = ReadNotes()
+    repeated = frame.assign(zone_id=[1, 1, 2], OBJECTID=[5.0, 6.0, 7.0])
+    assert read_zones(repeated, notes=notes).ids.tolist() == ["5", "6", "7"]
+    assert any("OBJECTID" in sentence for sentence in notes.said)
+    gap = frame.assign(zone_id=["a", None, "b"])
+    assert read_zones(gap, notes=notes).ids.tolist() == ["1", "2", "3"]
+    assert any("numbered from 1" in sentence for sentence in notes.said)
+    with pytest.raises(InputError, match=r"1 row \(row 2\) have no id in column zone_id"):
+        read_zones(gap, zone_id="zone_id")
+    with pytest.raises(InputError, match=r"1 row \(row 2\) repeat an earlier id"):
+        read_zones(repeated, zone_id="zone_id")
+
+
+def test_borders_that_nearly_fit_are_no_overlap(frame: gpd.GeoDataFrame) -> None:
+    nearly = frame.set_geometry([shapely.box(2.0, 41.0, 2.1005, 41.1), *SHAPES[1:]], crs=4326)
+    assert len(read_zones(nearly)) == 3
+    over = frame.set_geometry([shapely.box(2.0, 41.0, 2.102, 41.1), *SHAPES[1:]], crs=4326)
+    with pytest.raises(InputError, match=r"1 pair of zones overlap, 2 rows \(rows 1 and 2\)"):
+        read_zones(over)
+
+
+def test_a_zone_inside_another_is_an_overlap(frame: gpd.GeoDataFrame) -> None:
+    inside = frame.set_geometry([shapely.box(2.12, 41.02, 2.13, 41.03), *SHAPES[1:]], crs=4326)
+    with pytest.raises(InputError, match="1 pair of zones overlap"):
+        read_zones(inside)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("zone_id,lon,lat\na,2,\n", r"1 row \(row 1\) have no usable value in column lat"),
+     ("zone_id,lon,lat\na,2,41\nb,181,41\n", r"1 row \(row 2\) have no usable value in column lon"),
+     ("zone_id,north\na,41\n", "wanted a column lon")],
+)  # fmt: skip
+def test_centroids_that_are_nowhere_are_refused(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "zones.csv").write_text(text)
+    with pytest.raises(InputError, match=says):
+        read_zones(tmp_path / "zones.csv")
+
+
+def test_broken_files_of_every_format_are_refused(tmp_path: Path) -> None:
+    for ending in ("geojson", "gpkg", "shp", "fgb", "zip", "parquet"):
+        file = tmp_path / f"zones.{ending}"
+        file.write_bytes(b"nothing of the kind, but long enough to look like something")
+        with pytest.raises(InputError, match="broken"):
+            read_zones(file)
+        with pytest.raises(InputError, match="no such file"):
+            read_zones(tmp_path / f"nowhere.{ending}")
+
+
+@pytest.mark.parametrize("about", [b"{", b"[]", b"{}", b'{"primary_column": "zone_id", "columns": {"zone_id": {}}}'])
+def test_geoparquet_that_does_not_say_what_it_holds_is_refused(
+    about: bytes, frame: gpd.GeoDataFrame, tmp_path: Path
+) -> None:
+    frame.to_parquet(tmp_path / "zones.parquet")
+    table = pq.read_table(tmp_path / "zones.parquet").replace_schema_metadata({b"geo": about})
+    pq.write_table(table, tmp_path / "zones.parquet")
+    with pytest.raises(InputError, match="broken"):
+        read_zones(tmp_path / "zones.parquet")
+
+
+@pytest.mark.realdata
+def test_taxi_zones(realdata: Path) -> None:
+    file = realdata / "nyc_taxi" / "taxi_zones.geojson"
+    zones = read_zones(file, zone_id="OBJECTID")
+    assert sorted(map(int, zones.ids)) == list(range(1, 264))
+    with pytest.raises(InputError, match="repeat an earlier id"):
+        read_zones(file, zone_id="LocationID")
+    inside = locate(zones, np.array([-73.9855, -73.7781]), np.array([40.7580, 40.6413]))
+    assert zones.ids[inside].tolist() == ["230", "132"], "Times Square, JFK Airport"

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from crowdveil import registry
+from crowdveil.errors import ParameterError
+from crowdveil.method import Params
+from crowdveil.methods.od import suppression
+from crowdveil.registry import all_methods, find_method
+
+
+class Plain(Params):
+    """A parameter without bounds."""
+
+    x: float = 1.0
+    """Any number."""
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_no_parameter_is_infinite_even_without_bounds(bad: float) -> None:
+    with pytest.raises(ParameterError, match="finite"):
+        Plain.checked({"x": bad})
+
+
+def test_parameters_do_not_change() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Plain().x = 2.0  # type: ignore[misc]
+
+
+def test_long_values_are_not_echoed() -> None:
+    with pytest.raises(ParameterError) as refusal:
+        Plain.checked({"x": "a" * 1000})
+    assert len(str(refusal.value)) < 150
+
+
+class _EntryPoint:
+    def __init__(self, name: str, value: object) -> None:
+        self.name, self._value = name, value
+
+    def load(self) -> object:
+        return self._value
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"), [(suppression.METHOD, "two installed packages"), ("no method", "no Method")]
+)
+def test_packages_that_do_not_fit_are_refused(value: object, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "entry_points", lambda group: [_EntryPoint("other", value)])
+    all_methods.cache_clear()
+    try:
+        with pytest.raises(ParameterError, match=fault):
+            all_methods()
+    finally:
+        all_methods.cache_clear()
+
+
+def test_aliases_find_the_method() -> None:
+    assert find_method("SimpleGeneralization").name == "simple-generalization"
+    with pytest.raises(ParameterError, match="known are suppression"):
+        find_method("magic")
