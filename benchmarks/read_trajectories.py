@@ -70,7 +70,13 @@ def warm() -> None:
 
     from crowdveil.io.trajectories import read_trajectories
 
-    table = {"lat": [1.0, 1.0, 1.0], "lon": [1.0] * 3, "timestamp": [3, 2, 1], "trajectory_id": [1, 2, 1], "user_id": [1, 1, 1]}
+    table = {
+        "lat": [1.0, 1.0, 1.0],
+        "lon": [1.0] * 3,
+        "timestamp": [3, 2, 1],
+        "trajectory_id": [1, 2, 1],
+        "user_id": [1, 1, 1],
+    }
     read_trajectories(pa.table(table))
 
 

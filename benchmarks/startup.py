@@ -10,14 +10,18 @@ from statistics import median
 from _bench import say
 
 ROUNDS = 15
-HELP = [sys.executable, "-c", "import sys; sys.argv = ['crowdveil', '--help']; from crowdveil.cli.main import main; main()"]
+HELP = [
+    sys.executable,
+    "-c",
+    "import sys; sys.argv = ['crowdveil', '--help']; from crowdveil.cli.main import main; main()",
+]
 BARE = [sys.executable, "-c", "import click, pydantic"]
+HEAVY = ("numba", "geopandas", "pandas", "numpy", "pyarrow", "scipy")
 LOADED = [
     sys.executable,
     "-c",
     "import sys, contextlib\nsys.argv = ['crowdveil', '--help']\nfrom crowdveil.cli.main import main\n"
-    "with contextlib.suppress(SystemExit): main()\n"
-    "print(','.join(sorted({m.split('.')[0] for m in sys.modules} & {'numba', 'geopandas', 'pandas', 'numpy', 'pyarrow', 'scipy'})) or 'none')",
+    f"with contextlib.suppress(SystemExit): main()\nprint(','.join(m for m in {HEAVY} if m in sys.modules) or 'none')",
 ]
 
 

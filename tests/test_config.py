@@ -57,7 +57,8 @@ def test_a_file_of_mdl_anonymizer_is_taken_as_it_is(tmp_path: Path) -> None:
     content = {
         "method": "SimpleGeneralization", "input_file": "data/cabs.csv", "output_folder": "output",
         "main_output_file": "cabs_anonymized.csv",
-        "params": {"tile_size": 500, "overlapping_strategy": "one", "seed": 43, "tiles_filename": "tiles.geojson", "nothing": None},
+        "params": {"tile_size": 500, "overlapping_strategy": "one", "seed": 43,
+                   "tiles_filename": "tiles.geojson", "nothing": None},
     }  # fmt: skip
     request = request_of(tmp_path / "run.json", content)
     assert (request.method, request.data) == ("simple-generalization", "data/cabs.csv")

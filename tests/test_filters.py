@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Ran
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
 
+from conftest import Ran
 from crowdveil.errors import ParameterError
 from crowdveil.filters import Filter, filter_trajectories, leg_speeds_kmh
 from crowdveil.model.trajectories import Trajectories
@@ -84,7 +84,8 @@ def test_filters_work_in_the_order_given_and_count_what_each_removed() -> None:
     [("min_locations", "0"), ("min_locations", "1.5"), ("min_locations", "x"), ("min_locations", "inf"), ("min_locations", "1,2"),
      ("max_speed", "0"), ("max_speed", "-4"), ("max_speed", "nan"), ("max_speed", ""), ("bbox", "1,2,3"), ("bbox", "3,0,1,5"),
      ("bbox", "0,5,1,0"), ("bbox", "0,0,200,1"), ("bbox", "0,0,nan,1"), ("time_window", "2020-01-01"),
-     ("time_window", "2020-01-02,2020-01-01"), ("time_window", "2020-01-01,2020-01-01"), ("time_window", "x,y"), ("nothing", "1")],
+     ("time_window", "2020-01-02,2020-01-01"), ("time_window", "2020-01-01,2020-01-01"), ("time_window", "x,y"),
+     ("nothing", "1")],
 )  # fmt: skip
 def test_values_that_mean_nothing_are_refused(name: str, value: str) -> None:
     with pytest.raises(ParameterError, match=name):
@@ -101,7 +102,8 @@ def test_the_command_keeps_rows_and_columns_as_they_are(
     monkeypatch.chdir(tmp_path)
     text = (
         "remark,lat,lon,timestamp,trajectory_id,user_id\n"
-        '"a, b",0.10,0,2020-01-01 00:00:09,x,1\nNA,9,9,2020-01-01,y,2\n,0.1,0,2020-01-01 00:00:01,x,1\nNone,0,0.0,2020/01/01,z,3\n'
+        '"a, b",0.10,0,2020-01-01 00:00:09,x,1\nNA,9,9,2020-01-01,y,2\n'
+        ",0.1,0,2020-01-01 00:00:01,x,1\nNone,0,0.0,2020/01/01,z,3\n"
     )
     Path("points.csv").write_text(text)
     ran = command("filter", "points.csv", "--bbox", "0,0,5,5", "--min-locations", "2", "-o", "out.csv")

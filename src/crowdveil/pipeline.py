@@ -87,6 +87,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     stage("anonymising")
     release = method.run(data, params, np.random.default_rng(request.seed), progress)
     promises = (*method.promises(data, params), _form_of(release))
+    _say_what_matters(data, params, release, notes)
 
     with new_folder(Path(request.output), overwrite=request.overwrite, mark_file=MANIFEST_FILE) as folder:
         stage("writing")
@@ -133,6 +134,14 @@ def refuse_broken(checked: list[tuple[Guarantee, Finding]]) -> None:
 
 def _form_of(release: Release) -> Guarantee:
     return WellFormedFlows() if isinstance(release, FlowRelease) else WellFormedTrajectories()
+
+
+def _say_what_matters(data: Flows | Trajectories, params: Params, release: Release, notes: ReadNotes) -> None:
+    """Tell whoever signs what is easily overlooked."""
+    if hasattr(params, "k") and data.counts != "people":
+        notes.say(f"people are not known, so k counts {data.counts} (name the column of people with --user).")
+    if len(release) == 0:
+        notes.say("nothing could be published; choose a smaller k, larger zones or longer time steps.")
 
 
 def _need_a_crowd(data: Flows | Trajectories, params: Params) -> None:

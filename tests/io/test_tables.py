@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from crowdveil.errors import OutputError
 from crowdveil.io.flows import read_flows
 from crowdveil.io.source import open_source
-from crowdveil.io.tables import iso_times, write_flows, write_table, write_trajectories
+from crowdveil.io.tables import write_flows, write_table, write_trajectories
+from crowdveil.io.times import iso_times
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories

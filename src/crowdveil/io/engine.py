@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,6 +25,23 @@ def engine(*, memory_limit: str = MEMORY_LIMIT) -> Iterator[Any]:
             yield connection
         finally:
             connection.close()
+
+
+def fetch(connection: Any, sql: str) -> Any:
+    """The result of a query as a table.
+
+    It runs on a thread of its own, because the engine may lose an interrupt that reaches it while it begins: here the
+    interrupt reaches us, and the engine is told until it has stopped.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        result = pool.submit(lambda: connection.sql(sql).to_arrow_table())
+        try:
+            return result.result()
+        except KeyboardInterrupt:
+            while not result.done():
+                connection.interrupt()
+                wait([result], timeout=0.05)
+            raise
 
 
 def quoted(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.io.engine import engine
+from crowdveil.io.engine import engine, fetch
 from crowdveil.io.grouping import engine_can_read, group_sql, read_in_engine, read_piecewise, to_flows
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames, find_od_columns
@@ -136,7 +136,7 @@ def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UT
         connection.register("rows", pa.table(columns))
         steps = Steps(seconds, tz) if seconds else None
         step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
-        grouped = connection.sql(group_sql(step_sql, "rows", columns)).to_arrow_table()
+        grouped = fetch(connection, group_sql(step_sql, "rows", columns))
     return to_flows(grouped, trips.zones, None, steps, "person" in columns, None)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crowdveil.errors import CrowdveilError, InputError, OutputError, counted
-from crowdveil.io.engine import engine, literal, quoted
+from crowdveil.io.engine import engine, fetch, literal, quoted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdColumns, OdReader, Problems, ZoneNames, say_zone
 from crowdveil.io.parallel import side_by_side
@@ -23,7 +23,6 @@ from crowdveil.io.steps import Steps, wall_sql
 from crowdveil.model.arrays import Indices, Ints, frozen
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.zones import Zones
-
 
 _SINCE_YEAR_1 = 62_135_596_800
 
@@ -76,15 +75,13 @@ def read_in_engine(
             f"FROM {file} f)"
         )
         # Zones are looked up for groups and not for trips, of which there are many more.
-        grouped = connection.sql(
-            f"SELECT {_IN_ZONES.format(rows=f'({group_sql(step_sql, rows, person)})')}"
-        ).to_arrow_table()
+        grouped = fetch(connection, f"SELECT {_IN_ZONES.format(rows=f'({group_sql(step_sql, rows, person)})')}")
         if sum(grouped[c].null_count for c in ("step", "o", "d")) or grouped["bad"].to_numpy().any():
             reasons, matched = _reasons(columns, wall), f"(SELECT {_IN_ZONES.format(rows=rows)})"
             _diagnose(connection, matched, reasons).settle(source.name, drop_invalid, notes)
             good = " AND ".join(f"NOT ({condition})" for condition in reasons.values())
             usable = f"(SELECT * FROM {matched} WHERE {good})"
-            grouped = connection.sql(group_sql(step_sql, usable, person)).to_arrow_table()
+            grouped = fetch(connection, group_sql(step_sql, usable, person))
     return to_flows(grouped, zones, None, steps, columns.user is not None, source.name)
 
 
@@ -251,7 +248,7 @@ def read_piecewise(
     sql = _sum_volumes(step_sql, columns) if columns.is_flows else group_sql(step_sql, "rows", schema.names)
     with engine() as connection, _engine_errors(source.name, failed):
         connection.register("rows", pa.RecordBatchReader.from_batches(schema, stream()))
-        grouped = connection.sql(sql).to_arrow_table()
+        grouped = fetch(connection, sql)
     reader.problems.settle(source.name, drop_invalid, notes)
     known, final = reader.names.finish()
     summed = columns.is_flows and columns.people is not None and columns.user is None
@@ -311,12 +308,12 @@ def to_flows(
 
 
 def _order(step: Ints, o: Indices, d: Indices, zones: int) -> Ints:
-    """The order by step, origin and destination: counting sorts, unless the steps lie too far apart to be counted."""
-    from crowdveil.kernels.ordering import rows_by_three
+    """The order by step, origin and destination: counting sorts, unless there is too much to count."""
+    from crowdveil.kernels.ordering import rows_by_two
 
     first, last = int(step.min()), int(step.max())
-    if last - first > max(1 << 24, 4 * len(step)):
+    if max(last - first, zones * zones) > max(1 << 24, 4 * len(step)):
         return np.lexsort((d, o, step))
-    keys = (frozen(step - first, np.int64), frozen(o, np.int64), frozen(d, np.int64))
-    order: Ints = rows_by_three(*keys, last - first + 1, zones)
+    pair = o.astype(np.int64) * zones + d
+    order: Ints = rows_by_two(frozen(step - first, np.int64), frozen(pair, np.int64), last - first + 1, zones * zones)
     return order

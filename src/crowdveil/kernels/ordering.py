@@ -147,14 +147,17 @@ def spread(flags: Mask, group: Ints, groups: int) -> Mask:
 
 
 @kernel
-def rows_by_three(first: Ints, second: Ints, third: Ints, firsts: int, others: int) -> Ints:
-    """Row numbers sorted by three keys, the last of which counts least: a stable counting sort by each, from the last on."""
-    order = np.arange(len(first))
-    for key, size in ((third, others), (second, others), (first, firsts)):
-        place = group_offsets(key, size)
-        sorted_rows = np.empty(len(order), np.int64)
-        for row in order:
-            sorted_rows[place[key[row]]] = row
-            place[key[row]] += 1
-        order = sorted_rows
+def rows_by_two(first: Ints, second: Ints, firsts: int, seconds: int) -> Ints:
+    """Row numbers sorted by two keys, the first of which counts more: a stable counting sort by each, the second first."""
+    place = group_offsets(second, seconds)
+    half = np.empty(len(first), np.int64)
+    for row in range(len(first)):
+        half[place[second[row]]] = row
+        place[second[row]] += 1
+    place = group_offsets(first, firsts)
+    order = np.empty(len(first), np.int64)
+    for i in range(len(half)):
+        key = first[half[i]]
+        order[place[key]] = half[i]
+        place[key] += 1
     return order

@@ -20,6 +20,10 @@ def grid_frame(lon: Floats, lat: Floats, size_m: float) -> Grid:
     """The grid of squares of `size_m` metres on the ground that covers all points."""
     projection = LocalProjection.around(lon, lat)
     x, y = projection.to_plane(*_box_outline(lon, lat))
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ParameterError(
+            "a grid cannot cover points all around the globe; leave out far points with a bounding box, or use H3 cells."
+        )
     x0, y0 = np.floor(x.min() / size_m) * size_m, np.floor(y.min() / size_m) * size_m
     columns, rows = int((x.max() - x0) // size_m) + 1, int((y.max() - y0) // size_m) + 1
     if columns * rows > MOST_TILES:

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
 
-from crowdveil.progress import no_progress
 from crowdveil.methods.trajectory.simple_generalization import SimpleGeneralizationParams, run
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
+from crowdveil.progress import no_progress
 from crowdveil.testing import trajectories
 
 

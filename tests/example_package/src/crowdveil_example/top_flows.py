@@ -24,9 +24,9 @@ from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
 from crowdveil.method import Method, Params
-from crowdveil.progress import Progress
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.progress import Progress
 
 
 class TopFlowsParams(Params):

@@ -1,0 +1,94 @@
+"""What leaves the house, before it is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import shapely
+
+from crowdveil.errors import InputError
+from crowdveil.model.release import NOT_GIVEN, Areas, FlowRelease, TrajectoryRelease
+from crowdveil.model.zones import Zones
+
+SHAPES = np.array([shapely.box(2 + i / 10, 41, 2.1 + i / 10, 41.1) for i in range(3)], dtype=object)
+ZONES = Zones(np.array(["a", "b", "c"]), np.array([2.05, 2.15, 2.25]), np.full(3, 41.05), SHAPES)
+AREAS = Areas(ZONES, np.array(["ab", "c"], dtype=object), np.array([0, 2, 3]), np.array([0, 1, 2]))
+
+
+def test_areas_are_sets_of_tiles() -> None:
+    assert AREAS.size.tolist() == [2, 1]
+    np.testing.assert_allclose(AREAS.area_m2, [ZONES.area_m2[:2].sum(), ZONES.area_m2[2]])
+    single = Areas.of_tiles(ZONES, np.array([2, 0], np.int32))
+    assert single.names.tolist() == ["c", "a"]
+    np.testing.assert_allclose(single.area_m2, ZONES.area_m2[[2, 0]])
+    assert len(Areas.of_tiles(ZONES, np.zeros(0, np.int32)).area_m2) == 0
+
+
+def test_areas_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(InputError, match="names must be unique"):
+        Areas(ZONES, np.array(["x", "x"], dtype=object), np.array([0, 2, 3]), np.array([0, 1, 2]))
+    with pytest.raises(InputError, match="column names has 1 rows instead of 2"):
+        Areas(ZONES, np.array(["x"], dtype=object), np.array([0, 2, 3]), np.array([0, 1, 2]))
+    with pytest.raises(InputError, match="offsets must rise"):
+        Areas(ZONES, np.array(["x", "y"], dtype=object), np.array([0, 2, 2]), np.array([0, 1, 2]))
+
+
+GOOD: dict[str, Any] = {
+    "t": [0, 3600], "offsets": [0, 1, 2], "origin": [0, 1], "destination": [1, 1], "volume": [5, 6], "people": [3, 4],
+    "state": [0, 1], "withheld": [7, NOT_GIVEN],
+}  # fmt: skip
+
+
+def flow_release(**changed: Any) -> FlowRelease:
+    return FlowRelease(AREAS, **{k: np.array(v) for k, v in {**GOOD, **changed}.items()}, counts="people", step_s=3600)
+
+
+def test_a_release_of_flows() -> None:
+    release = flow_release()
+    assert len(release) == 2
+    assert release.step.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        release.volume[0] = 0
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "says"),
+    [("origin", [0, 2], "area that does not exist"), ("destination", [-1, 0], "area that does not exist"),
+     ("volume", [1], "column volume has 1 rows instead of 2"), ("state", [0], "column state"), ("withheld", [1], "column withheld"),
+     ("t", [0], "column t"), ("offsets", [0, 1, 3], "offsets must rise")],
+)  # fmt: skip
+def test_rows_that_do_not_fit_are_refused(column: str, values: list[int], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        flow_release(**{column: values})
+
+
+def trajectory_release(**changed: Any) -> TrajectoryRelease:
+    columns: dict[str, Any] = {
+        "lon": [2.0, 2.1],
+        "lat": [41.0, 41.1],
+        "t": [5, 6],
+        "offsets": [0, 1, 2],
+        "person": [2, 1],
+    }
+    columns |= changed
+    return TrajectoryRelease(**{k: None if v is None else np.array(v) for k, v in columns.items()})
+
+
+def test_a_release_of_trajectories() -> None:
+    release = trajectory_release(source=[9, 4])
+    assert (len(release), release.points) == (2, 2)
+    assert trajectory_release(person=None).person is None
+    with pytest.raises(ValueError, match="read-only"):
+        release.lon[0] = 0
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "says"),
+    [("lat", [41.0], "column lat"), ("lon", [2.0, 181.0], "no degrees of lon"), ("person", [1], "column person"),
+     ("source", [1, 2, 3], "column source"), ("offsets", [0, 3], "offsets must rise")],
+)  # fmt: skip
+def test_points_that_do_not_fit_are_refused(column: str, values: list[Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        trajectory_release(**{column: values})
