@@ -144,7 +144,7 @@ def write_omx(flows: Flows, path: Path) -> None:
             dense[flows.origin[rows], flows.destination[rows]] = flows.volume[rows]
             group.create_dataset(name, data=dense, compression="gzip", compression_opts=1, shuffle=True)
         file.create_group("lookup").create_dataset(LOOKUP, data=_lookup(flows.zones))
-    path.write_bytes(made.getbuffer())
+    path.write_bytes(made.getvalue())
 
 
 def _lookup(zones: Zones) -> Any:
