@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crowdveil import pipeline
-from crowdveil.cli.console import note, progress_bar
+from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.config import read_run_file
 from crowdveil.errors import ParameterError
@@ -86,10 +86,7 @@ def perform(request: pipeline.Request) -> pipeline.Result:
     """Run a request, and tell where the release is and what it cost."""
     with progress_bar() as (progress, stage):
         result = pipeline.run(request, progress, stage)
-    for sentence in result.notes.said:
-        note(sentence)
-    for reason, n in result.notes.dropped.items():
-        note(f"left out {n:,} rows that {reason}.")
+    show_notes(result.notes)
     click.echo(f"{result.folder}: verified and written")
     for promise in result.manifest["promises"]:
         if promise["kind"] == "privacy":

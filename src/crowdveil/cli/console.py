@@ -9,13 +9,18 @@ from typing import Any
 
 import click
 
+from crowdveil.errors import counted
+from crowdveil.io.notes import ReadNotes
 from crowdveil.pipeline import Stage
 from crowdveil.progress import Progress, no_progress
 
 
-def note(sentence: str) -> None:
-    """Tell the user something, apart from the output."""
-    click.echo(f"note: {sentence}", err=True)
+def show_notes(notes: ReadNotes) -> None:
+    """Tell what was guessed and what was left out, apart from the output."""
+    for sentence in notes.said:
+        click.echo(f"note: {sentence}", err=True)
+    for reason, n in notes.dropped.items():
+        click.echo(f"note: left out {counted(n, 'row')} that {reason}.", err=True)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
-from crowdveil.cli.console import note
+from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.config import known_only, load, need
 from crowdveil.errors import ParameterError, counted
@@ -58,10 +58,7 @@ def _call(data: str | None, output: str | None, run_file: str | None, overwrite:
     rows = np.sort(after.row) if after.row is not None else np.zeros(0, np.int64)
     with new_file(Path(output), overwrite=overwrite) as file:
         write_table(source.read(as_is=True).take(rows), file)
-    for sentence in notes.said:
-        note(sentence)
-    for reason, n in notes.dropped.items():
-        note(f"left out {n:,} rows that {reason}.")
+    show_notes(notes)
     for condition, n in removed:
         click.echo(f"{condition.name} {','.join(condition.values)}: removed {counted(n, 'trajectory', 'trajectories')}")
     click.echo(

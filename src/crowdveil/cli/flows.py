@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.console import note, progress_bar
+from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, write_flows
@@ -22,10 +22,7 @@ def _call(data: str, output: str, overwrite: bool, **values: Any) -> None:
     with progress_bar("grouping"):
         flows: Flows = read(Flows, data, options, notes)
         write_flows(flows, Path(output), overwrite=overwrite)
-    for sentence in notes.said:
-        note(sentence)
-    for reason, n in notes.dropped.items():
-        note(f"left out {n:,} rows that {reason}.")
+    show_notes(notes)
     click.echo(
         f"{output}: {len(flows):,} flows, {flows.total:,} trips, {flows.steps:,} time steps, {len(flows.zones):,} zones"
         f"{', people counted' if flows.counts == 'people' else ''}; not anonymised"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from crowdveil.cli.console import note
+from crowdveil.cli.console import show_notes
 from crowdveil.io.atomic import new_file
 from crowdveil.io.hierarchy import build_hierarchy, hierarchy_table
 from crowdveil.io.notes import ReadNotes
@@ -36,8 +36,7 @@ def command(zones: str, kind: str, zone_id: str | None, output: str | None, over
     notes = ReadNotes()
     tiles = read_zones(zones, zone_id=zone_id, notes=notes)
     tree = build_hierarchy(tiles, kind)
-    for sentence in notes.said:
-        note(sentence)
+    show_notes(notes)
     if output is not None:
         with new_file(Path(output), overwrite=overwrite) as file:
             write_table(hierarchy_table(tree, tiles), file)
