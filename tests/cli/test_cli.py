@@ -11,25 +11,19 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from crowdveil.cli.main import COMMANDS, main
+from crowdveil.cli.main import COMMANDS
 from crowdveil.fields import rows
 from crowdveil.reading import READINGS
 from crowdveil.registry import METHODS, find_method
 
 
 @pytest.fixture
-def crowdveil(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run the command in this process: exit code, standard output, standard error."""
+def crowdveil(command: Any) -> Any:
+    """Run the command: exit code, standard output, standard error."""
 
     def call(*arguments: Any) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["crowdveil", *(str(a) for a in arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        out, err = capsys.readouterr()
-        return code, out, err
+        ran = command(*arguments)
+        return ran.code, ran.out, ran.err
 
     return call
 

@@ -6,6 +6,7 @@ call from several threads; `nogil`, so that threads over time steps or blocks ru
 
 from __future__ import annotations
 
+import getpass
 import os
 import tempfile
 from collections.abc import Callable
@@ -21,7 +22,7 @@ def _writable_cache() -> None:
         return
     package = Path(__file__).parent
     if not os.access(package, os.W_OK) and not os.access(Path.home(), os.W_OK):
-        os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"crowdveil-kernels-{os.getuid()}")
+        os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"crowdveil-kernels-{getpass.getuser()}")
 
 
 _writable_cache()
