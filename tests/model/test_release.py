@@ -56,7 +56,8 @@ def test_a_release_of_flows() -> None:
 @pytest.mark.parametrize(
     ("column", "values", "says"),
     [("origin", [0, 2], "area that does not exist"), ("destination", [-1, 0], "area that does not exist"),
-     ("volume", [1], "column volume has 1 rows instead of 2"), ("state", [0], "column state"), ("withheld", [1], "column withheld"),
+     ("volume", [1], "column volume has 1 rows instead of 2"), ("state", [0], "column state"),
+     ("withheld", [1], "column withheld"),
      ("t", [0], "column t"), ("offsets", [0, 1, 3], "offsets must rise")],
 )  # fmt: skip
 def test_rows_that_do_not_fit_are_refused(column: str, values: list[int], says: str) -> None:
