@@ -71,8 +71,12 @@ def many_trips(draw: st.DrawFn) -> tuple[str, list[Trip]]:
 
 
 def shown(trip: Trip, zone: str, naive: bool) -> datetime:
-    """The time as it stands in the data: with its zone, or as the clock on the wall showed it."""
-    return trip.utc.replace(tzinfo=None) if naive else trip.utc
+    """The time as it stands in the data: with its zone, or as a clock showed it that was not put forward or back."""
+    if not naive:
+        return trip.utc
+    before = datetime.fromtimestamp(CHANGES[zone][0] - 1, ZoneInfo(zone)).utcoffset()
+    assert before is not None
+    return trip.utc.replace(tzinfo=None) + before
 
 
 def plain_flows(
@@ -368,6 +372,22 @@ def test_only_one_way_to_make_zones() -> None:
 
 
 # Across pieces of a file.
+
+
+def test_pieces_with_and_without_zone_do_not_mix() -> None:
+    times = pa.chunked_array([["2024-05-06T08:00:00"] * 2, [None] * 2, ["2024-05-06T08:00:00Z"] * 2])
+    table = pa.table({"origin": ["a"] * 6, "destination": ["b"] * 6, "time": times})
+    assert [b.num_rows for b in table.to_batches()] == [2, 2, 2]
+    with pytest.raises(InputError, match="column time: some times have a zone and some have none"):
+        read_flows(table, drop_invalid=True)
+    assert read_flows(table.slice(2), drop_invalid=True).total == 2
+
+
+def test_a_folder_with_an_equals_sign_gives_no_values(tmp_path: Path) -> None:
+    (tmp_path / "user=3").mkdir()
+    table = pa.table({"origin": ["a"] * 4, "destination": ["7"] * 4, "user": [1, 2, 3, 4]})
+    pq.write_table(table, tmp_path / "user=3" / "trips.parquet")
+    assert as_dict(read_flows(tmp_path / "user=3" / "trips.parquet", zones=ZONES)) == {(0, "a", "7"): (4, 4)}
 
 
 def test_a_file_of_several_pieces_is_read_as_one(tmp_path: Path) -> None:
