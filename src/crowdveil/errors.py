@@ -54,6 +54,15 @@ def counted(n: int, singular: str, plural: str | None = None) -> str:
     return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
 
 
+_OF_ONE = {"have": "has", "are": "is", "name": "names", "repeat": "repeats"}
+
+
+def rows_that(rows: Iterable[int], total: int, reason: str) -> str:
+    """Rows with what is wrong with them, as in "1 row (row 2) has no time" for the reason "have no time"."""
+    verb, _, rest = reason.partition(" ")
+    return f"{rows_named(rows, total)} {_OF_ONE.get(verb, verb) if total == 1 else verb} {rest}"
+
+
 def rows_named(rows: Iterable[int], total: int) -> str:
     """The first few row numbers of `total` bad rows, as in "3 rows (rows 2, 7 and 9)"."""
     first = [f"{r:,}" for _, r in zip(range(ROWS_NAMED), rows, strict=False)]

@@ -271,7 +271,7 @@ def test_bad_rows_are_counted_alike_on_both_paths(tmp_path: Path, rows: list[tup
         if dropped:
             with pytest.raises(InputError) as refused:
                 read_flows(data, zones=ZONES)
-            reason = next(r for r in reasons if r in str(refused.value))
+            reason = next(r for r in reasons if r.partition(" ")[2] in str(refused.value))
             assert f"{dropped[reason]} row" in str(refused.value)
             assert str(first[reason]) in str(refused.value)
         if not good:
@@ -406,7 +406,7 @@ def test_a_file_of_several_pieces_is_read_as_one(tmp_path: Path) -> None:
         read_flows(tmp_path / "trips.csv")
     lines[-1] = lines[0].replace("08:00:00", "noon")
     (tmp_path / "trips.csv").write_text("origin,destination,time,user\n" + "\n".join(lines) + "\n")
-    with pytest.raises(InputError, match=r"1 row \(row 300,000\) have no usable time in column time"):
+    with pytest.raises(InputError, match=r"1 row \(row 300,000\) has no usable time in column time"):
         read_flows(tmp_path / "trips.csv")
 
 

@@ -110,7 +110,7 @@ def made(path: Path, matrices: dict[str, Any], lookup: Any = None) -> Path:
         ([[np.nan]], None, "all cells are zero or missing"),
         ([[1.0, 2.0]], None, "not square"),
         ([[1.0]], [1, 2], "lookup has 2 zones, but the matrices have 1 rows"),
-        ([[1.0, 2.0], [3.0, 4.0]], [1, 1], "repeat an earlier id"),
+        ([[1.0, 2.0], [3.0, 4.0]], [1, 1], "repeats an earlier id"),
         ([[b"x"]], None, "broken"),
         (5.0, None, "broken"),
     ],

@@ -239,3 +239,13 @@ def test_every_moment_comes_back_except_the_second_of_two_equal_hours() -> None:
 def test_unknown_zones_are_refused(zone: str) -> None:
     with pytest.raises(ParameterError, match="tz: there is no time zone"):
         Clock(zone)
+
+
+def test_dates_written_as_numbers_are_not_taken_for_seconds() -> None:
+    dates = pa.array([20240131, 20240201])
+    with pytest.raises(InputError, match="time-format"):
+        read_seconds(dates, "times")
+    with pytest.raises(InputError, match="time-format"):
+        read_seconds(dates.cast(pa.string()), "times")
+    read = read_seconds(dates, "times", "%Y%m%d")
+    assert read.values.tolist() == [1706659200, 1706745600] and not read.bad.any()

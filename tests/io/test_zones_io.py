@@ -98,9 +98,9 @@ def test_ids_come_from_the_first_usual_column_that_can_be_one(frame: gpd.GeoData
     gap = frame.assign(zone_id=["a", None, "b"])
     assert read_zones(gap, notes=notes).ids.tolist() == ["1", "2", "3"]
     assert any("numbered from 1" in sentence for sentence in notes.said)
-    with pytest.raises(InputError, match=r"1 row \(row 2\) have no id in column zone_id"):
+    with pytest.raises(InputError, match=r"1 row \(row 2\) has no id in column zone_id"):
         read_zones(gap, zone_id="zone_id")
-    with pytest.raises(InputError, match=r"1 row \(row 2\) repeat an earlier id"):
+    with pytest.raises(InputError, match=r"1 row \(row 2\) repeats an earlier id"):
         read_zones(repeated, zone_id="zone_id")
 
 
@@ -120,8 +120,8 @@ def test_a_zone_inside_another_is_an_overlap(frame: gpd.GeoDataFrame) -> None:
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("zone_id,lon,lat\na,2,\n", r"1 row \(row 1\) have no usable value in column lat"),
-     ("zone_id,lon,lat\na,2,41\nb,181,41\n", r"1 row \(row 2\) have no usable value in column lon"),
+    [("zone_id,lon,lat\na,2,\n", r"1 row \(row 1\) has no usable value in column lat"),
+     ("zone_id,lon,lat\na,2,41\nb,181,41\n", r"1 row \(row 2\) has no usable value in column lon"),
      ("zone_id,north\na,41\n", "wanted a column lon")],
 )  # fmt: skip
 def test_centroids_that_are_nowhere_are_refused(text: str, says: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, ParameterError, rows_named
+from crowdveil.errors import InputError, ParameterError, rows_that
 from crowdveil.io.columns import find_columns, listed
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
@@ -111,7 +111,7 @@ class Problems:
         for reason, n in self.count.items():
             if not drop_invalid:
                 raise InputError(
-                    f"{name}: {rows_named(self.first[reason], n)} {reason}; mend them, or leave them out with --drop-invalid."
+                    f"{name}: {rows_that(self.first[reason], n, reason)}; mend them, or leave them out with --drop-invalid."
                 )
             notes.drop(reason, n)
 

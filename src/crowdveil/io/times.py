@@ -57,8 +57,10 @@ def read_seconds(column: Any, what: str, time_format: str | None = None) -> Seco
         return _from_ticks(array, _UNITS_A_SECOND[kind.unit], kind.tz is not None)
     if pa.types.is_date(kind):
         return _from_ticks(array.cast(pa.timestamp("s")), 1, False)
+    if pa.types.is_integer(kind) and time_format is not None:
+        array, kind = array.cast(pa.string()), pa.string()
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return _from_numbers(array)
+        return _from_numbers(array, what)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _from_text(array, what, time_format)
     raise InputError(f"{what}: wanted times, but the column holds {kind}; give text, timestamps or seconds.")
@@ -75,10 +77,14 @@ def _from_ticks(array: Any, ticks: int, instants: bool) -> Seconds:
     return _in_span(values, bad, instants)
 
 
-def _from_numbers(array: Any) -> Seconds:
+def _from_numbers(array: Any, what: str) -> Seconds:
     values = array.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
     bad = ~(np.abs(values) < 2**63)
     usual = float(np.median(np.abs(values[~bad]))) if not bad.all() else 0.0
+    if 19_000_101 <= usual <= 22_001_231 and np.all(values[~bad] == np.floor(values[~bad])):
+        raise InputError(
+            f"{what}: the numbers look like dates written as 20240131; give --time-format, or another form."
+        )
     # Seconds of this era have ten digits; thirteen are milliseconds, sixteen microseconds, nineteen nanoseconds.
     ticks = 1 if usual < 1e11 else 10**3 if usual < 1e14 else 10**6 if usual < 1e17 else 10**9
     if pa.types.is_integer(array.type):
@@ -109,7 +115,7 @@ def _from_text(array: Any, what: str, time_format: str | None) -> Seconds:
         pass
     present = array.drop_null()
     if len(present) and pc.all(pc.match_substring_regex(present, _NUMBER)).as_py():
-        return _from_numbers(_text_to_numbers(pc.utf8_trim_whitespace(array)))
+        return _from_numbers(_text_to_numbers(pc.utf8_trim_whitespace(array)), what)
     return _from_fields(pc.extract_regex(array, pattern=_TEXT), what)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, counted, rows_named
+from crowdveil.errors import InputError, counted, rows_that
 from crowdveil.io.columns import find_column, listed, need_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import side_by_side
@@ -184,7 +184,7 @@ def _refuse_or_drop(
     if not drop_invalid:
         rows = np.flatnonzero(bad[column])
         raise InputError(
-            f"{source.name}: {rows_named((rows + 1).tolist(), len(rows))} have no usable value in column {column}; "
+            f"{source.name}: {rows_that((rows + 1).tolist(), len(rows), f'have no usable value in column {column}')}; "
             f"{hint}mend them, or leave their trajectories out with --drop-invalid."
         )
     counted_already = np.zeros(len(lost), bool)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, counted, rows_named
+from crowdveil.errors import InputError, counted, rows_named, rows_that
 from crowdveil.io.columns import USUAL, need_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source, open_source
@@ -128,7 +128,7 @@ def _text_ids(table: pa.Table, column: str, name: str) -> list[str]:
     if values.null_count:
         rows = np.flatnonzero(values.is_null().to_numpy()) + 1
         raise InputError(
-            f"{name}: {rows_named(rows.tolist(), len(rows))} have no id in column {column}; give them one."
+            f"{name}: {rows_that(rows.tolist(), len(rows), f'have no id in column {column}')}; give them one."
         )
     if pa.types.is_floating(values.type):
         numbers = values.to_numpy()
@@ -163,7 +163,7 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
 def _refuse(name: str, bad: Any, what: str) -> None:
     rows = np.flatnonzero(bad) + 1
     if len(rows):
-        raise InputError(f"{name}: {rows_named(rows.tolist(), len(rows))} {what}; mend or remove them.")
+        raise InputError(f"{name}: {rows_that(rows.tolist(), len(rows), what)}; mend or remove them.")
 
 
 def _check_degrees(name: str, lon: Floats, lat: Floats) -> None:

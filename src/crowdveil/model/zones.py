@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crowdveil.errors import InputError, rows_named
+from crowdveil.errors import InputError, rows_that
 from crowdveil.model.arrays import Floats, Indices, Labels, check_coordinates, check_lengths, frozen, require
 from crowdveil.model.projection import LocalProjection
 
@@ -86,7 +86,7 @@ class Zones:
         repeated = [i + 1 for i, name in enumerate(ids) if index.setdefault(name, i) != i]
         if repeated:
             raise InputError(
-                f"zones: ids must be unique, but {rows_named(repeated, len(repeated))} repeat an earlier id; "
+                f"zones: ids must be unique, but {rows_that(repeated, len(repeated), 'repeat an earlier id')}; "
                 "name another id column with --zone-id."
             )
         object.__setattr__(self, "_index", index)
