@@ -161,7 +161,7 @@ def test_drop_invalid_leaves_whole_trajectories_out_and_the_others_as_they_are(r
     wanted = [(i, u, [(*point[:3], owned[point[3]][0]) for point in points]) for i, u, points in good]
     bad = len(owned) < len(rows) or not all(usable(row) for row in rows)
     if bad:
-        with pytest.raises(InputError, match="ha(s|ve) no usable value in column"):
+        with pytest.raises(InputError, match=r"ha(s|ve) no usable value in column"):
             read_trajectories(table)
     notes = ReadNotes()
     if not wanted:
