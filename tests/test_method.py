@@ -56,5 +56,5 @@ def test_packages_that_do_not_fit_are_refused(value: object, fault: str, monkeyp
 
 def test_aliases_find_the_method() -> None:
     assert find_method("SimpleGeneralization").name == "simple-generalization"
-    with pytest.raises(ParameterError, match="known are suppression"):
+    with pytest.raises(ParameterError, match="known are joint"):
         find_method("magic")

@@ -6,6 +6,7 @@ import types
 from dataclasses import dataclass
 from typing import Any, Literal, Union, get_args, get_origin
 
+from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
 from crowdveil.method import Params
@@ -59,6 +60,8 @@ def rows(params: type[Params]) -> list[Row]:
 
 def _row(name: str, info: FieldInfo) -> Row:
     kind, choices = _kind(info.annotation)
+    if any(isinstance(m, BeforeValidator) for m in info.metadata):
+        kind = "text"  # it takes forms of its own, such as 10%
     return Row(
         name=name,
         kind=kind,

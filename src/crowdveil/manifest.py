@@ -16,7 +16,7 @@ from crowdveil.io.release import MANIFEST_FILE, file_hash
 from crowdveil.method import Method, Params
 
 FORMAT = 1
-FILES = ("zones", "voronoi")
+FILES = ("zones", "voronoi", "hierarchy", "destination_hierarchy")
 """Options of reading that name a file, or are data themselves."""
 _PACKAGES = ("numpy", "pyarrow", "duckdb", "shapely", "pyproj", "numba", "h3", "scipy", "fastcluster")
 
@@ -84,7 +84,8 @@ def _described(data: Any) -> dict[str, str]:
     """A file by its name and hash, anything else by its type. Where the file lay is nobody's business."""
     if isinstance(data, str | Path):
         path = Path(data)
-        return {"name": path.name, "sha256": file_hash(path)}
+        # A hierarchy may be named by its kind, which is no file.
+        return {"name": path.name, "sha256": file_hash(path)} if path.is_file() else {"name": str(data)}
     return {"type": type(data).__name__}
 
 

@@ -64,6 +64,8 @@ class Method:
         What a release made with these parameters promises. The checkers know nothing of the method.
     status
         How sure the promise of anonymity is.
+    needs_members
+        Whether it puts flows together, and so must know who is behind each where k counts people.
     aliases
         Names of the method and of its parameters elsewhere.
     """
@@ -75,6 +77,7 @@ class Method:
     promises: Callable[[Any, Any], tuple[Guarantee, ...]]
     status: Status
     doc: str
+    needs_members: bool = False
     aliases: tuple[str, ...] = ()
     parameter_aliases: tuple[tuple[str, str], ...] = ()
 

@@ -81,7 +81,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
 
     stage("reading")
     notes = ReadNotes()
-    data = read(method.takes, request.data, reading, notes)
+    data = read(method.takes, request.data, reading, notes, members=method.needs_members)
     _need_a_crowd(data, params)
 
     stage("anonymising")

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from crowdveil.io.flows import read_flows
+from crowdveil.io.flows import read_flows, with_trees
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.method import Params
@@ -62,6 +62,10 @@ class FlowReading(Reading):
     """Make zones of the Voronoi cells of the points in this file."""
     matrix: str | None = None
     """Matrix of an OMX file; all of them, as time steps, where their names are times."""
+    hierarchy: Any = None
+    """Tree over the zones, for methods that generalise: ward, kd, quadtree, h3, or a table of levels or parents."""
+    destination_hierarchy: Any = None
+    """Tree over the zones as destinations, where it is another."""
     step: str | int | None = None
     """Length of a time step, such as 15min, 1h, 1d; all for one matrix. 1h where there are times."""
 
@@ -80,9 +84,12 @@ class TrajectoryReading(Reading):
 READINGS: dict[type, type[Reading]] = {Flows: FlowReading, Trajectories: TrajectoryReading}
 
 
-def read(takes: type, data: Any, options: Reading, notes: ReadNotes) -> Any:
-    """Read data as the model that a method takes; a model is taken as it is."""
+def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, members: bool = False) -> Any:
+    """Read data as the model that a method takes; a model is taken as it is. `members`: keep who is behind each flow."""
+    given = {name: getattr(options, name) for name in type(options).model_fields}
     if isinstance(data, takes):
-        return data
-    reader = read_flows if takes is Flows else read_trajectories
-    return reader(data, notes=notes, **{name: getattr(options, name) for name in type(options).model_fields})
+        trees = given.get("hierarchy"), given.get("destination_hierarchy")
+        return data if trees == (None, None) or not isinstance(data, Flows) else with_trees(data, *trees)
+    if takes is Flows:
+        return read_flows(data, notes=notes, members=members, **given)
+    return read_trajectories(data, notes=notes, **given)

@@ -14,6 +14,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.method import Method
 
 METHODS: dict[str, str] = {
+    "joint": "crowdveil.methods.od.joint",
     "suppression": "crowdveil.methods.od.suppression",
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
 }

@@ -6,6 +6,7 @@ repeated points, equal times, people with many trajectories, zones that nobody v
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,7 @@ Nested = Any
 """A tile (int), or the list of the subtrees below a node."""
 
 _HOUR = 3600
+_POOL = 30
 _BASE = 1_767_225_600  # 2026-01-01
 
 
@@ -37,23 +39,23 @@ def zones(draw: st.DrawFn, min_tiles: int = 1, max_tiles: int = 12) -> Zones:
 
 @st.composite
 def flows(draw: st.DrawFn, max_tiles: int = 6, max_steps: int = 3, empty: bool = False) -> Flows:
-    """Flows of a few steps, with or without people; volumes around the usual k."""
+    """Flows of a few steps, with people (and who they are) or without; volumes around the usual k."""
     tiles = draw(zones(max_tiles=max_tiles))
     n, with_people = len(tiles), draw(st.booleans())
     cells = st.tuples(st.integers(0, max_steps - 1), st.integers(0, n - 1), st.integers(0, n - 1))
-    keys = draw(st.lists(cells, min_size=0 if empty else 1, max_size=24, unique=True))
+    keys = sorted(draw(st.lists(cells, min_size=0 if empty else 1, max_size=24, unique=True)))
     volume = draw(st.lists(st.integers(1, 25), min_size=len(keys), max_size=len(keys)))
-    people = [draw(st.integers(1, v)) for v in volume] if with_people else None
     step, origin, destination = (np.array([k[i] for k in keys], np.int64) for i in range(3))
-    return Flows.from_rows(
-        tiles,
-        _BASE + step * _HOUR,
-        origin.astype(np.int32),
-        destination.astype(np.int32),
-        np.array(volume, np.int64),
-        None if people is None else np.array(people, np.int64),
-        step_s=_HOUR,
-    )
+    columns = (_BASE + step * _HOUR, origin.astype(np.int32), destination.astype(np.int32), np.array(volume, np.int64))
+    if not with_people:
+        return Flows.from_rows(tiles, *columns, step_s=_HOUR)
+    # Neighbours in a ring of a few people, so that flows share some of theirs.
+    crowds = [sorted((first + i) % _POOL for i in range(draw(st.integers(1, v)))) for v, first in
+              ((v, draw(st.integers(0, _POOL - 1))) for v in volume)]  # fmt: skip
+    people = np.array([len(c) for c in crowds], np.int64)
+    made = Flows.from_rows(tiles, *columns, people, step_s=_HOUR)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(people)])
+    return replace(made, member_offsets=offsets, member=np.array([m for c in crowds for m in c], np.int64))
 
 
 @st.composite

@@ -163,6 +163,6 @@ def test_a_fault_of_ours_is_one_sentence(
     from crowdveil import pipeline
 
     monkeypatch.delenv("CROWDVEIL_DEBUG", raising=False)
-    monkeypatch.setattr(pipeline, "read", lambda *_: 1 / 0)
+    monkeypatch.setattr(pipeline, "read", lambda *_, **__: 1 / 0)
     code, _, err = crowdveil("anonymize", "simple-generalization", points, "-o", tmp_path / "out")
     assert code == 1 and err.count("\n") == 1 and "ZeroDivisionError" in err

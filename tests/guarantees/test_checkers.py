@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import (
@@ -19,6 +22,7 @@ from crowdveil.guarantees import (
     WellFormedTrajectories,
     guarantee_from_manifest,
 )
+from crowdveil.guarantees.flows import _Tiles
 from crowdveil.io.release import WrittenRelease
 
 AREAS = {"a": ["a"], "b": ["b"], "ab": ["a", "b"], "c": ["c"]}
@@ -75,6 +79,24 @@ def test_pairs_of_tiles_may_not_stand_twice_in_a_step(row: tuple[Any, ...]) -> N
     finding = DisjointFlows().check(_flows([*GOOD, row]))
     assert not finding.holds
     assert DisjointFlows().check(_flows([*GOOD, (7200, *row[1:])])).holds, "another step is another matter"
+
+
+@settings(max_examples=200)
+@given(
+    rows=st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd")), max_size=8),
+    tiles=st.lists(st.sets(st.sampled_from("uvwxyz"), min_size=1), min_size=4, max_size=4),
+)
+def test_both_ways_to_find_a_pair_twice_agree_with_sets(rows: list[tuple[str, str]], tiles: list[set[str]]) -> None:
+    """By plain sets of pairs; with rows held against each other, and with all pairs written out."""
+    of = dict(zip("abcd", tiles, strict=True))
+    pairs = [pair for o, d in rows for pair in itertools.product(of[o], of[d])]
+    written = _flows([(0, o, d, 12, 10) for o, d in rows])
+    features = [{"properties": {"area": n, "tiles": sorted(t)}} for n, t in of.items()]
+    written = WrittenRelease(written.folder, written.data, written.steps_table, features)
+    for most in (_Tiles.MOST_AREAS, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_Tiles, "MOST_AREAS", most)
+            assert DisjointFlows().check(written).holds == (len(pairs) == len(set(pairs)))
 
 
 def test_without_times_all_rows_are_one_step() -> None:

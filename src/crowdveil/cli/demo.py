@@ -39,7 +39,7 @@ def command(output: str, seed: int, overwrite: bool) -> None:
         stage("anonymising flows")
         reading = {"zones": folder / "city" / "zones.geojson", "tz": "Europe/Paris"}
         trips = folder / "city" / "trips.parquet"
-        flows = pipeline.run(pipeline.Request("suppression", trips, folder / "flows", {"k": 10}, reading, seed=seed))
+        flows = pipeline.run(pipeline.Request("joint", trips, folder / "flows", {"k": 10}, reading, seed=seed))
         stage("anonymising trajectories")
         drives = folder / "city" / "trajectories.parquet"
         moved = pipeline.run(pipeline.Request("simple-generalization", drives, folder / "trajectories", seed=seed))

@@ -11,7 +11,7 @@ from pydantic import Field
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind
 from crowdveil.io.release import FLOW_COLUMNS, WrittenRelease
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.release import STATES
 
 
@@ -51,35 +51,57 @@ class DisjointFlows(Guarantee):
         return "In each time step, every pair of tiles lies in at most one published flow."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Write out the tile pairs of each time step and look for one that stands twice."""
+        """Look at each time step for a pair of tiles that stands twice."""
         step, areas = written.step_numbers(), _Tiles(written)
         origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
         order = np.argsort(step, kind="stable")
         bounds = np.searchsorted(step[order], np.arange(step.max(initial=-1) + 2))
-        twice = 0
+        crossed = 0
         for low, high in itertools.pairwise(bounds):
-            pairs = areas.pairs(origin[order[low:high]], destination[order[low:high]])
-            twice += len(pairs) - len(np.unique(pairs))
-        return Finding(twice == 0, f"{counted(len(step), 'row')} looked at, {twice:,} pairs of tiles stand twice.")
+            rows = order[low:high]
+            crossed += not areas.disjoint(origin[rows], destination[rows])
+        return Finding(
+            crossed == 0, f"{counted(len(step), 'row')} looked at, {crossed:,} time steps have a pair twice."
+        )
 
 
 class _Tiles:
-    """The tiles of all areas, one after the other."""
+    """The tiles of all areas, one after the other, and which areas have a tile in common."""
+
+    MOST_AREAS = 4000
+    """Above so many areas no table of all pairs of areas is made."""
 
     def __init__(self, written: WrittenRelease) -> None:
         self.size = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
         self.first = np.cumsum(self.size) - self.size
         self.tiles = np.concatenate([np.zeros(0, np.int64), *written.area_tiles])
         self.count = max(written.tile_count, 1)
+        self.meet = self._meet() if len(self.size) <= self.MOST_AREAS else None
 
-    def pairs(self, origin: Ints, destination: Ints) -> Ints:
+    def _meet(self) -> Mask:
+        holds = np.zeros((len(self.size), self.count), np.float32)
+        holds[np.repeat(np.arange(len(self.size)), self.size), self.tiles] = 1
+        common: Mask = holds @ holds.T > 0
+        return common
+
+    def disjoint(self, origin: Ints, destination: Ints) -> bool:
+        """Whether no pair of tiles lies in two of the rows, by the shorter of two ways.
+
+        Either every two rows are held against each other, or all pairs of tiles are written out and counted.
+        """
+        each = self.size[origin] * self.size[destination]
+        if self.meet is not None and len(each) ** 2 < 4 * each.sum():
+            both = self.meet[origin[:, None], origin[None, :]] & self.meet[destination[:, None], destination[None, :]]
+            return int(both.sum()) == len(each)  # each row meets itself
+        return len(np.unique(self._pairs(origin, destination, each))) == int(each.sum())
+
+    def _pairs(self, origin: Ints, destination: Ints, each: Ints) -> Ints:
         """Every pair of a tile of the origin and a tile of the destination, of every row, as a number."""
-        origins, destinations = self.size[origin], self.size[destination]
-        each = origins * destinations
         row = np.repeat(np.arange(len(each)), each)
         within = np.arange(len(row)) - np.repeat(np.cumsum(each) - each, each)
-        from_tile = self.tiles[self.first[origin][row] + within // destinations[row]]
-        to_tile = self.tiles[self.first[destination][row] + within % destinations[row]]
+        wide = self.size[destination][row]
+        from_tile = self.tiles[self.first[origin][row] + within // wide]
+        to_tile = self.tiles[self.first[destination][row] + within % wide]
         numbers: Ints = from_tile * self.count + to_tile
         return numbers
 

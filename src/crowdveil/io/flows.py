@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.engine import engine, fetch
 from crowdveil.io.grouping import engine_can_read, group_sql, read_in_engine, read_piecewise, to_flows
+from crowdveil.io.hierarchy import build_hierarchy
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames, find_od_columns
 from crowdveil.io.source import open_source
@@ -37,6 +39,9 @@ def read_flows(
     tz: str = "UTC",
     time_format: str | None = None,
     drop_invalid: bool = False,
+    hierarchy: Any = None,
+    destination_hierarchy: Any = None,
+    members: bool = False,
     notes: ReadNotes | None = None,
     **columns: str | None,
 ) -> Flows:
@@ -59,13 +64,24 @@ def read_flows(
         The zone that steps are cut in, and that times without a zone are in.
     drop_invalid
         Leave out rows that cannot be used, and count them in `notes`, instead of stopping.
+    hierarchy, destination_hierarchy
+        Trees over the zones, as `build_hierarchy` takes them, for methods that generalise; of destinations only where
+        they have another than origins.
+    members
+        Keep who is behind each flow, for methods that put flows together.
     columns
         Names of columns by role: origin, destination, origin_lon, origin_lat, destination_lon, destination_lat, time,
         user, volume, people, weight. Guessed from the usual names where not given, except weight.
     """
     notes = notes if notes is not None else ReadNotes()
+    if hierarchy is not None or destination_hierarchy is not None:
+        flat = read_flows(
+            data, zones=zones, zone_id=zone_id, grid=grid, h3=h3, voronoi=voronoi, matrix=matrix, step=step, tz=tz,
+            time_format=time_format, drop_invalid=drop_invalid, members=members, notes=notes, **columns,
+        )  # fmt: skip
+        return with_trees(flat, hierarchy, destination_hierarchy)
     if isinstance(data, Trips):
-        return trips_to_flows(data, step=step, tz=tz)
+        return trips_to_flows(data, step=step, tz=tz, members=members)
     if isinstance(data, str | Path) and Path(data).suffix.lower() == ".omx":
         from crowdveil.io.omx import read_omx
 
@@ -81,8 +97,17 @@ def read_flows(
     given = zones_for(source, found, zones, zone_id, grid, h3, voronoi, notes)
     seconds = _step(step, found, notes)
     if given is None or not engine_can_read(source, found, given):
-        return read_piecewise(source, found, given, step is None, seconds, tz, time_format, drop_invalid, notes)
-    return read_in_engine(source, found, given, seconds, tz, drop_invalid, notes)
+        return read_piecewise(
+            source, found, given, step is None, seconds, tz, time_format, drop_invalid, members, notes
+        )
+    return read_in_engine(source, found, given, seconds, tz, drop_invalid, members, notes)
+
+
+def with_trees(flows: Flows, hierarchy: Any, destination_hierarchy: Any = None) -> Flows:
+    """Flows with trees over their zones; without one of their own, destinations have that of the origins."""
+    origin = None if hierarchy is None else build_hierarchy(flows.zones, hierarchy)
+    destination = origin if destination_hierarchy is None else build_hierarchy(flows.zones, destination_hierarchy)
+    return replace(flows, origin_tree=origin, destination_tree=destination)
 
 
 def read_trips(
@@ -122,8 +147,8 @@ def read_trips(
     )
 
 
-def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UTC") -> Flows:
-    """Group trips in memory to flows by time step."""
+def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UTC", members: bool = False) -> Flows:
+    """Group trips in memory to flows by time step; with `members`, keep who is behind each flow."""
     seconds = None if trips.t is None else step_seconds(DEFAULT_STEP if step is None else step)
     columns: dict[str, Any] = {"o": trips.origin, "d": trips.destination}
     if trips.t is not None:
@@ -136,7 +161,8 @@ def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UT
         connection.register("rows", pa.table(columns))
         steps = Steps(seconds, tz) if seconds else None
         step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
-        grouped = fetch(connection, group_sql(step_sql, "rows", columns))
+        names = [*columns, "members"] if members else list(columns)
+        grouped = fetch(connection, group_sql(step_sql, "rows", names))
     return to_flows(grouped, trips.zones, None, steps, "person" in columns, None)
 
 

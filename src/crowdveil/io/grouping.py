@@ -5,12 +5,14 @@ from __future__ import annotations
 import calendar
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from crowdveil.errors import CrowdveilError, InputError, OutputError, counted
@@ -20,7 +22,8 @@ from crowdveil.io.od_rows import OdColumns, OdReader, Problems, ZoneNames, say_z
 from crowdveil.io.parallel import side_by_side
 from crowdveil.io.source import Source
 from crowdveil.io.steps import Steps, wall_sql
-from crowdveil.model.arrays import Indices, Ints, frozen
+from crowdveil.io.values import codes
+from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.zones import Zones
 
@@ -58,7 +61,14 @@ def _id_kind(source: Source, column: str | None) -> str | None:
 
 
 def read_in_engine(
-    source: Source, columns: OdColumns, zones: Zones, seconds: int | None, tz: str, drop_invalid: bool, notes: ReadNotes
+    source: Source,
+    columns: OdColumns,
+    zones: Zones,
+    seconds: int | None,
+    tz: str,
+    drop_invalid: bool,
+    members: bool,
+    notes: ReadNotes,
 ) -> Flows:
     """Group a Parquet file of trips inside the engine; rows that cannot be used come out as groups without a key."""
     with engine() as connection, _engine_errors(source.name):
@@ -67,7 +77,7 @@ def read_in_engine(
         wall = _wall_expression(connection, source, columns, file, tz, notes)
         steps = Steps(seconds, tz) if seconds and wall else None
         step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
-        person = ("person",) if columns.user is not None else ()
+        person = ("person", "members")[: 1 + members] if columns.user is not None else ()
         # Only columns of names that are given here: the file may have some that are called o, d or person itself.
         rows = (
             f"(SELECT f.file_row_number, f.{keys['origin']} AS o, f.{keys['destination']} AS d"
@@ -148,12 +158,14 @@ def _time_span(source: Source, column: str) -> tuple[int, int] | None:
 
 
 def group_sql(step: str, rows: str, columns: Collection[str]) -> str:
-    """SQL that counts trips, people and weights by step, origin and destination."""
+    """SQL that counts trips, people and weights by step, origin and destination; with "members", lists the people too."""
     weight = ", sum(weight) AS weight" if "weight" in columns else ""
     if "person" not in columns:
         return f"SELECT {step} AS step, o, d, count(*) AS trips, 0 AS bad{weight} FROM {rows} GROUP BY 1, 2, 3"
     # Counting people as the groups of a first grouping can spill to disk, where count(DISTINCT) holds sets in memory.
-    outer = ", sum(weight) AS weight" if weight else ""
+    outer = (", sum(weight) AS weight" if weight else "") + (
+        ", list(person) AS members" if "members" in columns else ""
+    )
     return (
         "SELECT step, o, d, sum(n)::BIGINT AS trips, count(person) AS people, count(*) - count(person) AS bad"
         f"{outer} FROM (SELECT {step} AS step, o, d, person, count(*) AS n{weight} FROM {rows} "
@@ -220,6 +232,7 @@ def read_piecewise(
     tz: str,
     time_format: str | None,
     drop_invalid: bool,
+    members: bool,
     notes: ReadNotes,
 ) -> Flows:
     """Group rows that must be looked at here first: text, coordinates, volumes, or zones that come up on the way."""
@@ -245,7 +258,8 @@ def read_piecewise(
             raise
 
     step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
-    sql = _sum_volumes(step_sql, columns) if columns.is_flows else group_sql(step_sql, "rows", schema.names)
+    names = [*schema.names, "members"] if members else schema.names
+    sql = _sum_volumes(step_sql, columns) if columns.is_flows else group_sql(step_sql, "rows", names)
     with engine() as connection, _engine_errors(source.name, failed):
         connection.register("rows", pa.RecordBatchReader.from_batches(schema, stream()))
         grouped = fetch(connection, sql)
@@ -275,10 +289,7 @@ def _sum_volumes(step: str, columns: OdColumns) -> str:
 def _with_own_steps(flows: Flows) -> Flows:
     """Flows whose times are their steps: a step lasts as long as the shortest time between two."""
     length = int(np.diff(flows.t).min()) if flows.steps > 1 else 3600
-    return Flows(
-        flows.zones, flows.t, flows.offsets, flows.origin, flows.destination, flows.volume, flows.people, flows.counts,
-        length, flows.tz,
-    )  # fmt: skip
+    return replace(flows, step_s=length)
 
 
 def to_flows(
@@ -294,6 +305,7 @@ def to_flows(
     kept = (volume > 0) & (people > 0)
     if not kept.all():
         o, d, step, volume, people = (a[kept] for a in (o, d, step, volume, people))
+        grouped = grouped.filter(pa.array(kept))
     if len(o) == 0:
         raise InputError(f"{name or 'trips'}: no row can be used, or all volumes are zero; wanted at least one.")
     order = _order(step, o, d, len(zones))
@@ -302,9 +314,21 @@ def to_flows(
     offsets: Ints = np.append(starts, len(step))
     t = steps.starts(step[starts]) if steps else np.zeros(1, np.int64)
     counts: FlowCounts = "people" if with_people else "trips"
-    return Flows(
-        zones, t, offsets, o, d, volume, people, counts, steps.seconds if steps else None, steps.tz if steps else "UTC"
-    )
+    members = _members(grouped["members"].take(pa.array(order))) if "members" in grouped.column_names else (None, None)
+    seconds, tz = (steps.seconds, steps.tz) if steps else (None, "UTC")
+    return Flows(zones, t, offsets, o, d, volume, people, counts, seconds, tz, *members)
+
+
+def _members(lists: Any) -> tuple[Ints, Ints]:
+    """Lists of people to offsets and numbers, rising inside each list."""
+    from crowdveil.kernels.ordering import rows_by_group_and_time
+
+    lists = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
+    number, _, _ = codes(lists.flatten())
+    lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    offsets = frozen(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]), np.int64)
+    _, rising = rows_by_group_and_time(frozen(row_slices(offsets), np.int64), frozen(number, np.int64), offsets)
+    return offsets, rising
 
 
 def _order(step: Ints, o: Indices, d: Indices, zones: int) -> Ints:

@@ -87,8 +87,9 @@ def _merge_sort(times: Ints, rows: Ints, lo: int, hi: int) -> None:
                     other_times[at] = times[right]
                     other_rows[at] = rows[right]
                     right += 1
-        times[lo:hi] = other_times
-        rows[lo:hi] = other_rows
+        for at in range(hi - lo):
+            times[lo + at] = other_times[at]
+            rows[lo + at] = other_rows[at]
         width *= 2
 
 
@@ -118,8 +119,10 @@ def rows_by_group_and_time(group: Ints, t: Ints, offsets: Ints) -> tuple[Ints, I
         if rising:
             continue
         if falling:
-            order[lo:hi] = order[lo:hi][::-1].copy()
-            times[lo:hi] = times[lo:hi][::-1].copy()
+            for j in range((hi - lo) // 2):
+                a, b = lo + j, hi - 1 - j
+                order[a], order[b] = order[b], order[a]
+                times[a], times[b] = times[b], times[a]
         elif hi - lo <= 32:
             for j in range(lo + 1, hi):
                 row = order[j]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -17,8 +17,12 @@ from crowdveil.model.arrays import (
     frozen,
     require,
     row_slices,
+    take_slices,
 )
 from crowdveil.model.zones import Zones
+
+if TYPE_CHECKING:  # checkers read flows, and must not import what trees are built with
+    from crowdveil.model.hierarchy import Hierarchy
 
 FlowCounts = Literal["people", "trips"]
 
@@ -48,6 +52,12 @@ class Flows:
         Length of a time step in seconds; None where the data has no times.
     tz
         The time zone that the steps were cut in.
+    member_offsets, member
+        Who is behind each row, as numbers that mean nothing elsewhere: those of row i are
+        member[member_offsets[i]:member_offsets[i + 1]], rising. None unless asked for: methods that put rows together
+        need them, since people of two rows may be the same ones.
+    origin_tree, destination_tree
+        Trees over the zones that the user gave, or None.
     """
 
     zones: Zones
@@ -60,11 +70,20 @@ class Flows:
     counts: FlowCounts = "trips"
     step_s: int | None = None
     tz: str = "UTC"
+    member_offsets: Ints | None = None
+    member: Ints | None = None
+    origin_tree: Hierarchy | None = None
+    destination_tree: Hierarchy | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in _COLUMN_TYPES.items():
-            object.__setattr__(self, name, frozen(getattr(self, name), dtype))
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, frozen(getattr(self, name), dtype))
         n = len(self.origin)
+        if self.member_offsets is not None and self.member is not None:
+            check_offsets(self.member_offsets, len(self.member), "flows")
+            fits = len(self.member_offsets) == n + 1 and bool(np.all(np.diff(self.member_offsets) == self.people))
+            require(fits, "flows: the members of each row must be as many as its people.")
         check_lengths("flows", n, destination=self.destination, volume=self.volume, people=self.people)
         check_offsets(self.offsets, n, "flows")
         require(len(self.t) == len(self.offsets) - 1, "flows: there must be one time for each step.")
@@ -110,17 +129,19 @@ class Flows:
     def where(self, keep: Mask) -> Flows:
         """The rows in `keep`; every time step stays, even if it has no row left."""
         kept_before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep, dtype=np.int64)])
-        return Flows(
-            self.zones,
-            self.t,
-            kept_before[self.offsets],
-            self.origin[keep],
-            self.destination[keep],
-            self.volume[keep],
-            self.people[keep],
-            self.counts,
-            self.step_s,
-            self.tz,
+        member_offsets = member = None
+        if self.member_offsets is not None and self.member is not None:
+            rows, member_offsets = take_slices(self.member_offsets, np.flatnonzero(keep))
+            member = self.member[rows]
+        return replace(
+            self,
+            offsets=kept_before[self.offsets],
+            origin=self.origin[keep],
+            destination=self.destination[keep],
+            volume=self.volume[keep],
+            people=self.people[keep],
+            member_offsets=member_offsets,
+            member=member,
         )
 
     def withheld_totals(self, withheld: Mask, k: int, not_given: int) -> Ints:
@@ -134,7 +155,8 @@ class Flows:
         np.add.at(volume, step, self.volume[withheld])
         crowd = np.zeros(self.steps, np.int64)
         (np.maximum if self.counts == "people" else np.add).at(crowd, step, self.people[withheld])
-        return np.where((volume == 0) | (crowd >= k), volume, not_given)
+        # With weights below one, k people may stand for less than k trips; such a total is not worth telling either.
+        return np.where((volume == 0) | (np.minimum(volume, crowd) >= k), volume, not_given)
 
     @classmethod
     def from_rows(
@@ -175,4 +197,6 @@ _COLUMN_TYPES = {
     "destination": np.int32,
     "volume": np.int64,
     "people": np.int64,
+    "member_offsets": np.int64,
+    "member": np.int64,
 }

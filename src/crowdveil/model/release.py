@@ -5,7 +5,9 @@ A release holds no original id. A flow that is not in it is withheld: fewer than
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +26,9 @@ from crowdveil.model.arrays import (
 )
 from crowdveil.model.flows import FlowCounts
 from crowdveil.model.zones import Zones
+
+if TYPE_CHECKING:
+    from crowdveil.model.hierarchy import Hierarchy
 
 STATES = ("published", "reported")
 PUBLISHED, REPORTED = 0, 1
@@ -62,6 +67,32 @@ class Areas:
     def of_tiles(cls, zones: Zones, tiles: Indices) -> Areas:
         """Areas of one tile each."""
         return cls(zones, zones.ids[tiles], np.arange(len(tiles) + 1), tiles)
+
+    @classmethod
+    def of_nodes(cls, zones: Zones, nodes: Sequence[tuple[Hierarchy, Ints]]) -> tuple[Areas, list[Ints]]:
+        """Areas from nodes of one or more trees; also the area of each node, tree by tree.
+
+        A node of one tile is that tile, whichever tree it is of; others are named after the tree and the node.
+        """
+        prefix = "area"
+        while any(name.startswith(prefix) for name in zones.ids):
+            prefix = "_" + prefix
+        number: dict[str, int] = {}
+        tiles: list[Indices] = []
+        places = []
+        for which, (tree, wanted) in enumerate(nodes):
+            place = np.empty(len(wanted), np.int64)
+            for i, node in enumerate(wanted.tolist()):
+                of_node = tree.node_tiles(node)
+                name = zones.ids[of_node[0]] if len(of_node) == 1 else f"{prefix}{'-to' if which else ''}-{node}"
+                if name not in number:
+                    number[name] = len(tiles)
+                    tiles.append(np.sort(of_node))
+                place[i] = number[name]
+            places.append(place)
+        offsets = np.cumsum([0, *(len(t) for t in tiles)])
+        flat = np.concatenate([np.zeros(0, np.int32), *tiles])
+        return cls(zones, np.array(list(number), dtype=object), offsets, flat), places
 
     def __len__(self) -> int:
         return len(self.names)

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil.errors import InputError
+from crowdveil.io.flows import trips_to_flows
+from crowdveil.kernels.joint import build_boxes, evaluate
+from crowdveil.methods.od import joint
+from crowdveil.methods.od.joint import JointParams, run
+from crowdveil.model.flows import Flows
+from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.trips import Trips
+from crowdveil.model.zones import Zones
+from crowdveil.progress import no_progress
+from crowdveil.testing import hierarchies
+
+TILES = 4
+
+
+@st.composite
+def problems(draw: st.DrawFn, tiles: int = TILES) -> tuple[Flows, Trips]:
+    """Trips of a few people between a few tiles, with two trees over them; one time step."""
+    trees = [draw(hierarchies(tiles).filter(lambda t: t.tiles == tiles)) for _ in range(2)]
+    rows = draw(st.lists(st.tuples(*(st.integers(0, n - 1) for n in (tiles, tiles, 9))), min_size=1, max_size=40))
+    zones = Zones.from_ids([f"z{i}" for i in range(tiles)])
+    o, d, who = (np.array(c) for c in zip(*rows, strict=True))
+    trips = Trips(zones, o, d, person=who if draw(st.booleans()) else None)
+    flows = trips_to_flows(trips, members=True)
+    return _with_trees(flows, *trees), trips
+
+
+def _with_trees(flows: Flows, origins: Hierarchy, destinations: Hierarchy) -> Flows:
+    from dataclasses import replace
+
+    return replace(flows, origin_tree=origins, destination_tree=destinations)
+
+
+class Plain:
+    """The recurrence by plain sets: a box is two nodes, its crowd a set of people, its partitions are all written out."""
+
+    def __init__(self, flows: Flows, trips: Trips, k: int) -> None:
+        self.origins, self.destinations, self.k = flows.origin_tree, flows.destination_tree, k
+        person = trips.person if trips.person is not None else np.arange(len(trips))
+        self.rows = list(zip(trips.origin.tolist(), trips.destination.tolist(), person.tolist(), strict=True))
+        self.partitions = cache(self._partitions)
+
+    def inside(self, a: int, b: int) -> list[int]:
+        """Who made the trips of a box, once for each trip."""
+        froms, tos = set(self.origins.node_tiles(a).tolist()), set(self.destinations.node_tiles(b).tolist())
+        return [who for o, d, who in self.rows if o in froms and d in tos]
+
+    def publishable(self, a: int, b: int) -> bool:
+        return len(set(self.inside(a, b))) >= self.k
+
+    def _partitions(self, a: int, b: int) -> frozenset[tuple[int, int]]:
+        """(cost, suppressed volume) of every partition of a box that may be published."""
+        size = len(self.origins.node_tiles(a)) + len(self.destinations.node_tiles(b))
+        found = {(size * len(self.inside(a, b)), 0)}
+        for children, box in (
+            (self.origins.children(a).tolist(), lambda c: (c, b)),
+            (self.destinations.children(b).tolist(), lambda c: (a, c)),
+        ):
+            if children:
+                sums = {(0, 0)}
+                for c in children:
+                    options = (
+                        self.partitions(*box(c)) if self.publishable(*box(c)) else {(0, len(self.inside(*box(c))))}
+                    )
+                    sums = {(x + a2, y + s2) for x, y in sums for a2, s2 in options}
+                found |= sums
+        return frozenset(found)
+
+    def all(self) -> frozenset[tuple[int, int]]:
+        root = self.origins.root, self.destinations.root
+        return self.partitions(*root) if self.publishable(*root) else frozenset()
+
+
+def _built(flows: Flows, k: int) -> tuple[Any, list[Any]]:
+    origins, destinations = (
+        joint._Tree.of(t, flows, "generalisation") for t in (flows.origin_tree, flows.destination_tree)
+    )
+    built = build_boxes(
+        *joint._rows(flows, origins.tree, destinations.tree, 0),
+        *origins.arrays("child_offsets", "child_nodes", "first_leaf"),
+        *destinations.arrays("parent", "first_leaf", "last_leaf", "leaf_node", "child_offsets", "child_nodes"),
+        k,
+    )
+    box_o, box_d, volume, crowd, *splits = built
+    return (box_o, box_d, volume, crowd), [(origins.cost[box_o] + destinations.cost[box_d]) * volume, *splits]
+
+
+@settings(max_examples=150)
+@given(problem=problems(), k=st.integers(2, 5))
+def test_boxes_are_those_that_reach_k_with_their_people(problem: Any, k: int) -> None:
+    flows, trips = problem
+    plain = Plain(flows, trips, k)
+    (box_o, box_d, volume, crowd), _ = _built(flows, k)
+    found = {(a, b): (v, u) for a, b, v, u in zip(*(x.tolist() for x in (box_o, box_d, volume, crowd)), strict=True)}
+    nodes = [(a, b) for a in range(len(flows.origin_tree)) for b in range(len(flows.destination_tree))]
+    assert found == {n: (len(plain.inside(*n)), len(set(plain.inside(*n)))) for n in nodes if plain.publishable(*n)}
+
+
+@settings(max_examples=150)
+@given(problem=problems(), k=st.integers(2, 5), p=st.integers(0, 30), q=st.integers(0, 5))
+def test_an_evaluation_is_the_best_of_all_partitions(problem: Any, k: int, p: int, q: int) -> None:
+    flows, trips = problem
+    everything = Plain(flows, trips, k).all()
+    _, arrays = _built(flows, k)
+    if not everything:
+        assert len(arrays[0]) == 0
+        return
+    got = evaluate(*arrays, p, q, np.zeros(len(arrays[0]), np.int8))
+    if q == 0:
+        assert tuple(got[::-1]) == min((s, a) for a, s in everything)
+    else:
+        assert (q * got[0] + p * got[1], got[1]) == min((q * a + p * s, s) for a, s in everything)
+
+
+@settings(max_examples=200)
+@given(problem=problems(), k=st.integers(2, 5), share=st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0]))
+def test_the_budget_is_kept_and_the_gap_is_within_its_bound(problem: Any, k: int, share: float) -> None:
+    flows, trips = problem
+    everything = Plain(flows, trips, k).all()
+    release = run(flows, JointParams(k=k, suppress=share), np.random.default_rng(0), no_progress)
+    size = release.areas.size
+    cost = int(((size[release.origin] + size[release.destination]) * release.volume).sum())
+    suppressed = flows.total - int(release.volume.sum())
+    if not everything:
+        assert len(release) == 0
+        return
+    budget = int(share * flows.total + 1e-9)
+    assert suppressed <= budget
+    assert (cost, suppressed) in everything
+    best = min(a for a, s in everything if s <= budget)
+    # The best point of the lower hull that keeps the budget: what the price alone can reach.
+    hull = min(a for a, s in everything if s <= budget and _on_hull((a, s), everything))
+    assert best <= cost <= hull
+
+
+def _on_hull(point: tuple[int, int], everything: frozenset[tuple[int, int]]) -> bool:
+    """Whether some price makes the point best, the least suppression among equals."""
+    a, s = point
+    low, high = 0.0, float("inf")
+    for a2, s2 in everything:
+        if s2 > s:
+            low = max(low, (a - a2) / (s2 - s))
+        elif s2 < s:
+            high = min(high, (a2 - a) / (s - s2))
+        elif a2 < a:
+            return False
+    return low < high
+
+
+def test_a_person_with_many_trips_is_one_person() -> None:
+    zones = Zones.from_ids(["a", "b"])
+    tree = Hierarchy.from_parents([2, 2, -1], [0, 1, -1])
+    # One person goes a→b and a→a five times each; another goes once.
+    trips = Trips(zones, np.zeros(11, np.int32), np.array([1] * 5 + [0] * 5 + [1]), person=np.array([7] * 10 + [8]))
+    flows = _with_trees(trips_to_flows(trips, members=True), tree, tree)
+    release = run(flows, JointParams(k=2, suppress=0), np.random.default_rng(0), no_progress)
+    assert release.people.tolist() == [2] and release.volume.tolist() == [11]
+    assert len(run(flows, JointParams(k=3), np.random.default_rng(0), no_progress)) == 0
+
+
+def test_flows_with_people_but_without_members_are_refused() -> None:
+    zones = Zones.from_ids(["a"])
+    one = np.ones(1, np.int64)
+    flows = Flows.from_rows(zones, 0 * one, 0 * one, 0 * one, 20 * one, 15 * one)
+    with pytest.raises(InputError, match="cannot be added up"):
+        run(flows, JointParams(), np.random.default_rng(0), no_progress)
+
+
+@pytest.mark.parametrize(
+    ("text", "trips", "budget"), [("10%", 200, 20), (0.1, 200, 20), ("25", 200, 25), (0, 9, 0), (1, 9, 9)]
+)
+def test_budgets(text: Any, trips: int, budget: int) -> None:
+    assert JointParams(suppress=text).budget(trips) == budget
+
+
+@pytest.mark.parametrize("bad", ["110%", -1, 1.5, "ten", True, None])
+def test_budgets_that_are_none(bad: Any) -> None:
+    with pytest.raises(ValueError, match="a share such as 10%"):
+        JointParams(suppress=bad)
+
+
+def test_area_weighs_places_by_their_size() -> None:
+    zones = Zones.from_ids(["a"])
+    one = np.ones(1, np.int64)
+    flows = _with_trees(
+        Flows.from_rows(zones, 0 * one, 0 * one, 0 * one, 20 * one), *[Hierarchy.from_parents([-1], [0])] * 2
+    )
+    with pytest.raises(InputError, match="outlines"):
+        run(flows, JointParams(objective="area"), np.random.default_rng(0), no_progress)
+
+
+@pytest.mark.realdata
+def test_taxis_by_hour_of_day(realdata: Any) -> None:
+    """24 matrices of about 15,000 trips: the budget is kept in each, and the mean generalisation is what it should be."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from crowdveil.io.flows import read_flows
+
+    table = pq.read_table(realdata / "nyc_taxi" / "yellow_sample_2018_2020.parquet")
+    hour = pc.multiply(pc.hour(table["pickup_datetime"]).cast(pa.int64()), 3600)
+    trips = {"origin": table["pickup_location_id"], "destination": table["dropoff_location_id"], "time": hour}
+    zones = realdata / "nyc_taxi" / "taxi_zones.geojson"
+    flows = read_flows(pa.table(trips), zones=zones, step="1h", hierarchy="ward", drop_invalid=True)
+    release = run(flows, JointParams(k=10, suppress="10%"), np.random.default_rng(0), no_progress)
+    size, means = release.areas.size, []
+    for step in range(24):
+        rows = slice(release.offsets[step], release.offsets[step + 1])
+        volume = release.volume[rows]
+        total = int(flows.volume[flows.offsets[step] : flows.offsets[step + 1]].sum())
+        assert total - volume.sum() <= total // 10
+        means.append(((size[release.origin[rows]] + size[release.destination[rows]]) * volume).sum() / volume.sum())
+    assert np.mean(means) == pytest.approx(5.15, abs=0.05)
