@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from crowdveil.errors import ParameterError
 from crowdveil.guarantees.base import Guarantee
@@ -85,3 +85,24 @@ class Method:
     def summary(self) -> str:
         """The first line of the method's docstring."""
         return self.doc.strip().splitlines()[0]
+
+
+def _share(value: Any) -> Any:
+    """Read "10%" as 0.1; numbers stay as they are."""
+    text = str(value).strip()
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if isinstance(value, bool) or not (0 <= number <= 1 or (number.is_integer() and 1 < number < 2**53)):
+        raise ValueError("a share such as 10% or 0.1, or a whole number of trips")
+    return number
+
+
+Budget = Annotated[float, BeforeValidator(_share)]
+"""How many trips may be withheld: a share up to 1 (also as "10%"), or a whole number above 1."""
+
+
+def trips_within(budget: float, volume: int) -> int:
+    """The number of trips that a budget allows of a volume."""
+    return int(budget) if budget > 1 else int(budget * volume + 1e-9)

@@ -15,7 +15,7 @@ Ints = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
 
-WHOLE, BY_DESTINATION, BY_ORIGIN = 0, 1, 2
+WHOLE, BY_DESTINATION, BY_ORIGIN = 1, 2, 4
 
 
 @kernel
@@ -287,12 +287,14 @@ def evaluate(
     lost_o: Ints,
     p: int,
     q: int,
+    allowed: Small,
     choice: Small,
 ) -> tuple[int, int]:
     """The best partition at the price p/q of a suppressed trip: its cost A and its suppressed volume S, q·A + p·S least.
 
     Of equal ones the least S is taken, which is the piece right of a breakpoint. q = 0 stands for an infinite price: S
-    counts first, then A. `choice` is filled with what becomes of each box.
+    counts first, then A. `allowed` says which of the ways each box may go, and `choice` is filled with the one it goes. A
+    box that may do nothing else is split by origin, whatever it costs.
     """
     n = len(cost)
     best_a = np.empty(n, np.int64)
@@ -301,7 +303,7 @@ def evaluate(
         a, s, how = cost[i], 0, WHOLE
         for way in (BY_DESTINATION, BY_ORIGIN):
             lost = lost_d[i] if way == BY_DESTINATION else lost_o[i]
-            if lost < 0:
+            if lost < 0 or not allowed[i] & way:
                 continue
             split_a, split_s = 0, lost
             if way == BY_DESTINATION:
@@ -312,7 +314,9 @@ def evaluate(
                 for e in range(o_off[i], o_off[i + 1]):
                     split_a += best_a[o_link[e]]
                     split_s += best_s[o_link[e]]
-            if q == 0:
+            if not allowed[i] & WHOLE and how == WHOLE:
+                better = True
+            elif q == 0:
                 better = split_s < s or (split_s == s and split_a < a)
             else:
                 here, there = q * a + p * s, q * split_a + p * split_s
@@ -358,6 +362,7 @@ def best_splits(
     o_link: Ints,
     lost_d: Ints,
     lost_o: Ints,
+    allowed: Small,
     rest: int,
 ) -> tuple[Floats, Small]:
     """For each whole box, the split into whole boxes that gains most for a suppressed trip within `rest`, and the gain."""
@@ -367,7 +372,7 @@ def best_splits(
         i = whole[at]
         for how in (BY_DESTINATION, BY_ORIGIN):
             lost = lost_d[i] if how == BY_DESTINATION else lost_o[i]
-            if lost < 0 or lost > rest:
+            if lost < 0 or lost > rest or not allowed[i] & how:
                 continue
             after = 0
             if how == BY_DESTINATION:
@@ -412,3 +417,19 @@ def apply_splits(
             for e in range(o_off[i], o_off[i + 1]):
                 choice[o_link[e]] = WHOLE
     return spent
+
+
+@kernel
+def best_pruning(penalty: Floats, child_offsets: Ints, children: Ints) -> npt.NDArray[np.bool_]:
+    """Which nodes of a tree are split for the least sum of penalties of what is left: a node, or its children's best."""
+    best = np.empty(len(penalty), np.float64)
+    split = np.zeros(len(penalty), np.bool_)
+    for node in range(len(penalty)):
+        best[node] = penalty[node]
+        below = 0.0
+        for e in range(child_offsets[node], child_offsets[node + 1]):
+            below += best[children[e]]
+        if child_offsets[node + 1] > child_offsets[node] and below < penalty[node]:
+            best[node] = below
+            split[node] = True
+    return split

@@ -28,39 +28,15 @@ Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
-from typing import Annotated, Any, Literal
-
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import Method, Params
-from crowdveil.model.arrays import Ints, frozen, take_slices
+from crowdveil.method import Budget, Method, Params, trips_within
+from crowdveil.model.boxes import Boxes, Objective, Small, generalise
 from crowdveil.model.flows import Flows
-from crowdveil.model.hierarchy import Hierarchy
-from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
-from crowdveil.model.trees import ward
+from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
-
-_HECTARE_M2 = 10_000
-
-
-def _share(value: Any) -> Any:
-    """ "10%" is 0.1; numbers stay as they are."""
-    text = str(value).strip()
-    try:
-        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        number = -1.0
-    if isinstance(value, bool) or not (0 <= number <= 1 or (number.is_integer() and 1 < number < 2**53)):
-        raise ValueError("a share such as 10% or 0.1, or a whole number of trips")
-    return number
 
 
 class JointParams(Params):
@@ -68,180 +44,25 @@ class JointParams(Params):
 
     k: int = Field(10, ge=2)
     """Smallest crowd."""
-    suppress: Annotated[float, BeforeValidator(_share)] = Field(0.1, ge=0)
+    suppress: Budget = Field(0.1, ge=0)
     """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
-    objective: Literal["generalisation", "area"] = "generalisation"
+    objective: Objective = "generalisation"
     """What to lose least: tiles of origin and destination, or their area, each weighted by trips."""
-
-    def budget(self, volume: int) -> int:
-        """Trips that may be withheld of so many."""
-        return int(self.suppress) if self.suppress > 1 else int(self.suppress * volume + 1e-9)
-
-
-@dataclass(frozen=True)
-class _Tree:
-    """A tree as kernels take it, with what each node costs."""
-
-    tree: Hierarchy
-    cost: Ints
-
-    @classmethod
-    def of(cls, tree: Hierarchy, data: Flows, objective: str) -> _Tree:
-        if objective == "generalisation":
-            return cls(tree, tree.size.astype(np.int64))
-        area = data.zones.area_m2
-        if np.isnan(area).any():
-            raise InputError("objective: area needs zones with outlines; give polygons with --zones, or a grid.")
-        return cls(tree, tree.subtree_sums(np.rint(area / _HECTARE_M2).astype(np.int64)))
-
-    def arrays(self, *names: str) -> list[Ints]:
-        return [frozen(getattr(self.tree, name), np.int64) for name in names]
 
 
 def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
-    """Solve each time step on its own, several at a time."""
-    if data.counts == "people" and data.member is None and len(data):
-        raise InputError("people of different flows cannot be added up; give trips with a column of users, not flows.")
-    if len(data) == 0:
-        return _release(data, params, [(np.zeros(0, np.int64),) * 4] * data.steps, None, None)
-    origin_tree = data.origin_tree or data.destination_tree or ward(data.zones)
-    destination_tree = data.destination_tree or origin_tree
-    origins = _Tree.of(origin_tree, data, params.objective)
-    destinations = _Tree.of(destination_tree, data, params.objective)
-    steps: list[tuple[Ints, Ints, Ints, Ints]] = []
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for solved in pool.map(partial(_solve, data, params, origins, destinations), range(data.steps)):
-            steps.append(solved)
-            progress(len(steps), data.steps)
-    return _release(data, params, steps, origin_tree, destination_tree)
+    """Find the best partition of each time step into boxes."""
 
+    def solve(boxes: Boxes) -> Small | None:
+        budget, allowed = trips_within(params.suppress, boxes.total), boxes.every_way()
+        found = boxes.within(budget, allowed)
+        if found is None:  # cannot be: the whole map is a box, and suppresses nothing
+            return None
+        _, _, suppressed, choice = found
+        boxes.spend(choice, allowed, budget - suppressed)
+        return choice
 
-def _solve(
-    data: Flows, params: JointParams, origins: _Tree, destinations: _Tree, step: int
-) -> tuple[Ints, Ints, Ints, Ints]:
-    """The published boxes of a time step: origin node, destination node, volume, crowd."""
-    from crowdveil.kernels.joint import build_boxes, evaluate, published_boxes
-    from crowdveil.kernels.price import find_price
-
-    of_origins = origins.arrays("child_offsets", "child_nodes", "first_leaf")
-    of_destinations = destinations.arrays(
-        "parent", "first_leaf", "last_leaf", "leaf_node", "child_offsets", "child_nodes"
-    )
-    rows = _rows(data, origins.tree, destinations.tree, step)
-    built = build_boxes(*rows, *of_origins, *of_destinations, params.k)  # type: ignore[call-arg, arg-type]
-    box_o, box_d, volume, crowd, *splits = (frozen(a, np.int64) for a in built)
-    if len(volume) == 0:
-        return box_o, box_d, volume, crowd
-    cost = frozen((origins.cost[box_o] + destinations.cost[box_d]) * volume, np.int64)
-    choice = np.zeros(len(volume), np.int8)
-    total = int(data.volume[data.offsets[step] : data.offsets[step + 1]].sum())
-    _need_small_numbers(cost, total)
-    budget = params.budget(total)
-
-    def at_price(p: int, q: int) -> tuple[int, int]:
-        a, s = evaluate(cost, *splits, p, q, choice)  # type: ignore[call-arg, arg-type]
-        return int(a), int(s)
-
-    found = find_price(at_price, budget)
-    if found is None:  # the root is a box, so the whole map keeps every budget
-        raise AssertionError("the whole map must keep the budget")
-    price, _, suppressed = found
-    at_price(*((1, 0) if price is None else price.as_integer_ratio()))
-    _spend_rest(cost, splits, choice, budget - suppressed)
-    kept = np.sort(published_boxes(choice, *splits[:4]))
-    return box_o[kept], box_d[kept], volume[kept], crowd[kept]
-
-
-def _spend_rest(cost: Ints, splits: list[Ints], choice: Any, rest: int) -> None:
-    """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last."""
-    from crowdveil.kernels.joint import apply_splits, best_splits, published_boxes
-
-    while True:
-        whole = np.sort(published_boxes(choice, *splits[:4]))
-        gain, way = best_splits(whole, cost, *splits, rest)  # type: ignore[call-arg, arg-type]
-        order = np.argsort(-gain, kind="stable")[: np.count_nonzero(gain)]
-        spent = apply_splits(whole[order], way[order], *splits, choice, rest)  # type: ignore[call-arg, arg-type]
-        if spent == 0:
-            return
-        rest -= spent
-
-
-def _need_small_numbers(cost: Ints, volume: int) -> None:
-    """Comparisons of q·A + p·S, with p at most A and q at most S, must fit into 64 bits."""
-    if 2 * int(cost.max()) * volume >= 2**63:
-        raise InputError(
-            "joint: the volumes of a time step are too large to be compared exactly; use shorter time steps."
-        )
-
-
-def _rows(data: Flows, origins: Hierarchy, destinations: Hierarchy, step: int) -> tuple[Ints, ...]:
-    """The rows of a step by leaf of their origin, then of their destination, and their people."""
-    low, high = data.offsets[step], data.offsets[step + 1]
-    o = origins.tile_leaf[data.origin[low:high]].astype(np.int64)
-    d = destinations.tile_leaf[data.destination[low:high]].astype(np.int64)
-    order = np.lexsort((d, o))
-    offsets = np.searchsorted(o[order], np.arange(origins.tiles + 1))
-    none = np.zeros(0, np.int64)
-    members = (none, none)
-    if data.member is not None and data.member_offsets is not None:
-        taken, member_offsets = take_slices(data.member_offsets, order + low)
-        members = (member_offsets, data.member[taken])
-    columns = (offsets, d[order], data.volume[low:high][order], data.people[low:high][order], *members)
-    return tuple(frozen(c, np.int64) for c in columns)
-
-
-def _release(
-    data: Flows,
-    params: JointParams,
-    steps: list[tuple[Ints, Ints, Ints, Ints]],
-    origin_tree: Hierarchy | None,
-    destination_tree: Hierarchy | None,
-) -> FlowRelease:
-    """The boxes of all steps as one table."""
-    nothing = (np.zeros(0, np.int64),) * 4
-    o, d, volume, people = (np.concatenate(column) for column in zip(nothing, *steps, strict=True))
-    areas, origin, destination = _areas(data, o, d, origin_tree, destination_tree)
-    return FlowRelease(
-        areas,
-        data.t,
-        np.cumsum([0, *(len(s[0]) for s in steps)]),
-        origin.astype(np.int32),
-        destination.astype(np.int32),
-        volume,
-        people,
-        np.full(len(o), PUBLISHED, np.uint8),
-        _withheld(data, params, steps),
-        data.counts,
-        data.step_s,
-        data.tz,
-    )
-
-
-def _withheld(data: Flows, params: JointParams, steps: list[tuple[Ints, Ints, Ints, Ints]]) -> Ints:
-    """Withheld volume of each step, where it is sure that k made it: trips add up, people may be the same ones."""
-    volume, crowd = (
-        np.array([c[a:b].sum() for a, b in pairwise(data.offsets.tolist())], np.int64)
-        for c in (data.volume, data.people)
-    )
-    volume = volume - np.array([s[2].sum() for s in steps], np.int64)
-    crowd = crowd - np.array([s[3].sum() for s in steps], np.int64)
-    told = (volume == 0) | ((data.counts == "trips") & (np.minimum(volume, crowd) >= params.k))
-    return np.where(told, volume, NOT_GIVEN)
-
-
-def _areas(
-    data: Flows, o: Ints, d: Ints, origin_tree: Hierarchy | None, destination_tree: Hierarchy | None
-) -> tuple[Areas, Ints, Ints]:
-    if origin_tree is None or destination_tree is None:
-        return Areas.of_tiles(data.zones, np.zeros(0, np.int32)), o, d
-    if origin_tree is destination_tree:
-        used, place = np.unique(np.concatenate([o, d]), return_inverse=True)
-        areas, (area,) = Areas.of_nodes(data.zones, [(origin_tree, used)])
-        return areas, area[place[: len(o)]], area[place[len(o) :]]
-    from_nodes, from_place = np.unique(o, return_inverse=True)
-    to_nodes, to_place = np.unique(d, return_inverse=True)
-    areas, (froms, tos) = Areas.of_nodes(data.zones, [(origin_tree, from_nodes), (destination_tree, to_nodes)])
-    return areas, froms[from_place], tos[to_place]
+    return generalise(data, params.k, params.objective, solve, progress)
 
 
 def promises(data: Flows, params: JointParams) -> tuple[Guarantee, ...]:
@@ -250,6 +71,12 @@ def promises(data: Flows, params: JointParams) -> tuple[Guarantee, ...]:
 
 
 METHOD = Method(
-    "joint", takes=Flows, params=JointParams, run=run, promises=promises, status="proved", doc=__doc__ or "",
+    "joint",
+    takes=Flows,
+    params=JointParams,
+    run=run,
+    promises=promises,
+    status="proved",
+    doc=__doc__ or "",
     needs_members=True,
-)  # fmt: skip
+)

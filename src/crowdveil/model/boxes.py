@@ -1,0 +1,251 @@
+"""Boxes of a matrix: pairs of nodes of two trees that hold a crowd, and the best partition of the map into them.
+
+What the methods that generalise on trees share. They differ in which splits they allow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Ints, frozen, take_slices
+from crowdveil.model.flows import Flows
+from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.model.trees import ward
+from crowdveil.progress import Progress
+
+Small = npt.NDArray[np.int8]
+Published = tuple[Ints, Ints, Ints, Ints]
+"""Origin node, destination node, volume and crowd of the published boxes of a time step."""
+Objective = Literal["generalisation", "area"]
+
+WHOLE, BY_DESTINATION, BY_ORIGIN = 1, 2, 4
+"""What a box may do; sums of these are allowed ways."""
+_HECTARE_M2 = 10_000
+_NOTHING: Published = (np.zeros(0, np.int64),) * 4
+
+
+@dataclass(frozen=True)
+class Trees:
+    """The trees of origins and of destinations, and what each of their nodes costs a trip."""
+
+    origins: Hierarchy
+    destinations: Hierarchy
+    origin_cost: Ints
+    destination_cost: Ints
+
+    @classmethod
+    def of(cls, data: Flows, objective: Objective = "generalisation") -> Trees:
+        """The trees that the data comes with, or the Ward tree of its zones."""
+        origins = data.origin_tree or data.destination_tree or ward(data.zones)
+        destinations = data.destination_tree or origins
+        if objective == "generalisation":
+            costs = [tree.size.astype(np.int64) for tree in (origins, destinations)]
+        else:
+            area = data.zones.area_m2
+            if np.isnan(area).any():
+                raise InputError("objective: area needs zones with outlines; give polygons with --zones, or a grid.")
+            hectares = np.rint(area / _HECTARE_M2).astype(np.int64)
+            costs = [tree.subtree_sums(hectares) for tree in (origins, destinations)]
+        return cls(origins, destinations, *costs)
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """All boxes of a matrix with a crowd of at least k, those that a box can be split into before it.
+
+    Attributes
+    ----------
+    origin, destination
+        The nodes of each box.
+    volume, crowd
+        Its trips, and the people (or trips) that k is compared with.
+    cost
+        What it costs to publish it whole.
+    links
+        Offsets and targets of the boxes that it is split into by destination, and by origin.
+    lost
+        Volume that a split by destination, or by origin, gives up; -1 where there is none.
+    total
+        Volume of the whole matrix.
+    """
+
+    origin: Ints
+    destination: Ints
+    volume: Ints
+    crowd: Ints
+    cost: Ints
+    links: tuple[Ints, ...]
+    lost: tuple[Ints, Ints]
+    total: int
+
+    @classmethod
+    def of(cls, data: Flows, step: int, trees: Trees, k: int) -> Boxes:
+        """The boxes of a time step."""
+        from crowdveil.kernels.joint import build_boxes
+
+        rows = _rows(data, trees.origins, trees.destinations, step)
+        of_origins = _arrays(trees.origins, "child_offsets", "child_nodes", "first_leaf")
+        of_destinations = _arrays(
+            trees.destinations, "parent", "first_leaf", "last_leaf", "leaf_node", "child_offsets", "child_nodes"
+        )
+        built = build_boxes(*rows, *of_origins, *of_destinations, k)  # type: ignore[call-arg, arg-type]
+        o, d, volume, crowd, *links, lost_d, lost_o = (frozen(a, np.int64) for a in built)
+        cost = frozen((trees.origin_cost[o] + trees.destination_cost[d]) * volume, np.int64)
+        total = int(data.volume[data.offsets[step] : data.offsets[step + 1]].sum())
+        # Comparisons of q·A + p·S, with p at most A and q at most S, must fit into 64 bits.
+        if 2 * int(cost.max(initial=0)) * total >= 2**63:
+            raise InputError("the volumes of a time step are too large to be compared exactly; use shorter time steps.")
+        return cls(o, d, volume, crowd, cost, tuple(links), (lost_d, lost_o), total)
+
+    def __len__(self) -> int:
+        return len(self.volume)
+
+    def every_way(self) -> Small:
+        """Allow each box all that it can do."""
+        return np.full(len(self), WHOLE + BY_DESTINATION + BY_ORIGIN, np.int8)
+
+    def evaluate(self, price: Fraction | None, allowed: Small) -> tuple[int, int, Small]:
+        """Cost, suppressed volume and choices of the best partition at a price; None is an infinite one."""
+        from crowdveil.kernels.joint import evaluate
+
+        p, q = (1, 0) if price is None else price.as_integer_ratio()
+        choice = np.zeros(len(self), np.int8)
+        a, s = evaluate(self.cost, *self.links, *self.lost, p, q, allowed, choice)  # type: ignore[call-arg, arg-type]
+        return int(a), int(s), choice
+
+    def within(self, budget: int, allowed: Small) -> tuple[Fraction | None, int, int, Small] | None:
+        """Price, cost, suppressed volume and choices of the partition that keeps a budget; None if none does."""
+        from crowdveil.kernels.price import find_price
+
+        found = find_price(lambda p, q: self.evaluate(Fraction(p, q) if q else None, allowed)[:2], budget)
+        if found is None:
+            return None
+        price, cost, suppressed = found
+        return price, cost, suppressed, self.evaluate(price, allowed)[2]
+
+    def spend(self, choice: Small, allowed: Small, rest: int) -> None:
+        """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last."""
+        from crowdveil.kernels.joint import apply_splits, best_splits
+
+        while True:
+            whole = self.whole(choice)
+            gain, way = best_splits(whole, self.cost, *self.links, *self.lost, allowed, rest)  # type: ignore[call-arg, arg-type]
+            order = np.argsort(-gain, kind="stable")[: np.count_nonzero(gain)]
+            spent = apply_splits(whole[order], way[order], *self.links, *self.lost, choice, rest)  # type: ignore[call-arg, arg-type]
+            if spent == 0:
+                return
+            rest -= spent
+
+    def whole(self, choice: Small) -> Ints:
+        """The boxes that stay whole."""
+        from crowdveil.kernels.joint import published_boxes
+
+        return np.sort(published_boxes(choice, *self.links)) if len(self) else np.zeros(0, np.int64)
+
+    def published(self, choice: Small) -> Published:
+        """The boxes that stay whole, with their nodes."""
+        kept = self.whole(choice)
+        return self.origin[kept], self.destination[kept], self.volume[kept], self.crowd[kept]
+
+
+def _arrays(tree: Hierarchy, *names: str) -> list[Ints]:
+    return [frozen(getattr(tree, name), np.int64) for name in names]
+
+
+def _rows(data: Flows, origins: Hierarchy, destinations: Hierarchy, step: int) -> tuple[Ints, ...]:
+    """The rows of a step by leaf of their origin, then of their destination, and their people."""
+    low, high = data.offsets[step], data.offsets[step + 1]
+    o = origins.tile_leaf[data.origin[low:high]].astype(np.int64)
+    d = destinations.tile_leaf[data.destination[low:high]].astype(np.int64)
+    order = np.lexsort((d, o))
+    offsets = np.searchsorted(o[order], np.arange(origins.tiles + 1))
+    members = (np.zeros(0, np.int64),) * 2
+    if data.member is not None and data.member_offsets is not None:
+        taken, member_offsets = take_slices(data.member_offsets, order + low)
+        members = (member_offsets, data.member[taken])
+    columns = (offsets, d[order], data.volume[low:high][order], data.people[low:high][order], *members)
+    return tuple(frozen(c, np.int64) for c in columns)
+
+
+def generalise(
+    data: Flows, k: int, objective: Objective, solve: Callable[[Boxes], Small | None], progress: Progress
+) -> FlowRelease:
+    """Solve every time step on its own, several at a time, and put the results together.
+
+    `solve` says what becomes of each box of a matrix; None withholds the whole step. It gets matrices with a box only.
+    """
+    if data.counts == "people" and data.member is None and len(data):
+        raise InputError("people of different flows cannot be added up; give trips with a column of users, not flows.")
+    if len(data) == 0:
+        return _release(data, k, [_NOTHING] * data.steps, None)
+    trees = Trees.of(data, objective)
+    steps: list[Published] = []
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for solved in pool.map(partial(_solve_step, data, k, trees, solve), range(data.steps)):
+            steps.append(solved)
+            progress(len(steps), data.steps)
+    return _release(data, k, steps, trees)
+
+
+def _solve_step(data: Flows, k: int, trees: Trees, solve: Callable[[Boxes], Small | None], step: int) -> Published:
+    boxes = Boxes.of(data, step, trees, k)
+    choice = solve(boxes) if len(boxes) else None
+    return _NOTHING if choice is None else boxes.published(choice)
+
+
+def _release(data: Flows, k: int, steps: list[Published], trees: Trees | None) -> FlowRelease:
+    """The boxes of all steps as one table."""
+    o, d, volume, people = (np.concatenate(column) for column in zip(_NOTHING, *steps, strict=True))
+    areas, origin, destination = _areas(data, o, d, trees)
+    return FlowRelease(
+        areas,
+        data.t,
+        np.cumsum([0, *(len(s[0]) for s in steps)]),
+        origin.astype(np.int32),
+        destination.astype(np.int32),
+        volume,
+        people,
+        np.full(len(o), PUBLISHED, np.uint8),
+        _withheld(data, k, steps),
+        data.counts,
+        data.step_s,
+        data.tz,
+    )
+
+
+def _withheld(data: Flows, k: int, steps: list[Published]) -> Ints:
+    """Withheld volume of each step, where it is sure that k made it: trips add up, people may be the same ones."""
+
+    def left(column: Ints, which: int) -> Any:
+        before = [int(column[a:b].sum()) for a, b in pairwise(data.offsets.tolist())]
+        return np.array([n - int(s[which].sum()) for n, s in zip(before, steps, strict=True)], np.int64)
+
+    volume, crowd = left(data.volume, 2), left(data.people, 3)
+    told = (volume == 0) | ((data.counts == "trips") & (np.minimum(volume, crowd) >= k))
+    return np.where(told, volume, NOT_GIVEN)
+
+
+def _areas(data: Flows, o: Ints, d: Ints, trees: Trees | None) -> tuple[Areas, Ints, Ints]:
+    if trees is None:
+        return Areas.of_tiles(data.zones, np.zeros(0, np.int32)), o, d
+    if trees.origins is trees.destinations:
+        used, place = np.unique(np.concatenate([o, d]), return_inverse=True)
+        areas, (area,) = Areas.of_nodes(data.zones, [(trees.origins, used)])
+        return areas, area[place[: len(o)]], area[place[len(o) :]]
+    from_nodes, from_place = np.unique(o, return_inverse=True)
+    to_nodes, to_place = np.unique(d, return_inverse=True)
+    nodes = [(trees.origins, from_nodes), (trees.destinations, to_nodes)]
+    areas, (froms, tos) = Areas.of_nodes(data.zones, nodes)
+    return areas, froms[from_place], tos[to_place]
