@@ -37,7 +37,8 @@ class Params(BaseModel):
 
 def _sentence(error: ValidationError, known: list[str]) -> str:
     first = error.errors(include_url=False)[0]
-    name = ".".join(str(part) for part in first["loc"]) or "parameters"
+    # Of a union of types the rest of the place names the type that was tried, which nobody needs to know.
+    name = str(first["loc"][0]) if first["loc"] else "parameters"
     if first["type"] == "extra_forbidden":
         return f"{name}: there is no such parameter; known are {', '.join(known) or 'none'}."
     reason = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Ints, frozen, take_slices
+from crowdveil.model.arrays import Ints, Mask, frozen, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
@@ -79,6 +79,10 @@ class Boxes:
         Volume that a split by destination, or by origin, gives up; -1 where there is none.
     total
         Volume of the whole matrix.
+    outgoing
+        Volume that leaves each node of the tree of origins, boxes or not.
+    trees
+        The trees.
     """
 
     origin: Ints
@@ -89,6 +93,8 @@ class Boxes:
     links: tuple[Ints, ...]
     lost: tuple[Ints, Ints]
     total: int
+    outgoing: Ints
+    trees: Trees
 
     @classmethod
     def of(cls, data: Flows, step: int, trees: Trees, k: int) -> Boxes:
@@ -107,7 +113,11 @@ class Boxes:
         # Comparisons of q·A + p·S, with p at most A and q at most S, must fit into 64 bits.
         if 2 * int(cost.max(initial=0)) * total >= 2**63:
             raise InputError("the volumes of a time step are too large to be compared exactly; use shorter time steps.")
-        return cls(o, d, volume, crowd, cost, tuple(links), (lost_d, lost_o), total)
+        outgoing = np.zeros(len(data.zones), np.int64)
+        here = slice(data.offsets[step], data.offsets[step + 1])
+        np.add.at(outgoing, data.origin[here], data.volume[here])
+        out = trees.origins.subtree_sums(outgoing)
+        return cls(o, d, volume, crowd, cost, tuple(links), (lost_d, lost_o), total, out, trees)
 
     def __len__(self) -> int:
         return len(self.volume)
@@ -115,6 +125,27 @@ class Boxes:
     def every_way(self) -> Small:
         """Allow each box all that it can do."""
         return np.full(len(self), WHOLE + BY_DESTINATION + BY_ORIGIN, np.int8)
+
+    def origins_first(self) -> Small:
+        """Allow splits of an origin only while its destinations are not split: origins have one partition."""
+        allowed = np.full(len(self), WHOLE + BY_DESTINATION, np.int8)
+        allowed[self.destination == self.trees.destinations.root] += BY_ORIGIN
+        return allowed
+
+    def given_origins(self, split: Mask) -> Small:
+        """Fix the partition of origins: nodes in `split` must be split where they can be, and no others may be."""
+        allowed = np.full(len(self), WHOLE + BY_DESTINATION, np.int8)
+        must = (self.destination == self.trees.destinations.root) & split[self.origin] & (self.lost[1] >= 0)
+        allowed[must] = BY_ORIGIN
+        return allowed
+
+    def origins_near(self, volume: float) -> Mask:
+        """The nodes of origins that are split so that what leaves each part is as near to `volume` as can be."""
+        from crowdveil.kernels.joint import best_pruning
+
+        penalty = (volume - self.outgoing.astype(np.float64)) ** 2
+        split: Mask = best_pruning(penalty, *_arrays(self.trees.origins, "child_offsets", "child_nodes"))
+        return split
 
     def evaluate(self, price: Fraction | None, allowed: Small) -> tuple[int, int, Small]:
         """Cost, suppressed volume and choices of the best partition at a price; None is an infinite one."""
@@ -201,7 +232,10 @@ def generalise(
 
 def _solve_step(data: Flows, k: int, trees: Trees, solve: Callable[[Boxes], Small | None], step: int) -> Published:
     boxes = Boxes.of(data, step, trees, k)
-    choice = solve(boxes) if len(boxes) else None
+    try:
+        choice = solve(boxes) if len(boxes) else None
+    except InputError as error:
+        raise InputError(f"time step {step + 1:,} of {data.steps:,}: {error}") from None
     return _NOTHING if choice is None else boxes.published(choice)
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,67 +18,7 @@ from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from crowdveil.testing import hierarchies
-
-TILES = 4
-
-
-@st.composite
-def problems(draw: st.DrawFn, tiles: int = TILES) -> tuple[Flows, Trips]:
-    """Trips of a few people between a few tiles, with two trees over them; one time step."""
-    trees = [draw(hierarchies(tiles).filter(lambda t: t.tiles == tiles)) for _ in range(2)]
-    rows = draw(st.lists(st.tuples(*(st.integers(0, n - 1) for n in (tiles, tiles, 9))), min_size=1, max_size=40))
-    zones = Zones.from_ids([f"z{i}" for i in range(tiles)])
-    o, d, who = (np.array(c) for c in zip(*rows, strict=True))
-    trips = Trips(zones, o, d, person=who if draw(st.booleans()) else None)
-    flows = trips_to_flows(trips, members=True)
-    return _with_trees(flows, *trees), trips
-
-
-def _with_trees(flows: Flows, origins: Hierarchy, destinations: Hierarchy) -> Flows:
-    from dataclasses import replace
-
-    return replace(flows, origin_tree=origins, destination_tree=destinations)
-
-
-class Plain:
-    """The recurrence by plain sets: a box is two nodes, its crowd a set of people, its partitions are all written out."""
-
-    def __init__(self, flows: Flows, trips: Trips, k: int) -> None:
-        self.origins, self.destinations, self.k = flows.origin_tree, flows.destination_tree, k
-        person = trips.person if trips.person is not None else np.arange(len(trips))
-        self.rows = list(zip(trips.origin.tolist(), trips.destination.tolist(), person.tolist(), strict=True))
-        self.partitions = cache(self._partitions)
-
-    def inside(self, a: int, b: int) -> list[int]:
-        """Who made the trips of a box, once for each trip."""
-        froms, tos = set(self.origins.node_tiles(a).tolist()), set(self.destinations.node_tiles(b).tolist())
-        return [who for o, d, who in self.rows if o in froms and d in tos]
-
-    def publishable(self, a: int, b: int) -> bool:
-        return len(set(self.inside(a, b))) >= self.k
-
-    def _partitions(self, a: int, b: int) -> frozenset[tuple[int, int]]:
-        """(cost, suppressed volume) of every partition of a box that may be published."""
-        size = len(self.origins.node_tiles(a)) + len(self.destinations.node_tiles(b))
-        found = {(size * len(self.inside(a, b)), 0)}
-        for children, box in (
-            (self.origins.children(a).tolist(), lambda c: (c, b)),
-            (self.destinations.children(b).tolist(), lambda c: (a, c)),
-        ):
-            if children:
-                sums = {(0, 0)}
-                for c in children:
-                    options = (
-                        self.partitions(*box(c)) if self.publishable(*box(c)) else {(0, len(self.inside(*box(c))))}
-                    )
-                    sums = {(x + a2, y + s2) for x, y in sums for a2, s2 in options}
-                found |= sums
-        return frozenset(found)
-
-    def all(self) -> frozenset[tuple[int, int]]:
-        root = self.origins.root, self.destinations.root
-        return self.partitions(*root) if self.publishable(*root) else frozenset()
+from plain_boxes import Plain, on_hull, problems, with_trees
 
 
 def _built(flows: Flows, k: int) -> Boxes:
@@ -131,22 +70,8 @@ def test_the_budget_is_kept_and_the_gap_is_within_its_bound(problem: Any, k: int
     assert (cost, suppressed) in everything
     best = min(a for a, s in everything if s <= budget)
     # The best point of the lower hull that keeps the budget: what the price alone can reach.
-    hull = min(a for a, s in everything if s <= budget and _on_hull((a, s), everything))
+    hull = min(a for a, s in everything if s <= budget and on_hull((a, s), everything))
     assert best <= cost <= hull
-
-
-def _on_hull(point: tuple[int, int], everything: frozenset[tuple[int, int]]) -> bool:
-    """Whether some price makes the point best, the least suppression among equals."""
-    a, s = point
-    low, high = 0.0, float("inf")
-    for a2, s2 in everything:
-        if s2 > s:
-            low = max(low, (a - a2) / (s2 - s))
-        elif s2 < s:
-            high = min(high, (a2 - a) / (s - s2))
-        elif a2 < a:
-            return False
-    return low < high
 
 
 def test_a_person_with_many_trips_is_one_person() -> None:
@@ -154,7 +79,7 @@ def test_a_person_with_many_trips_is_one_person() -> None:
     tree = Hierarchy.from_parents([2, 2, -1], [0, 1, -1])
     # One person goes a→b and a→a five times each; another goes once.
     trips = Trips(zones, np.zeros(11, np.int32), np.array([1] * 5 + [0] * 5 + [1]), person=np.array([7] * 10 + [8]))
-    flows = _with_trees(trips_to_flows(trips, members=True), tree, tree)
+    flows = with_trees(trips_to_flows(trips, members=True), tree, tree)
     release = run(flows, JointParams(k=2, suppress=0), np.random.default_rng(0), no_progress)
     assert release.people.tolist() == [2] and release.volume.tolist() == [11]
     assert len(run(flows, JointParams(k=3), np.random.default_rng(0), no_progress)) == 0
@@ -184,7 +109,7 @@ def test_budgets_that_are_none(bad: Any) -> None:
 def test_area_weighs_places_by_their_size() -> None:
     zones = Zones.from_ids(["a"])
     one = np.ones(1, np.int64)
-    flows = _with_trees(
+    flows = with_trees(
         Flows.from_rows(zones, 0 * one, 0 * one, 0 * one, 20 * one), *[Hierarchy.from_parents([-1], [0])] * 2
     )
     with pytest.raises(InputError, match="outlines"):

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil.errors import InputError
+from crowdveil.methods.od.atg_dual import AtgDualParams, run
+from crowdveil.model.boxes import Boxes, Trees
+from crowdveil.model.flows import Flows
+from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.zones import Zones
+from crowdveil.progress import no_progress
+from plain_boxes import PlainOriginsFirst, on_hull, problems, sums, with_trees
+
+
+def _best_pruning(plain: PlainOriginsFirst, target: float, a: int) -> tuple[float, list[int]]:
+    """Least sum of penalties below an origin node, and the nodes that are left, by the paper's recursion."""
+    penalty = (target - len(plain.inside(a, plain.destinations.root))) ** 2
+    below = [_best_pruning(plain, target, c) for c in plain.origins.children(a).tolist()]
+    if below and sum(b[0] for b in below) < penalty:
+        return sum(b[0] for b in below), [n for b in below for n in b[1]]
+    return penalty, [a]
+
+
+@settings(max_examples=150)
+@given(
+    problem=problems(),
+    k=st.integers(2, 5),
+    share=st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9]),
+    target=st.integers(1, 45),
+)
+def test_it_is_the_plain_twin(problem: Any, k: int, share: float, target: int) -> None:
+    flows, trips = problem
+    plain = PlainOriginsFirst(flows, trips, k)
+    params, budget = AtgDualParams(k=k, suppress=share, v_target=target), int(share * flows.total + 1e-9)
+    if not plain.publishable(plain.origins.root, plain.destinations.root):
+        return
+    _, origins = _best_pruning(plain, target, plain.origins.root)
+    everything = sums([plain.destinations_of(a, plain.destinations.root) for a in origins])
+    if min(s for _, s in everything) > budget:
+        with pytest.raises(
+            InputError, match=rf"time step 1 of 1: .* works here is {min(s for _, s in everything)} trips"
+        ):
+            run(flows, params, np.random.default_rng(0), no_progress)
+        return
+    release = run(flows, params, np.random.default_rng(0), no_progress)
+    size = release.areas.size
+    cost = int(((size[release.origin] + size[release.destination]) * release.volume).sum())
+    suppressed = flows.total - int(release.volume.sum())
+    assert (cost, suppressed) == min((a, s) for a, s in everything if s <= budget and on_hull((a, s), everything))
+
+
+def _one_origin(volumes: list[int], tree: list[int]) -> Boxes:
+    """The boxes of a matrix with one origin, a tile of its own."""
+    tiles = len(volumes)
+    zones = Zones.from_ids([f"z{i}" for i in range(tiles)])
+    filled = [i for i, v in enumerate(volumes) if v]
+    rows = (np.zeros(len(filled), np.int64), np.zeros(len(filled), np.int32), np.array(filled, np.int32))
+    flows = Flows.from_rows(zones, *rows, np.array([volumes[i] for i in filled], np.int64))
+    both = Hierarchy.from_parents(tree, [*range(tiles), *[-1] * (len(tree) - tiles)])
+    return Boxes.of(with_trees(flows, both, both), 0, Trees.of(with_trees(flows, both, both)), 10)
+
+
+def _within(boxes: Boxes, budget: int) -> Any:
+    found = boxes.within(budget, boxes.given_origins(np.ones(len(boxes.trees.origins), bool)))
+    assert found is not None
+    return found[:3]
+
+
+def test_the_search_starts_right_of_every_breakpoint() -> None:
+    """Tiles (((0, 1), (2, 3)), 4), where a start at the size of the map would suppress 5 > 2."""
+    boxes = _one_origin([14, 7, 30, 5, 0], [5, 5, 6, 6, 8, 7, 7, 8, -1])
+    assert _within(boxes, 2) == (Fraction(9), 168, 0)
+
+
+def test_no_price_where_plain_suppression_keeps_the_budget() -> None:
+    boxes = _one_origin([40, 5, 20, 3], [4, 4, 5, 5, 6, 6, -1])
+    assert _within(boxes, 9) == (Fraction(0), 120, 8)
+
+
+def test_auto_is_the_best_of_the_grid() -> None:
+    rng = np.random.default_rng(3)
+    zones = Zones(np.arange(9).astype(str), rng.random(9), rng.random(9), kind="centroids")
+    keys = np.arange(81)
+    flows = Flows.from_rows(zones, 0 * keys, keys // 9, keys % 9, rng.integers(1, 15, 81))
+    means = []
+    for target in ("auto", 10, 30, 100, 300, 1000):
+        release = run(flows, AtgDualParams(v_target=target, suppress=0.5), rng, no_progress)
+        size = release.areas.size
+        volume = release.volume
+        means.append(((size[release.origin] + size[release.destination]) * volume).sum() / volume.sum())
+    assert means[0] <= min(means[1:]) * 1.05

@@ -1,0 +1,117 @@
+"""Small problems of generalisation, and all their partitions written out by plain sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from hypothesis import strategies as st
+
+from crowdveil.io.flows import trips_to_flows
+from crowdveil.model.flows import Flows
+from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.trips import Trips
+from crowdveil.model.zones import Zones
+from crowdveil.testing import hierarchies
+
+TILES = 4
+
+
+@st.composite
+def problems(draw: st.DrawFn, tiles: int = TILES) -> tuple[Flows, Trips]:
+    """Trips of a few people between a few tiles, with two trees over them; one time step."""
+    trees = [draw(hierarchies(tiles).filter(lambda t: t.tiles == tiles)) for _ in range(2)]
+    rows = draw(st.lists(st.tuples(*(st.integers(0, n - 1) for n in (tiles, tiles, 9))), min_size=1, max_size=40))
+    zones = Zones.from_ids([f"z{i}" for i in range(tiles)])
+    o, d, who = (np.array(c) for c in zip(*rows, strict=True))
+    trips = Trips(zones, o, d, person=who if draw(st.booleans()) else None)
+    flows = trips_to_flows(trips, members=True)
+    return with_trees(flows, *trees), trips
+
+
+def with_trees(flows: Flows, origins: Hierarchy, destinations: Hierarchy) -> Flows:
+    return replace(flows, origin_tree=origins, destination_tree=destinations)
+
+
+class Plain:
+    """The recurrence by plain sets: a box is two nodes, its crowd a set of people, its partitions are all written out."""
+
+    def __init__(self, flows: Flows, trips: Trips, k: int) -> None:
+        self.origins, self.destinations, self.k = flows.origin_tree, flows.destination_tree, k
+        person = trips.person if trips.person is not None else np.arange(len(trips))
+        self.rows = list(zip(trips.origin.tolist(), trips.destination.tolist(), person.tolist(), strict=True))
+        self.partitions = cache(self._partitions)
+
+    def inside(self, a: int, b: int) -> list[int]:
+        """Who made the trips of a box, once for each trip."""
+        froms, tos = set(self.origins.node_tiles(a).tolist()), set(self.destinations.node_tiles(b).tolist())
+        return [who for o, d, who in self.rows if o in froms and d in tos]
+
+    def publishable(self, a: int, b: int) -> bool:
+        return len(set(self.inside(a, b))) >= self.k
+
+    def _partitions(self, a: int, b: int) -> frozenset[tuple[int, int]]:
+        """(cost, suppressed volume) of every partition of a box that may be published."""
+        size = len(self.origins.node_tiles(a)) + len(self.destinations.node_tiles(b))
+        found = {(size * len(self.inside(a, b)), 0)}
+        for children, box in (
+            (self.origins.children(a).tolist(), lambda c: (c, b)),
+            (self.destinations.children(b).tolist(), lambda c: (a, c)),
+        ):
+            if children:
+                sums = {(0, 0)}
+                for c in children:
+                    options = (
+                        self.partitions(*box(c)) if self.publishable(*box(c)) else {(0, len(self.inside(*box(c))))}
+                    )
+                    sums = {(x + a2, y + s2) for x, y in sums for a2, s2 in options}
+                found |= sums
+        return frozenset(found)
+
+    def all(self) -> frozenset[tuple[int, int]]:
+        root = self.origins.root, self.destinations.root
+        return self.partitions(*root) if self.publishable(*root) else frozenset()
+
+
+def on_hull(point: tuple[int, int], everything: frozenset[tuple[int, int]]) -> bool:
+    """Whether some price makes the point best, the least suppression among equals."""
+    a, s = point
+    low, high = 0.0, float("inf")
+    for a2, s2 in everything:
+        if s2 > s:
+            low = max(low, (a - a2) / (s2 - s))
+        elif s2 < s:
+            high = min(high, (a2 - a) / (s - s2))
+        elif a2 < a:
+            return False
+    return low < high
+
+
+def sums(parts: list[frozenset[tuple[int, int]]]) -> frozenset[tuple[int, int]]:
+    """All sums of one pair of each part."""
+    found = {(0, 0)}
+    for part in parts:
+        found = {(a + x, s + y) for a, s in found for x, y in part}
+    return frozenset(found)
+
+
+class PlainOriginsFirst(Plain):
+    """Partitions in which each origin has one partition of destinations."""
+
+    def destinations_of(self, a: int, b: int) -> frozenset[tuple[int, int]]:
+        """(cost, suppressed volume) of every partition of the destinations below b for the origin a."""
+        inside = self.inside(a, b)
+        if len(set(inside)) < self.k:
+            return frozenset({(0, len(inside))})
+        size = len(self.origins.node_tiles(a)) + len(self.destinations.node_tiles(b))
+        below = [self.destinations_of(a, c) for c in self.destinations.children(b).tolist()]
+        return frozenset({(size * len(inside), 0)}) | (sums(below) if below else frozenset())
+
+    def pruned(self, a: int) -> frozenset[tuple[int, int]]:
+        """The same for every way to part the origins below a."""
+        whole = self.destinations_of(a, self.destinations.root)
+        if len(set(self.inside(a, self.destinations.root))) < self.k:
+            return whole
+        below = [self.pruned(c) for c in self.origins.children(a).tolist()]
+        return whole | (sums(below) if below else frozenset())
