@@ -115,3 +115,17 @@ class PlainOriginsFirst(Plain):
             return whole
         below = [self.pruned(c) for c in self.origins.children(a).tolist()]
         return whole | (sums(below) if below else frozenset())
+
+
+def best_pruning(plain: PlainOriginsFirst, target: float, a: int) -> tuple[float, list[int]]:
+    """Least sum of penalties below an origin node, and the nodes that are left, by the paper's recursion."""
+    penalty = (target - len(plain.inside(a, plain.destinations.root))) ** 2
+    below = [best_pruning(plain, target, c) for c in plain.origins.children(a).tolist()]
+    if below and sum(b[0] for b in below) < penalty:
+        return sum(b[0] for b in below), [n for b in below for n in b[1]]
+    return penalty, [a]
+
+
+def pruning(plain: PlainOriginsFirst, target: float) -> list[int]:
+    """The origins that are left."""
+    return best_pruning(plain, target, plain.origins.root)[1]

@@ -16,6 +16,7 @@ from crowdveil.method import Method
 METHODS: dict[str, str] = {
     "joint": "crowdveil.methods.od.joint",
     "atg-dual": "crowdveil.methods.od.atg_dual",
+    "atg-soft": "crowdveil.methods.od.atg_soft",
     "atg-coupled": "crowdveil.methods.od.atg_coupled",
     "suppression": "crowdveil.methods.od.suppression",
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",

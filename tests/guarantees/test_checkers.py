@@ -17,6 +17,7 @@ from crowdveil.guarantees import (
     GUARANTEES,
     DisjointFlows,
     FlowKAnonymity,
+    GeneralisationLimit,
     LocationsOnTileCentres,
     WellFormedFlows,
     WellFormedTrajectories,
@@ -79,6 +80,13 @@ def test_pairs_of_tiles_may_not_stand_twice_in_a_step(row: tuple[Any, ...]) -> N
     finding = DisjointFlows().check(_flows([*GOOD, row]))
     assert not finding.holds
     assert DisjointFlows().check(_flows([*GOOD, (7200, *row[1:])])).holds, "another step is another matter"
+
+
+def test_flows_to_several_tiles_are_limited_and_others_are_not() -> None:
+    rows = [(0, "ab", "c", 10, 10), (0, "a", "ab", 10, 10)]
+    assert GeneralisationLimit(tiles=3).check(_flows(rows)).holds
+    finding = GeneralisationLimit(tiles=2.5).check(_flows(rows))
+    assert not finding.holds and "1 are larger" in finding.detail
 
 
 @settings(max_examples=200)

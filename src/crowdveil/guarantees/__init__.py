@@ -8,12 +8,13 @@ from pydantic import ValidationError
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee
-from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows
+from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, GeneralisationLimit, WellFormedFlows
 from crowdveil.guarantees.trajectories import LocationsOnTileCentres, WellFormedTrajectories
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
     FlowKAnonymity,
     DisjointFlows,
+    GeneralisationLimit,
     WellFormedFlows,
     LocationsOnTileCentres,
     WellFormedTrajectories,
@@ -24,6 +25,7 @@ __all__ = [
     "DisjointFlows",
     "Finding",
     "FlowKAnonymity",
+    "GeneralisationLimit",
     "Guarantee",
     "LocationsOnTileCentres",
     "WellFormedFlows",

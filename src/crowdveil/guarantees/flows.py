@@ -106,6 +106,26 @@ class _Tiles:
         return numbers
 
 
+class GeneralisationLimit(Guarantee):
+    """Flows to several tiles do not cover more tiles than a limit."""
+
+    name: ClassVar[str] = "generalisation-limit"
+    kind: ClassVar[Kind] = "structure"
+
+    tiles: float = Field(gt=0)
+
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return f"Origin and destination of a flow to more than one tile have at most {self.tiles:g} tiles together."
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Add up the tiles of each row."""
+        size = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
+        to = size[written.area_numbers("destination_area")]
+        over = int(((to > 1) & (size[written.area_numbers("origin_area")] + to > self.tiles)).sum())
+        return Finding(over == 0, f"{counted(len(to), 'row')} looked at, {over:,} are larger.")
+
+
 class WellFormedFlows(Guarantee):
     """The files hold what a release of flows holds, and nothing else."""
 

@@ -32,6 +32,7 @@ Objective = Literal["generalisation", "area"]
 
 WHOLE, BY_DESTINATION, BY_ORIGIN = 1, 2, 4
 """What a box may do; sums of these are allowed ways."""
+TARGETS = 12
 _HECTARE_M2 = 10_000
 _NOTHING: Published = (np.zeros(0, np.int64),) * 4
 
@@ -208,6 +209,12 @@ def _rows(data: Flows, origins: Hierarchy, destinations: Hierarchy, step: int) -
         members = (member_offsets, data.member[taken])
     columns = (offsets, d[order], data.volume[low:high][order], data.people[low:high][order], *members)
     return tuple(frozen(c, np.int64) for c in columns)
+
+
+def target_volumes(k: int, volume: int) -> list[float]:
+    """Target volumes of origins to choose from: from k to twice the volume of the matrix, in equal ratios."""
+    targets: list[float] = np.geomspace(k, max(2 * volume, k + 1), TARGETS).tolist()
+    return targets
 
 
 def generalise(

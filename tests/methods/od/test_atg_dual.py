@@ -15,16 +15,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from plain_boxes import PlainOriginsFirst, on_hull, problems, sums, with_trees
-
-
-def _best_pruning(plain: PlainOriginsFirst, target: float, a: int) -> tuple[float, list[int]]:
-    """Least sum of penalties below an origin node, and the nodes that are left, by the paper's recursion."""
-    penalty = (target - len(plain.inside(a, plain.destinations.root))) ** 2
-    below = [_best_pruning(plain, target, c) for c in plain.origins.children(a).tolist()]
-    if below and sum(b[0] for b in below) < penalty:
-        return sum(b[0] for b in below), [n for b in below for n in b[1]]
-    return penalty, [a]
+from plain_boxes import PlainOriginsFirst, on_hull, problems, pruning, sums, with_trees
 
 
 @settings(max_examples=150)
@@ -40,8 +31,7 @@ def test_it_is_the_plain_twin(problem: Any, k: int, share: float, target: int) -
     params, budget = AtgDualParams(k=k, suppress=share, v_target=target), int(share * flows.total + 1e-9)
     if not plain.publishable(plain.origins.root, plain.destinations.root):
         return
-    _, origins = _best_pruning(plain, target, plain.origins.root)
-    everything = sums([plain.destinations_of(a, plain.destinations.root) for a in origins])
+    everything = sums([plain.destinations_of(a, plain.destinations.root) for a in pruning(plain, target)])
     if min(s for _, s in everything) > budget:
         with pytest.raises(
             InputError, match=rf"time step 1 of 1: .* works here is {min(s for _, s in everything)} trips"

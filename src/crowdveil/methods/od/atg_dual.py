@@ -35,13 +35,10 @@ from pydantic import Field
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
 from crowdveil.method import Budget, Method, Params, trips_within
-from crowdveil.model.boxes import Boxes, Small, generalise
+from crowdveil.model.boxes import Boxes, Small, generalise, target_volumes
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
-
-GRID = 12
-"""Target volumes that `auto` tries, from k to twice the volume of the matrix, in equal ratios."""
 
 
 class AtgDualParams(Params):
@@ -60,7 +57,7 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
 
     def solve(boxes: Boxes) -> Small | None:
         budget = trips_within(params.suppress, boxes.total)
-        targets = _grid(params.k, boxes.total) if params.v_target == "auto" else [params.v_target]
+        targets = target_volumes(params.k, boxes.total) if params.v_target == "auto" else [params.v_target]
         solved = [boxes.within(budget, boxes.given_origins(boxes.origins_near(target))) for target in targets]
         done = [found for found in solved if found is not None]
         if not done:
@@ -71,11 +68,6 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
         return min(done, key=lambda found: found[1] / (boxes.total - found[2]))[3]
 
     return generalise(data, params.k, "generalisation", solve, progress)
-
-
-def _grid(k: int, volume: int) -> list[float]:
-    targets: list[float] = np.geomspace(k, max(2 * volume, k + 1), GRID).tolist()
-    return targets
 
 
 def _least(boxes: Boxes, target: float) -> int:
