@@ -107,7 +107,7 @@ def command(ctx: click.Context, run_file: str | None, overwrite: bool) -> None:
 
     \b
     Examples:
-      crowdveil anonymize suppression trips.parquet --zones zones.geojson --k 10 -o out/
+      crowdveil anonymize joint trips.parquet --zones zones.geojson --k 10 -o out/
       crowdveil anonymize simple-generalization cabs.csv --tile-size-m 500 -o out/
       crowdveil anonymize -f run.toml
     """

@@ -72,7 +72,7 @@ def cli() -> None:
 
     \b
     crowdveil demo
-    crowdveil anonymize suppression trips.parquet --zones zones.geojson --k 10 -o out/
+    crowdveil anonymize joint trips.parquet --zones zones.geojson --k 10 -o out/
     crowdveil anonymize simple-generalization cabs.csv -o out/
     crowdveil verify out/
     """
