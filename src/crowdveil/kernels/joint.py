@@ -16,6 +16,8 @@ Small = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
 
 WHOLE, BY_DESTINATION, BY_ORIGIN = 1, 2, 4
+"""What a box may do, and the kinds of ways to split it."""
+STAYS = -1
 
 
 @kernel
@@ -120,7 +122,7 @@ def build_boxes(
     d_child_offsets: Ints,
     d_children: Ints,
     k: int,
-) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
+) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
     """All boxes of a matrix with a crowd of at least k.
 
     Parameters
@@ -136,8 +138,9 @@ def build_boxes(
 
     Returns
     -------
-    origin node, destination node, volume, crowd; offsets and targets of the links to the boxes that the box is split into by
-    destination and by origin; and the volume that each of the two splits gives up. Children come before parents.
+    origin node, destination node, volume, crowd of each box; the offsets of the ways that it can be split in; of each way its
+    kind (by destination or by origin), the volume that it gives up, and the offsets of the boxes that it leaves; and these.
+    Boxes that a box can be split into come before it.
     """
     with_people = len(member_offsets) > 1
     origins, rows = len(o_first), len(leaf)
@@ -151,10 +154,10 @@ def build_boxes(
     box_start, box_end = np.zeros(origins, np.int64), np.zeros(origins, np.int64)
     room = max(16, rows)
     box_o, box_d, box_v = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    box_u, lost_d, lost_o = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    d_off, o_off = np.zeros(room + 1, np.int64), np.zeros(room + 1, np.int64)
-    d_link, o_link = np.empty(room, np.int64), np.empty(room, np.int64)
-    boxes, d_links, o_links = 0, 0, 0
+    box_u, way_off = np.empty(room, np.int64), np.zeros(room + 1, np.int64)
+    way_kind, way_lost, link_off = np.empty(room, np.int64), np.empty(room, np.int64), np.zeros(room + 1, np.int64)
+    link = np.empty(room, np.int64)
+    boxes, ways, links = 0, 0, 0
     most_children = 0
     for a in range(origins):
         most_children = max(most_children, o_child_offsets[a + 1] - o_child_offsets[a])
@@ -221,32 +224,38 @@ def build_boxes(
             while True:
                 if sum_crowd[node] >= k:
                     box_o, box_d, box_v = _room(box_o, boxes + 1), _room(box_d, boxes + 1), _room(box_v, boxes + 1)
-                    box_u, lost_d, lost_o = _room(box_u, boxes + 1), _room(lost_d, boxes + 1), _room(lost_o, boxes + 1)
-                    d_off, o_off = _room(d_off, boxes + 2), _room(o_off, boxes + 2)
+                    box_u, way_off = _room(box_u, boxes + 1), _room(way_off, boxes + 2)
+                    way_kind, way_lost = _room(way_kind, ways + 2), _room(way_lost, ways + 2)
+                    link_off = _room(link_off, ways + 3)
                     box_o[boxes], box_d[boxes] = a, node
                     box_v[boxes], box_u[boxes] = sum_volume[node], sum_crowd[node]
-                    kept = 0
-                    for e in range(d_child_offsets[node], d_child_offsets[node + 1]):
-                        child = where[d_children[e]]
-                        if child >= 0:
-                            d_link = _room(d_link, d_links + 1)
-                            d_link[d_links] = child
-                            d_links += 1
-                            kept += box_v[child]
-                    d_off[boxes + 1] = d_links
-                    lost_d[boxes] = sum_volume[node] - kept if d_last[node] - d_first[node] > 1 else -1
-                    kept = 0
-                    for c in range(children):
-                        below = o_children[o_child_offsets[a] + c]
-                        while pointer[c] < box_end[below] and box_d[pointer[c]] < node:
-                            pointer[c] += 1
-                        if pointer[c] < box_end[below] and box_d[pointer[c]] == node:
-                            o_link = _room(o_link, o_links + 1)
-                            o_link[o_links] = pointer[c]
-                            o_links += 1
-                            kept += box_v[pointer[c]]
-                    o_off[boxes + 1] = o_links
-                    lost_o[boxes] = sum_volume[node] - kept if children > 0 else -1
+                    if d_last[node] - d_first[node] > 1:
+                        kept = 0
+                        for e in range(d_child_offsets[node], d_child_offsets[node + 1]):
+                            child = where[d_children[e]]
+                            if child >= 0:
+                                link = _room(link, links + 1)
+                                link[links] = child
+                                links += 1
+                                kept += box_v[child]
+                        way_kind[ways], way_lost[ways] = BY_DESTINATION, sum_volume[node] - kept
+                        ways += 1
+                        link_off[ways] = links
+                    if children > 0:
+                        kept = 0
+                        for c in range(children):
+                            below = o_children[o_child_offsets[a] + c]
+                            while pointer[c] < box_end[below] and box_d[pointer[c]] < node:
+                                pointer[c] += 1
+                            if pointer[c] < box_end[below] and box_d[pointer[c]] == node:
+                                link = _room(link, links + 1)
+                                link[links] = pointer[c]
+                                links += 1
+                                kept += box_v[pointer[c]]
+                        way_kind[ways], way_lost[ways] = BY_ORIGIN, sum_volume[node] - kept
+                        ways += 1
+                        link_off[ways] = links
+                    way_off[boxes + 1] = ways
                     where[node] = boxes
                     boxes += 1
                 up = d_parent[node]
@@ -267,54 +276,46 @@ def build_boxes(
         box_d[:boxes].copy(),
         box_v[:boxes].copy(),
         box_u[:boxes].copy(),
-        d_off[: boxes + 1].copy(),
-        d_link[:d_links].copy(),
-        o_off[: boxes + 1].copy(),
-        o_link[:o_links].copy(),
-        lost_d[:boxes].copy(),
-        lost_o[:boxes].copy(),
+        way_off[: boxes + 1].copy(),
+        way_kind[:ways].copy(),
+        way_lost[:ways].copy(),
+        link_off[: ways + 1].copy(),
+        link[:links].copy(),
     )
 
 
 @kernel
 def evaluate(
     cost: Ints,
-    d_off: Ints,
-    d_link: Ints,
-    o_off: Ints,
-    o_link: Ints,
-    lost_d: Ints,
-    lost_o: Ints,
+    way_off: Ints,
+    way_kind: Ints,
+    way_lost: Ints,
+    link_off: Ints,
+    link: Ints,
     p: int,
     q: int,
     allowed: Small,
-    choice: Small,
+    choice: Ints,
 ) -> tuple[int, int]:
     """The best partition at the price p/q of a suppressed trip: its cost A and its suppressed volume S, q·A + p·S least.
 
     Of equal ones the least S is taken, which is the piece right of a breakpoint. q = 0 stands for an infinite price: S
-    counts first, then A. `allowed` says which of the ways each box may go, and `choice` is filled with the one it goes. A
-    box that may do nothing else is split by origin, whatever it costs.
+    counts first, then A. `allowed` says whether each box may stay whole and which kinds of ways it may go, and `choice` is
+    filled with the way that it goes, or STAYS. A box that may not stay whole goes some way, whatever it costs.
     """
     n = len(cost)
     best_a = np.empty(n, np.int64)
     best_s = np.empty(n, np.int64)
     for i in range(n):
-        a, s, how = cost[i], 0, WHOLE
-        for way in (BY_DESTINATION, BY_ORIGIN):
-            lost = lost_d[i] if way == BY_DESTINATION else lost_o[i]
-            if lost < 0 or not allowed[i] & way:
+        a, s, how = cost[i], 0, STAYS
+        for way in range(way_off[i], way_off[i + 1]):
+            if not allowed[i] & way_kind[way]:
                 continue
-            split_a, split_s = 0, lost
-            if way == BY_DESTINATION:
-                for e in range(d_off[i], d_off[i + 1]):
-                    split_a += best_a[d_link[e]]
-                    split_s += best_s[d_link[e]]
-            else:
-                for e in range(o_off[i], o_off[i + 1]):
-                    split_a += best_a[o_link[e]]
-                    split_s += best_s[o_link[e]]
-            if not allowed[i] & WHOLE and how == WHOLE:
+            split_a, split_s = 0, way_lost[way]
+            for e in range(link_off[way], link_off[way + 1]):
+                split_a += best_a[link[e]]
+                split_s += best_s[link[e]]
+            if not allowed[i] & WHOLE and how == STAYS:
                 better = True
             elif q == 0:
                 better = split_s < s or (split_s == s and split_a < a)
@@ -328,8 +329,8 @@ def evaluate(
 
 
 @kernel
-def published_boxes(choice: Small, d_off: Ints, d_link: Ints, o_off: Ints, o_link: Ints) -> Ints:
-    """The boxes that stay whole, from the last box (the root) down."""
+def published_boxes(choice: Ints, link_off: Ints, link: Ints) -> Ints:
+    """The boxes that stay whole, from the last box (the whole map) down."""
     n = len(choice)
     stack = np.empty(n, np.int64)
     kept = np.empty(n, np.int64)
@@ -338,16 +339,12 @@ def published_boxes(choice: Small, d_off: Ints, d_link: Ints, o_off: Ints, o_lin
     while depth > 0:
         depth -= 1
         i = stack[depth]
-        if choice[i] == WHOLE:
+        if choice[i] == STAYS:
             kept[found] = i
             found += 1
-        elif choice[i] == BY_DESTINATION:
-            for e in range(d_off[i], d_off[i + 1]):
-                stack[depth] = d_link[e]
-                depth += 1
         else:
-            for e in range(o_off[i], o_off[i + 1]):
-                stack[depth] = o_link[e]
+            for e in range(link_off[choice[i]], link_off[choice[i] + 1]):
+                stack[depth] = link[e]
                 depth += 1
     return kept[:found].copy()
 
@@ -356,66 +353,44 @@ def published_boxes(choice: Small, d_off: Ints, d_link: Ints, o_off: Ints, o_lin
 def best_splits(
     whole: Ints,
     cost: Ints,
-    d_off: Ints,
-    d_link: Ints,
-    o_off: Ints,
-    o_link: Ints,
-    lost_d: Ints,
-    lost_o: Ints,
+    way_off: Ints,
+    way_kind: Ints,
+    way_lost: Ints,
+    link_off: Ints,
+    link: Ints,
     allowed: Small,
     rest: int,
-) -> tuple[Floats, Small]:
+) -> tuple[Floats, Ints]:
     """For each whole box, the split into whole boxes that gains most for a suppressed trip within `rest`, and the gain."""
     gain = np.zeros(len(whole), np.float64)
-    way = np.zeros(len(whole), np.int8)
+    best = np.full(len(whole), STAYS, np.int64)
     for at in range(len(whole)):
         i = whole[at]
-        for how in (BY_DESTINATION, BY_ORIGIN):
-            lost = lost_d[i] if how == BY_DESTINATION else lost_o[i]
-            if lost < 0 or lost > rest or not allowed[i] & how:
+        for way in range(way_off[i], way_off[i + 1]):
+            if way_lost[way] > rest or not allowed[i] & way_kind[way]:
                 continue
             after = 0
-            if how == BY_DESTINATION:
-                for e in range(d_off[i], d_off[i + 1]):
-                    after += cost[d_link[e]]
-            else:
-                for e in range(o_off[i], o_off[i + 1]):
-                    after += cost[o_link[e]]
-            worth = (cost[i] - after) / max(lost, 1)
+            for e in range(link_off[way], link_off[way + 1]):
+                after += cost[link[e]]
+            worth = (cost[i] - after) / max(way_lost[way], 1)
             if worth > gain[at]:
                 gain[at] = worth
-                way[at] = how
-    return gain, way
+                best[at] = way
+    return gain, best
 
 
 @kernel
-def apply_splits(
-    boxes: Ints,
-    ways: Small,
-    d_off: Ints,
-    d_link: Ints,
-    o_off: Ints,
-    o_link: Ints,
-    lost_d: Ints,
-    lost_o: Ints,
-    choice: Small,
-    rest: int,
-) -> int:
+def apply_splits(boxes: Ints, ways: Ints, way_lost: Ints, link_off: Ints, link: Ints, choice: Ints, rest: int) -> int:
     """Split boxes in the order given as long as `rest` trips last; returns the volume that this suppressed."""
     spent = 0
     for at in range(len(boxes)):
-        i = boxes[at]
-        lost = lost_d[i] if ways[at] == BY_DESTINATION else lost_o[i]
-        if lost > rest - spent:
+        way = ways[at]
+        if way_lost[way] > rest - spent:
             continue
-        choice[i] = ways[at]
-        spent += lost
-        if ways[at] == BY_DESTINATION:
-            for e in range(d_off[i], d_off[i + 1]):
-                choice[d_link[e]] = WHOLE
-        else:
-            for e in range(o_off[i], o_off[i + 1]):
-                choice[o_link[e]] = WHOLE
+        choice[boxes[at]] = way
+        spent += way_lost[way]
+        for e in range(link_off[way], link_off[way + 1]):
+            choice[link[e]] = STAYS
     return spent
 
 

@@ -74,10 +74,9 @@ class Boxes:
         Its trips, and the people (or trips) that k is compared with.
     cost
         What it costs to publish it whole.
-    links
-        Offsets and targets of the boxes that it is split into by destination, and by origin.
-    lost
-        Volume that a split by destination, or by origin, gives up; -1 where there is none.
+    ways
+        How each box can be split: offsets of its ways; of each way its kind, the volume that it gives up and the offsets of
+        the boxes that it leaves; and these.
     total
         Volume of the whole matrix.
     outgoing
@@ -91,8 +90,7 @@ class Boxes:
     volume: Ints
     crowd: Ints
     cost: Ints
-    links: tuple[Ints, ...]
-    lost: tuple[Ints, Ints]
+    ways: tuple[Ints, Ints, Ints, Ints, Ints]
     total: int
     outgoing: Ints
     trees: Trees
@@ -108,7 +106,7 @@ class Boxes:
             trees.destinations, "parent", "first_leaf", "last_leaf", "leaf_node", "child_offsets", "child_nodes"
         )
         built = build_boxes(*rows, *of_origins, *of_destinations, k)  # type: ignore[call-arg, arg-type]
-        o, d, volume, crowd, *links, lost_d, lost_o = (frozen(a, np.int64) for a in built)
+        o, d, volume, crowd, *ways = (frozen(a, np.int64) for a in built)
         cost = frozen((trees.origin_cost[o] + trees.destination_cost[d]) * volume, np.int64)
         total = int(data.volume[data.offsets[step] : data.offsets[step + 1]].sum())
         # Comparisons of q·A + p·S, with p at most A and q at most S, must fit into 64 bits.
@@ -118,7 +116,7 @@ class Boxes:
         here = slice(data.offsets[step], data.offsets[step + 1])
         np.add.at(outgoing, data.origin[here], data.volume[here])
         out = trees.origins.subtree_sums(outgoing)
-        return cls(o, d, volume, crowd, cost, tuple(links), (lost_d, lost_o), total, out, trees)
+        return cls(o, d, volume, crowd, cost, tuple(ways), total, out, trees)  # type: ignore[arg-type]
 
     def __len__(self) -> int:
         return len(self.volume)
@@ -136,7 +134,8 @@ class Boxes:
     def given_origins(self, split: Mask) -> Small:
         """Fix the partition of origins: nodes in `split` must be split where they can be, and no others may be."""
         allowed = np.full(len(self), WHOLE + BY_DESTINATION, np.int8)
-        must = (self.destination == self.trees.destinations.root) & split[self.origin] & (self.lost[1] >= 0)
+        inner = ~self.trees.origins.is_leaf[self.origin]
+        must = (self.destination == self.trees.destinations.root) & split[self.origin] & inner
         allowed[must] = BY_ORIGIN
         return allowed
 
@@ -148,16 +147,16 @@ class Boxes:
         split: Mask = best_pruning(penalty, *_arrays(self.trees.origins, "child_offsets", "child_nodes"))
         return split
 
-    def evaluate(self, price: Fraction | None, allowed: Small) -> tuple[int, int, Small]:
+    def evaluate(self, price: Fraction | None, allowed: Small) -> tuple[int, int, Ints]:
         """Cost, suppressed volume and choices of the best partition at a price; None is an infinite one."""
         from crowdveil.kernels.joint import evaluate
 
         p, q = (1, 0) if price is None else price.as_integer_ratio()
-        choice = np.zeros(len(self), np.int8)
-        a, s = evaluate(self.cost, *self.links, *self.lost, p, q, allowed, choice)  # type: ignore[call-arg, arg-type]
+        choice = np.empty(len(self), np.int64)
+        a, s = evaluate(self.cost, *self.ways, p, q, allowed, choice)
         return int(a), int(s), choice
 
-    def within(self, budget: int, allowed: Small) -> tuple[Fraction | None, int, int, Small] | None:
+    def within(self, budget: int, allowed: Small) -> tuple[Fraction | None, int, int, Ints] | None:
         """Price, cost, suppressed volume and choices of the partition that keeps a budget; None if none does."""
         from crowdveil.kernels.price import find_price
 
@@ -167,26 +166,26 @@ class Boxes:
         price, cost, suppressed = found
         return price, cost, suppressed, self.evaluate(price, allowed)[2]
 
-    def spend(self, choice: Small, allowed: Small, rest: int) -> None:
+    def spend(self, choice: Ints, allowed: Small, rest: int) -> None:
         """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last."""
         from crowdveil.kernels.joint import apply_splits, best_splits
 
         while True:
             whole = self.whole(choice)
-            gain, way = best_splits(whole, self.cost, *self.links, *self.lost, allowed, rest)  # type: ignore[call-arg, arg-type]
+            gain, way = best_splits(whole, self.cost, *self.ways, allowed, rest)
             order = np.argsort(-gain, kind="stable")[: np.count_nonzero(gain)]
-            spent = apply_splits(whole[order], way[order], *self.links, *self.lost, choice, rest)  # type: ignore[call-arg, arg-type]
+            spent = apply_splits(whole[order], way[order], *self.ways[2:], choice, rest)
             if spent == 0:
                 return
             rest -= spent
 
-    def whole(self, choice: Small) -> Ints:
+    def whole(self, choice: Ints) -> Ints:
         """The boxes that stay whole."""
         from crowdveil.kernels.joint import published_boxes
 
-        return np.sort(published_boxes(choice, *self.links)) if len(self) else np.zeros(0, np.int64)
+        return np.sort(published_boxes(choice, *self.ways[3:])) if len(self) else np.zeros(0, np.int64)
 
-    def published(self, choice: Small) -> Published:
+    def published(self, choice: Ints) -> Published:
         """The boxes that stay whole, with their nodes."""
         kept = self.whole(choice)
         return self.origin[kept], self.destination[kept], self.volume[kept], self.crowd[kept]
@@ -218,7 +217,7 @@ def target_volumes(k: int, volume: int) -> list[float]:
 
 
 def generalise(
-    data: Flows, k: int, objective: Objective, solve: Callable[[Boxes], Small | None], progress: Progress
+    data: Flows, k: int, objective: Objective, solve: Callable[[Boxes], Ints | None], progress: Progress
 ) -> FlowRelease:
     """Solve every time step on its own, several at a time, and put the results together.
 
@@ -237,7 +236,7 @@ def generalise(
     return _release(data, k, steps, trees)
 
 
-def _solve_step(data: Flows, k: int, trees: Trees, solve: Callable[[Boxes], Small | None], step: int) -> Published:
+def _solve_step(data: Flows, k: int, trees: Trees, solve: Callable[[Boxes], Ints | None], step: int) -> Published:
     boxes = Boxes.of(data, step, trees, k)
     try:
         choice = solve(boxes) if len(boxes) else None

@@ -30,7 +30,8 @@ from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
 from crowdveil.method import Budget, Method, Params, trips_within
-from crowdveil.model.boxes import Boxes, Small, generalise
+from crowdveil.model.arrays import Ints
+from crowdveil.model.boxes import Boxes, generalise
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
@@ -48,7 +49,7 @@ class AtgCoupledParams(Params):
 def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Find the best partition of each time step in which origins are split before destinations."""
 
-    def solve(boxes: Boxes) -> Small | None:
+    def solve(boxes: Boxes) -> Ints | None:
         found = boxes.within(trips_within(params.suppress, boxes.total), boxes.origins_first())
         return None if found is None else found[3]
 

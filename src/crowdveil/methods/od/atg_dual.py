@@ -35,7 +35,8 @@ from pydantic import Field
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
 from crowdveil.method import Budget, Method, Params, trips_within
-from crowdveil.model.boxes import Boxes, Small, generalise, target_volumes
+from crowdveil.model.arrays import Ints
+from crowdveil.model.boxes import Boxes, generalise, target_volumes
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
@@ -55,7 +56,7 @@ class AtgDualParams(Params):
 def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Fix the origins of each time step, then find the best destinations of all of them."""
 
-    def solve(boxes: Boxes) -> Small | None:
+    def solve(boxes: Boxes) -> Ints | None:
         budget = trips_within(params.suppress, boxes.total)
         targets = target_volumes(params.k, boxes.total) if params.v_target == "auto" else [params.v_target]
         solved = [boxes.within(budget, boxes.given_origins(boxes.origins_near(target))) for target in targets]

@@ -33,7 +33,8 @@ from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
 from crowdveil.method import Budget, Method, Params, trips_within
-from crowdveil.model.boxes import Boxes, Objective, Small, generalise
+from crowdveil.model.arrays import Ints
+from crowdveil.model.boxes import Boxes, Objective, generalise
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
@@ -53,7 +54,7 @@ class JointParams(Params):
 def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Find the best partition of each time step into boxes."""
 
-    def solve(boxes: Boxes) -> Small | None:
+    def solve(boxes: Boxes) -> Ints | None:
         budget, allowed = trips_within(params.suppress, boxes.total), boxes.every_way()
         found = boxes.within(budget, allowed)
         if found is None:  # cannot be: the whole map is a box, and suppresses nothing
