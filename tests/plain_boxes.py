@@ -129,3 +129,63 @@ def best_pruning(plain: PlainOriginsFirst, target: float, a: int) -> tuple[float
 def pruning(plain: PlainOriginsFirst, target: float) -> list[int]:
     """The origins that are left."""
     return best_pruning(plain, target, plain.origins.root)[1]
+
+
+def plain_halves(zones: Zones) -> dict[frozenset[int], set[frozenset[frozenset[int]]]]:
+    """Every dyadic rectangle in rank space as a set of tiles, with its halvings: all intervals are tried, plainly."""
+    east, north = (np.round(c, 3).tolist() for c in zones.xy)
+    n = len(zones)
+    ranks = [
+        {tile: i for i, tile in enumerate(sorted(range(n), key=key))}
+        for key in (lambda t: (east[t], north[t], t), lambda t: (north[t], east[t], t))
+    ]
+
+    def intervals(low: int, high: int) -> list[tuple[int, int]]:
+        middle = (low + high) // 2
+        below = intervals(low, middle) + intervals(middle, high) if high - low > 1 else []
+        return [(low, high), *below]
+
+    def held(x: tuple[int, int], y: tuple[int, int]) -> frozenset[int]:
+        return frozenset(t for t in range(n) if x[0] <= ranks[0][t] < x[1] and y[0] <= ranks[1][t] < y[1])
+
+    found: dict[frozenset[int], set[frozenset[frozenset[int]]]] = {}
+    for x in intervals(0, n):
+        for y in intervals(0, n):
+            here = held(x, y)
+            if not here:
+                continue
+            ways = found.setdefault(here, set())
+            middles = ((x[0] + x[1]) // 2, (y[0] + y[1]) // 2)
+            for parts in (
+                (held((x[0], middles[0]), y), held((middles[0], x[1]), y)),
+                (held(x, (y[0], middles[1])), held(x, (middles[1], y[1]))),
+            ):
+                if all(parts):
+                    ways.add(frozenset(parts))
+    return found
+
+
+class PlainRectangles:
+    """All partitions of the map into boxes of dyadic rectangles, by plain sets."""
+
+    def __init__(self, zones: Zones, trips: Trips, k: int) -> None:
+        self.halves, self.k = plain_halves(zones), k
+        person = trips.person if trips.person is not None else np.arange(len(trips))
+        self.rows = list(zip(trips.origin.tolist(), trips.destination.tolist(), person.tolist(), strict=True))
+        self.everything = frozenset(range(len(zones)))
+        self.partitions = cache(self._partitions)
+
+    def inside(self, a: frozenset[int], b: frozenset[int]) -> list[int]:
+        return [who for o, d, who in self.rows if o in a and d in b]
+
+    def _partitions(self, a: frozenset[int], b: frozenset[int]) -> frozenset[tuple[int, int]]:
+        """(cost, suppressed volume) of every partition; the best ones only, since all would be too many."""
+        inside = self.inside(a, b)
+        if len(set(inside)) < self.k:
+            return frozenset({(0, len(inside))})
+        found = {((len(a) + len(b)) * len(inside), 0)}
+        for parts in self.halves[a]:
+            found |= sums([self.partitions(part, b) for part in parts])
+        for parts in self.halves[b]:
+            found |= sums([self.partitions(a, part) for part in parts])
+        return frozenset(p for p in found if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in found))

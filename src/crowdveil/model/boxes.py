@@ -9,8 +9,8 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from crowdveil.errors import InputError
 from crowdveil.model.arrays import Ints, Mask, frozen, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.regions import DyadicRegions
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
 from crowdveil.model.trees import ward
 from crowdveil.progress import Progress
@@ -51,15 +52,87 @@ class Trees:
         """The trees that the data comes with, or the Ward tree of its zones."""
         origins = data.origin_tree or data.destination_tree or ward(data.zones)
         destinations = data.destination_tree or origins
-        if objective == "generalisation":
-            costs = [tree.size.astype(np.int64) for tree in (origins, destinations)]
-        else:
-            area = data.zones.area_m2
-            if np.isnan(area).any():
-                raise InputError("objective: area needs zones with outlines; give polygons with --zones, or a grid.")
-            hectares = np.rint(area / _HECTARE_M2).astype(np.int64)
-            costs = [tree.subtree_sums(hectares) for tree in (origins, destinations)]
-        return cls(origins, destinations, *costs)
+        tile_cost = _tile_cost(data, objective)
+        return cls(origins, destinations, *(tree.subtree_sums(tile_cost) for tree in (origins, destinations)))
+
+    def build(self, data: Flows, step: int, k: int) -> tuple[Ints, ...]:
+        """The boxes of a time step, as the kernel gives them."""
+        from crowdveil.kernels.joint import build_boxes
+
+        rows = _rows(data, self.origins, self.destinations, step)
+        of_origins = _arrays(self.origins, "child_offsets", "child_nodes", "first_leaf")
+        of_destinations = _arrays(
+            self.destinations, "parent", "first_leaf", "last_leaf", "leaf_node", "child_offsets", "child_nodes"
+        )
+        return build_boxes(*rows, *of_origins, *of_destinations, k)  # type: ignore[call-arg, arg-type]
+
+
+@dataclass(frozen=True)
+class Rectangles:
+    """Dyadic rectangles for both origins and destinations, and what each costs a trip."""
+
+    regions: DyadicRegions
+    cost: Ints
+
+    @classmethod
+    def of(cls, data: Flows, objective: Objective = "generalisation") -> Rectangles:
+        """The dyadic rectangles over the zones of the data."""
+        regions = DyadicRegions.of(data.zones)
+        return cls(regions, regions.sums(_tile_cost(data, objective)))
+
+    @property
+    def origins(self) -> DyadicRegions:
+        """The regions of origins."""
+        return self.regions
+
+    @property
+    def destinations(self) -> DyadicRegions:
+        """The regions of destinations."""
+        return self.regions
+
+    @property
+    def origin_cost(self) -> Ints:
+        """What a region costs a trip as its origin."""
+        return self.cost
+
+    @property
+    def destination_cost(self) -> Ints:
+        """What a region costs a trip as its destination."""
+        return self.cost
+
+    def build(self, data: Flows, step: int, k: int) -> tuple[Ints, ...]:
+        """The boxes of a time step, as the kernel gives them."""
+        from crowdveil.kernels.dyadic import build_dyadic_boxes
+
+        here = slice(data.offsets[step], data.offsets[step + 1])
+        origin = data.origin[here]
+        offsets = np.searchsorted(origin, np.arange(len(data.zones) + 1))
+        columns = (offsets, data.destination[here], data.volume[here], data.people[here], *_pairs(data, step))
+        rows = [frozen(column, np.int64) for column in columns]
+        regions = _arrays(self.regions, "tile_offsets", "tiles", "way_offsets", "first", "second")
+        return build_dyadic_boxes(*rows, *regions, k)  # type: ignore[call-arg, arg-type]
+
+
+def _tile_cost(data: Flows, objective: Objective) -> Ints:
+    """What a tile costs a trip: 1, or its area in hectares."""
+    if objective == "generalisation":
+        return np.ones(len(data.zones), np.int64)
+    area = data.zones.area_m2
+    if np.isnan(area).any():
+        raise InputError("objective: area needs zones with outlines; give polygons with --zones, or a grid.")
+    return np.rint(area / _HECTARE_M2).astype(np.int64)
+
+
+def _pairs(data: Flows, step: int) -> tuple[Ints, Ints, Ints]:
+    """Who went from where to where in a time step, by person; empty where people are not known."""
+    low, high = data.offsets[step], data.offsets[step + 1]
+    if data.member is None or data.member_offsets is None:
+        return (np.zeros(0, np.int64),) * 3
+    person = data.member[data.member_offsets[low] : data.member_offsets[high]]
+    row = np.repeat(np.arange(low, high), np.diff(data.member_offsets[low : high + 1]))
+    order = np.argsort(person, kind="stable")
+    _, number = np.unique(person, return_inverse=True)
+    return number[order], data.origin[row[order]].astype(np.int64), data.destination[row[order]].astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -79,10 +152,6 @@ class Boxes:
         the boxes that it leaves; and these.
     total
         Volume of the whole matrix.
-    outgoing
-        Volume that leaves each node of the tree of origins, boxes or not.
-    trees
-        The trees.
     """
 
     origin: Ints
@@ -92,31 +161,17 @@ class Boxes:
     cost: Ints
     ways: tuple[Ints, Ints, Ints, Ints, Ints]
     total: int
-    outgoing: Ints
-    trees: Trees
 
     @classmethod
-    def of(cls, data: Flows, step: int, trees: Trees, k: int) -> Boxes:
+    def of(cls, data: Flows, step: int, regions: Trees | Rectangles, k: int) -> Boxes:
         """The boxes of a time step."""
-        from crowdveil.kernels.joint import build_boxes
-
-        rows = _rows(data, trees.origins, trees.destinations, step)
-        of_origins = _arrays(trees.origins, "child_offsets", "child_nodes", "first_leaf")
-        of_destinations = _arrays(
-            trees.destinations, "parent", "first_leaf", "last_leaf", "leaf_node", "child_offsets", "child_nodes"
-        )
-        built = build_boxes(*rows, *of_origins, *of_destinations, k)  # type: ignore[call-arg, arg-type]
-        o, d, volume, crowd, *ways = (frozen(a, np.int64) for a in built)
-        cost = frozen((trees.origin_cost[o] + trees.destination_cost[d]) * volume, np.int64)
+        o, d, volume, crowd, *ways = (frozen(a, np.int64) for a in regions.build(data, step, k))
+        cost = frozen((regions.origin_cost[o] + regions.destination_cost[d]) * volume, np.int64)
         total = int(data.volume[data.offsets[step] : data.offsets[step + 1]].sum())
         # Comparisons of q·A + p·S, with p at most A and q at most S, must fit into 64 bits.
         if 2 * int(cost.max(initial=0)) * total >= 2**63:
             raise InputError("the volumes of a time step are too large to be compared exactly; use shorter time steps.")
-        outgoing = np.zeros(len(data.zones), np.int64)
-        here = slice(data.offsets[step], data.offsets[step + 1])
-        np.add.at(outgoing, data.origin[here], data.volume[here])
-        out = trees.origins.subtree_sums(outgoing)
-        return cls(o, d, volume, crowd, cost, tuple(ways), total, out, trees)  # type: ignore[arg-type]
+        return cls(o, d, volume, crowd, cost, tuple(ways), total)  # type: ignore[arg-type]
 
     def __len__(self) -> int:
         return len(self.volume)
@@ -124,28 +179,6 @@ class Boxes:
     def every_way(self) -> Small:
         """Allow each box all that it can do."""
         return np.full(len(self), WHOLE + BY_DESTINATION + BY_ORIGIN, np.int8)
-
-    def origins_first(self) -> Small:
-        """Allow splits of an origin only while its destinations are not split: origins have one partition."""
-        allowed = np.full(len(self), WHOLE + BY_DESTINATION, np.int8)
-        allowed[self.destination == self.trees.destinations.root] += BY_ORIGIN
-        return allowed
-
-    def given_origins(self, split: Mask) -> Small:
-        """Fix the partition of origins: nodes in `split` must be split where they can be, and no others may be."""
-        allowed = np.full(len(self), WHOLE + BY_DESTINATION, np.int8)
-        inner = ~self.trees.origins.is_leaf[self.origin]
-        must = (self.destination == self.trees.destinations.root) & split[self.origin] & inner
-        allowed[must] = BY_ORIGIN
-        return allowed
-
-    def origins_near(self, volume: float) -> Mask:
-        """The nodes of origins that are split so that what leaves each part is as near to `volume` as can be."""
-        from crowdveil.kernels.joint import best_pruning
-
-        penalty = (volume - self.outgoing.astype(np.float64)) ** 2
-        split: Mask = best_pruning(penalty, *_arrays(self.trees.origins, "child_offsets", "child_nodes"))
-        return split
 
     def evaluate(self, price: Fraction | None, allowed: Small) -> tuple[int, int, Ints]:
         """Cost, suppressed volume and choices of the best partition at a price; None is an infinite one."""
@@ -191,7 +224,55 @@ class Boxes:
         return self.origin[kept], self.destination[kept], self.volume[kept], self.crowd[kept]
 
 
-def _arrays(tree: Hierarchy, *names: str) -> list[Ints]:
+@dataclass(frozen=True)
+class TreeBoxes(Boxes):
+    """Boxes over trees, for methods that part origins before destinations.
+
+    Attributes
+    ----------
+    trees
+        The trees.
+    outgoing
+        Volume that leaves each node of the tree of origins, box or not.
+    """
+
+    trees: Trees
+    outgoing: Ints
+
+    @classmethod
+    def on(cls, data: Flows, step: int, trees: Trees, k: int) -> TreeBoxes:
+        """The boxes of a time step."""
+        plain = Boxes.of(data, step, trees, k)
+        here = slice(data.offsets[step], data.offsets[step + 1])
+        outgoing = np.zeros(len(data.zones), np.int64)
+        np.add.at(outgoing, data.origin[here], data.volume[here])
+        fields = {f.name: getattr(plain, f.name) for f in dataclass_fields(plain)}
+        return cls(**fields, trees=trees, outgoing=trees.origins.subtree_sums(outgoing))
+
+    def origins_first(self) -> Small:
+        """Allow splits of an origin only while its destinations are not split: origins have one partition."""
+        allowed = np.full(len(self), WHOLE + BY_DESTINATION, np.int8)
+        allowed[self.destination == self.trees.destinations.root] += BY_ORIGIN
+        return allowed
+
+    def given_origins(self, split: Mask) -> Small:
+        """Fix the partition of origins: nodes in `split` must be split where they can be, and no others may be."""
+        allowed = np.full(len(self), WHOLE + BY_DESTINATION, np.int8)
+        inner = ~self.trees.origins.is_leaf[self.origin]
+        must = (self.destination == self.trees.destinations.root) & split[self.origin] & inner
+        allowed[must] = BY_ORIGIN
+        return allowed
+
+    def origins_near(self, volume: float) -> Mask:
+        """The nodes of origins that are split so that what leaves each part is as near to `volume` as can be."""
+        from crowdveil.kernels.joint import best_pruning
+
+        penalty = (volume - self.outgoing.astype(np.float64)) ** 2
+        split: Mask = best_pruning(penalty, *_arrays(self.trees.origins, "child_offsets", "child_nodes"))
+        return split
+
+
+def _arrays(tree: Hierarchy | DyadicRegions, *names: str) -> list[Ints]:
     return [frozen(getattr(tree, name), np.int64) for name in names]
 
 
@@ -217,35 +298,57 @@ def target_volumes(k: int, volume: int) -> list[float]:
 
 
 def generalise(
-    data: Flows, k: int, objective: Objective, solve: Callable[[Boxes], Ints | None], progress: Progress
+    data: Flows,
+    k: int,
+    objective: Objective,
+    solve: Callable[[Boxes], Ints | None],
+    progress: Progress,
+    *,
+    dyadic: bool,
 ) -> FlowRelease:
-    """Solve every time step on its own, several at a time, and put the results together.
+    """Solve every time step on its own, over trees or dyadic rectangles, and put the results together.
 
     `solve` says what becomes of each box of a matrix; None withholds the whole step. It gets matrices with a box only.
     """
+    return _by_step(data, k, Rectangles if dyadic else Trees, Boxes.of, objective, solve, progress)
+
+
+def generalise_origins_first(
+    data: Flows, k: int, solve: Callable[[TreeBoxes], Ints | None], progress: Progress
+) -> FlowRelease:
+    """The same over trees, for methods that part origins before destinations."""
+    return _by_step(data, k, Trees, TreeBoxes.on, "generalisation", solve, progress)
+
+
+def _by_step(
+    data: Flows, k: int, system: Any, boxes_of: Any, objective: Objective, solve: Any, progress: Progress
+) -> FlowRelease:
     if data.counts == "people" and data.member is None and len(data):
-        raise InputError("people of different flows cannot be added up; give trips with a column of users, not flows.")
+        raise InputError(
+            "people of different flows cannot be added up; give trips with a column of users, not flows (in Python, read "
+            "them with members=True)."
+        )
     if len(data) == 0:
         return _release(data, k, [_NOTHING] * data.steps, None)
-    trees = Trees.of(data, objective)
+    regions = system.of(data, objective)
+
+    def solve_step(step: int) -> Published:
+        boxes = boxes_of(data, step, regions, k)
+        try:
+            choice = solve(boxes) if len(boxes) else None
+        except InputError as error:
+            raise InputError(f"time step {step + 1:,} of {data.steps:,}: {error}") from None
+        return _NOTHING if choice is None else boxes.published(choice)
+
     steps: list[Published] = []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for solved in pool.map(partial(_solve_step, data, k, trees, solve), range(data.steps)):
+        for solved in pool.map(solve_step, range(data.steps)):
             steps.append(solved)
             progress(len(steps), data.steps)
-    return _release(data, k, steps, trees)
+    return _release(data, k, steps, regions)
 
 
-def _solve_step(data: Flows, k: int, trees: Trees, solve: Callable[[Boxes], Ints | None], step: int) -> Published:
-    boxes = Boxes.of(data, step, trees, k)
-    try:
-        choice = solve(boxes) if len(boxes) else None
-    except InputError as error:
-        raise InputError(f"time step {step + 1:,} of {data.steps:,}: {error}") from None
-    return _NOTHING if choice is None else boxes.published(choice)
-
-
-def _release(data: Flows, k: int, steps: list[Published], trees: Trees | None) -> FlowRelease:
+def _release(data: Flows, k: int, steps: list[Published], trees: Trees | Rectangles | None) -> FlowRelease:
     """The boxes of all steps as one table."""
     o, d, volume, people = (np.concatenate(column) for column in zip(_NOTHING, *steps, strict=True))
     areas, origin, destination = _areas(data, o, d, trees)
@@ -277,7 +380,7 @@ def _withheld(data: Flows, k: int, steps: list[Published]) -> Ints:
     return np.where(told, volume, NOT_GIVEN)
 
 
-def _areas(data: Flows, o: Ints, d: Ints, trees: Trees | None) -> tuple[Areas, Ints, Ints]:
+def _areas(data: Flows, o: Ints, d: Ints, trees: Trees | Rectangles | None) -> tuple[Areas, Ints, Ints]:
     if trees is None:
         return Areas.of_tiles(data.zones, np.zeros(0, np.int32)), o, d
     if trees.origins is trees.destinations:

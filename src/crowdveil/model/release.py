@@ -29,6 +29,7 @@ from crowdveil.model.zones import Zones
 
 if TYPE_CHECKING:
     from crowdveil.model.hierarchy import Hierarchy
+    from crowdveil.model.regions import DyadicRegions
 
 STATES = ("published", "reported")
 PUBLISHED, REPORTED = 0, 1
@@ -69,8 +70,10 @@ class Areas:
         return cls(zones, zones.ids[tiles], np.arange(len(tiles) + 1), tiles)
 
     @classmethod
-    def of_nodes(cls, zones: Zones, nodes: Sequence[tuple[Hierarchy, Ints]]) -> tuple[Areas, list[Ints]]:
-        """Areas from nodes of one or more trees; also the area of each node, tree by tree.
+    def of_nodes(
+        cls, zones: Zones, nodes: Sequence[tuple[Hierarchy | DyadicRegions, Ints]]
+    ) -> tuple[Areas, list[Ints]]:
+        """Areas from nodes of one or more trees, or from regions; also the area of each node, tree by tree.
 
         A node of one tile is that tile, whichever tree it is of; others are named after the tree and the node.
         """

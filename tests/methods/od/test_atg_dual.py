@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crowdveil.errors import InputError
 from crowdveil.methods.od.atg_dual import AtgDualParams, run
-from crowdveil.model.boxes import Boxes, Trees
+from crowdveil.model.boxes import TreeBoxes, Trees
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.zones import Zones
@@ -45,7 +45,7 @@ def test_it_is_the_plain_twin(problem: Any, k: int, share: float, target: int) -
     assert (cost, suppressed) == min((a, s) for a, s in everything if s <= budget and on_hull((a, s), everything))
 
 
-def _one_origin(volumes: list[int], tree: list[int]) -> Boxes:
+def _one_origin(volumes: list[int], tree: list[int]) -> TreeBoxes:
     """The boxes of a matrix with one origin, a tile of its own."""
     tiles = len(volumes)
     zones = Zones.from_ids([f"z{i}" for i in range(tiles)])
@@ -53,10 +53,10 @@ def _one_origin(volumes: list[int], tree: list[int]) -> Boxes:
     rows = (np.zeros(len(filled), np.int64), np.zeros(len(filled), np.int32), np.array(filled, np.int32))
     flows = Flows.from_rows(zones, *rows, np.array([volumes[i] for i in filled], np.int64))
     both = Hierarchy.from_parents(tree, [*range(tiles), *[-1] * (len(tree) - tiles)])
-    return Boxes.of(with_trees(flows, both, both), 0, Trees.of(with_trees(flows, both, both)), 10)
+    return TreeBoxes.on(with_trees(flows, both, both), 0, Trees.of(with_trees(flows, both, both)), 10)
 
 
-def _within(boxes: Boxes, budget: int) -> Any:
+def _within(boxes: TreeBoxes, budget: int) -> Any:
     found = boxes.within(budget, boxes.given_origins(np.ones(len(boxes.trees.origins), bool)))
     assert found is not None
     return found[:3]

@@ -12,13 +12,13 @@ from crowdveil.errors import InputError
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.method import trips_within
 from crowdveil.methods.od.joint import JointParams, run
-from crowdveil.model.boxes import Boxes, Trees
+from crowdveil.model.boxes import Boxes, Rectangles, Trees
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from plain_boxes import Plain, on_hull, problems, with_trees
+from plain_boxes import Plain, PlainRectangles, on_hull, problems, with_trees
 
 
 def _built(flows: Flows, k: int) -> Boxes:
@@ -139,3 +139,51 @@ def test_taxis_by_hour_of_day(realdata: Any) -> None:
         assert total - volume.sum() <= total // 10
         means.append(((size[release.origin[rows]] + size[release.destination[rows]]) * volume).sum() / volume.sum())
     assert np.mean(means) == pytest.approx(5.15, abs=0.05)
+
+
+@st.composite
+def scattered(draw: st.DrawFn) -> tuple[Flows, Trips]:
+    """Trips between a few tiles somewhere in the plane."""
+    n = draw(st.integers(1, 5))
+    points = draw(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=n, max_size=n))
+    x, y = (np.array(c, float) / 100 for c in zip(*points, strict=True))
+    zones = Zones(np.arange(n).astype(str), 2.0 + x, 48.0 + y, kind="centroids")
+    rows = draw(
+        st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.integers(0, 9)), min_size=1, max_size=40)
+    )
+    o, d, who = (np.array(c) for c in zip(*rows, strict=True))
+    trips = Trips(zones, o, d, person=who if draw(st.booleans()) else None)
+    return trips_to_flows(trips, members=True), trips
+
+
+@settings(max_examples=100)
+@given(problem=scattered(), k=st.integers(2, 5), p=st.integers(0, 30), q=st.integers(0, 5))
+def test_with_rectangles_too_an_evaluation_is_the_best_of_all(problem: Any, k: int, p: int, q: int) -> None:
+    flows, trips = problem
+    plain = PlainRectangles(flows.zones, trips, k)
+    boxes = Boxes.of(flows, 0, Rectangles.of(flows), k)
+    if len(set(plain.inside(plain.everything, plain.everything))) < k:
+        assert len(boxes) == 0
+        return
+    got = boxes.evaluate(Fraction(p, q) if q else None, boxes.every_way())[:2]
+    everything = plain.partitions(plain.everything, plain.everything)
+    if q == 0:
+        assert tuple(got[::-1]) == min((s, a) for a, s in everything)
+    else:
+        assert (q * got[0] + p * got[1], got[1]) == min((q * a + p * s, s) for a, s in everything)
+
+
+@settings(max_examples=50)
+@given(problem=scattered(), k=st.integers(2, 5))
+def test_rectangles_hold_their_people(problem: Any, k: int) -> None:
+    flows, trips = problem
+    plain = PlainRectangles(flows.zones, trips, k)
+    release = run(flows, JointParams(k=k, suppress=0.3, splits="dyadic"), np.random.default_rng(0), no_progress)
+    offsets, tiles = release.areas.offsets, release.areas.tiles
+    for o, d, v, u in zip(release.origin, release.destination, release.volume, release.people, strict=True):
+        inside = plain.inside(
+            frozenset(tiles[offsets[o] : offsets[o + 1]].tolist()),
+            frozenset(tiles[offsets[d] : offsets[d + 1]].tolist()),
+        )
+        assert (len(inside), len(set(inside))) == (v, u)
+    assert flows.total - release.volume.sum() <= int(0.3 * flows.total + 1e-9) or len(release) == 0

@@ -31,7 +31,7 @@ from pydantic import Field
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
 from crowdveil.method import Budget, Method, Params, trips_within
 from crowdveil.model.arrays import Ints
-from crowdveil.model.boxes import Boxes, generalise
+from crowdveil.model.boxes import TreeBoxes, generalise_origins_first
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
@@ -49,11 +49,11 @@ class AtgCoupledParams(Params):
 def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Find the best partition of each time step in which origins are split before destinations."""
 
-    def solve(boxes: Boxes) -> Ints | None:
+    def solve(boxes: TreeBoxes) -> Ints | None:
         found = boxes.within(trips_within(params.suppress, boxes.total), boxes.origins_first())
         return None if found is None else found[3]
 
-    return generalise(data, params.k, "generalisation", solve, progress)
+    return generalise_origins_first(data, params.k, solve, progress)
 
 
 def promises(data: Flows, params: AtgCoupledParams) -> tuple[Guarantee, ...]:

@@ -36,7 +36,7 @@ from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
 from crowdveil.method import Budget, Method, Params, trips_within
 from crowdveil.model.arrays import Ints
-from crowdveil.model.boxes import Boxes, generalise, target_volumes
+from crowdveil.model.boxes import TreeBoxes, generalise_origins_first, target_volumes
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
@@ -56,7 +56,7 @@ class AtgDualParams(Params):
 def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Fix the origins of each time step, then find the best destinations of all of them."""
 
-    def solve(boxes: Boxes) -> Ints | None:
+    def solve(boxes: TreeBoxes) -> Ints | None:
         budget = trips_within(params.suppress, boxes.total)
         targets = target_volumes(params.k, boxes.total) if params.v_target == "auto" else [params.v_target]
         solved = [boxes.within(budget, boxes.given_origins(boxes.origins_near(target))) for target in targets]
@@ -68,10 +68,10 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
             )
         return min(done, key=lambda found: found[1] / (boxes.total - found[2]))[3]
 
-    return generalise(data, params.k, "generalisation", solve, progress)
+    return generalise_origins_first(data, params.k, solve, progress)
 
 
-def _least(boxes: Boxes, target: float) -> int:
+def _least(boxes: TreeBoxes, target: float) -> int:
     """The least volume that a partition with these origins withholds."""
     return boxes.evaluate(None, boxes.given_origins(boxes.origins_near(target)))[1]
 

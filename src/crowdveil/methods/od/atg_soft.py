@@ -34,7 +34,7 @@ from pydantic import Field
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, GeneralisationLimit, Guarantee
 from crowdveil.method import Method, Params
 from crowdveil.model.arrays import Ints
-from crowdveil.model.boxes import Boxes, generalise, target_volumes
+from crowdveil.model.boxes import TreeBoxes, generalise_origins_first, target_volumes
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
@@ -59,12 +59,12 @@ def run(data: Flows, params: AtgSoftParams, rng: np.random.Generator, progress: 
     """Fix the origins of each time step, then find the best destinations at the price."""
     price = params.tiles(len(data.zones))
 
-    def solve(boxes: Boxes) -> Ints | None:
+    def solve(boxes: TreeBoxes) -> Ints | None:
         targets = target_volumes(params.k, boxes.total) if params.v_target == "auto" else [params.v_target]
         solved = [boxes.evaluate(price, boxes.given_origins(boxes.origins_near(target))) for target in targets]
         return min(solved, key=lambda found: found[0] + price * found[1])[2]
 
-    return generalise(data, params.k, "generalisation", solve, progress)
+    return generalise_origins_first(data, params.k, solve, progress)
 
 
 def promises(data: Flows, params: AtgSoftParams) -> tuple[Guarantee, ...]:

@@ -20,6 +20,9 @@ found exactly, by dynamic programming over the boxes that reach k. The price is 
 piece of the solution that keeps the budget is taken; what is left of the budget is spent on the splits that gain most for
 each trip. People who are behind several flows of a box count once.
 
+With `splits = dyadic` areas are rectangles in place of nodes: tiles are ranked by x and by y (a grid is taken as it is), each
+axis is halved again and again, and a box can be split in four ways. That is finer than any tree, and takes longer.
+
 References
 ----------
 Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of Origin-Destination matrices
@@ -27,6 +30,8 @@ Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymi
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -47,6 +52,8 @@ class JointParams(Params):
     """Smallest crowd."""
     suppress: Budget = Field(0.1, ge=0)
     """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
+    splits: Literal["tree", "dyadic"] = "tree"
+    """Areas are nodes of a tree, or rectangles that are halved in either direction, which is finer."""
     objective: Objective = "generalisation"
     """What to lose least: tiles of origin and destination, or their area, each weighted by trips."""
 
@@ -63,7 +70,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         boxes.spend(choice, allowed, budget - suppressed)
         return choice
 
-    return generalise(data, params.k, params.objective, solve, progress)
+    return generalise(data, params.k, params.objective, solve, progress, dyadic=params.splits == "dyadic")
 
 
 def promises(data: Flows, params: JointParams) -> tuple[Guarantee, ...]:
