@@ -129,8 +129,10 @@ def _who(source: Source, table: Any, ids: dict[str, str | None], notes: ReadNote
         column = by_trajectory or by_user or ""
         group, labels = _codes(table[column], f"{source.name}, column {column}")
         return group, labels, np.arange(len(labels)), labels
-    group, labels = _codes(table[by_trajectory], f"{source.name}, column {by_trajectory}")
-    owner, people = _codes(table[by_user], f"{source.name}, column {by_user}")
+    (group, labels), (owner, people) = side_by_side(
+        lambda: _codes(table[by_trajectory], f"{source.name}, column {by_trajectory}"),
+        lambda: _codes(table[by_user], f"{source.name}, column {by_user}"),
+    )
     unique, person = one_owner(frozen(group, np.int64), frozen(owner, np.int64), len(labels))
     if not unique:
         # Ids that start anew for each user: a trajectory is a pair of user and id.

@@ -27,7 +27,11 @@ def codes_in_range(values: Ints, low: int, span: int) -> tuple[Ints, Ints]:
     codes = np.empty(len(values), np.int64)
     seen = np.empty(min(span, len(values)), np.int64)
     n = 0
+    code = -1
     for i in range(len(values)):
+        if i > 0 and values[i] == values[i - 1]:
+            codes[i] = code
+            continue
         at = values[i] - low
         code = place[at]
         if code < 0:

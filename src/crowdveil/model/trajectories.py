@@ -85,9 +85,10 @@ class Trajectories:
         if m:
             in_range = self.person.min() >= 0 and self.person.max() < len(self.people_ids)
             require(bool(in_range), "trajectories: a person is not in the list of people.")
-        falls = np.flatnonzero(self.t[1:] < self.t[:-1]) + 1
+        begins = np.zeros(n + 1, np.bool_)
+        begins[self.offsets] = True
         require(
-            bool(np.isin(falls, self.offsets[1:-1], assume_unique=True).all()),
+            bool(np.all((self.t[1:] >= self.t[:-1]) | begins[1:-1])),
             "trajectories: points must be in order of time.",
         )
 
