@@ -70,7 +70,9 @@ def test_offsets_count_the_rows_of_each_group(pairs: list[tuple[int, int]]) -> N
 @given(rows)
 def test_owners_are_found(pairs: list[tuple[int, int]]) -> None:
     group, owner = columns([(g, abs(o)) for g, o in pairs])
-    unique, first = one_owner(group, owner, 5)
+    known, first = np.zeros(5, bool), np.full(5, -1)
+    half = len(group) // 2  # in two pieces, as columns come
+    unique = one_owner(group[:half], owner[:half], known, first) and one_owner(group[half:], owner[half:], known, first)
     owners = {g: {int(o) for gg, o in zip(group, owner, strict=True) if gg == g} for g in group.tolist()}
     assert unique == all(len(o) == 1 for o in owners.values())
     if unique:

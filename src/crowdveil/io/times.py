@@ -47,6 +47,8 @@ class Seconds:
 
 def read_seconds(column: Any, what: str, time_format: str | None = None) -> Seconds:
     """Read an Arrow column of timestamps, dates, numbers (seconds, or finer by their size) or text."""
+    if isinstance(column, pa.ChunkedArray) and pa.types.is_timestamp(column.type) and column.null_count == 0:
+        return _from_pieces(column)
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):  # no chunks at all
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
@@ -64,6 +66,17 @@ def read_seconds(column: Any, what: str, time_format: str | None = None) -> Seco
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _from_text(array, what, time_format)
     raise InputError(f"{what}: wanted times, but the column holds {kind}; give text, timestamps or seconds.")
+
+
+def _from_pieces(column: Any) -> Seconds:
+    """Timestamps piece by piece into one array, without a copy of the whole."""
+    values, bad, start = np.empty(len(column), np.int64), np.zeros(len(column), bool), 0
+    for piece in column.chunks:
+        read = _from_ticks(piece, _UNITS_A_SECOND[column.type.unit], column.type.tz is not None)
+        values[start : start + len(piece)] = read.values
+        bad[start : start + len(piece)] = read.bad
+        start += len(piece)
+    return Seconds(values, bad, column.type.tz is not None)
 
 
 def _from_ticks(array: Any, ticks: int, instants: bool) -> Seconds:

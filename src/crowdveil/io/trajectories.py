@@ -129,12 +129,13 @@ def _who(source: Source, table: Any, ids: dict[str, str | None], notes: ReadNote
         column = by_trajectory or by_user or ""
         group, labels = _codes(table[column], f"{source.name}, column {column}")
         return group, labels, np.arange(len(labels)), labels
-    (group, labels), (owner, people) = side_by_side(
-        lambda: _codes(table[by_trajectory], f"{source.name}, column {by_trajectory}"),
-        lambda: _codes(table[by_user], f"{source.name}, column {by_user}"),
-    )
-    unique, person = one_owner(frozen(group, np.int64), frozen(owner, np.int64), len(labels))
-    if not unique:
+    group, labels = _codes(table[by_trajectory], f"{source.name}, column {by_trajectory}")
+    owners = _owner_numbers(table[by_user], group, len(labels))
+    if owners is not None:
+        return group, labels, *_codes(pa.array(owners), f"{source.name}, column {by_user}")
+    owner, people = _codes(table[by_user], f"{source.name}, column {by_user}")
+    person, known = np.zeros(len(labels), np.int64), np.zeros(len(labels), np.bool_)
+    if not one_owner(frozen(group, np.int64), frozen(owner, np.int64), known, person):
         # Ids that start anew for each user: a trajectory is a pair of user and id.
         pair, first, inverse = np.unique(
             owner.astype(np.int64) * len(labels) + group, return_index=True, return_inverse=True
@@ -145,6 +146,25 @@ def _who(source: Source, table: Any, ids: dict[str, str | None], notes: ReadNote
         labels, person = labels[pair[np.argsort(rank)] % len(labels)], owner[first]
         notes.say("some trajectory ids belong to several users: each pair of user and id is a trajectory.")
     return group, labels, person, people
+
+
+def _owner_numbers(users: Any, group: Ints, groups: int) -> Ints | None:
+    """The user of each trajectory where users are whole numbers and each trajectory has one; None otherwise.
+
+    The column is looked at piece by piece as it was read: nothing is copied or numbered for every point.
+    """
+    from crowdveil.kernels.ordering import one_owner
+
+    if users.type != pa.int64() or users.null_count:
+        return None
+    owner, known = np.zeros(groups, np.int64), np.zeros(groups, np.bool_)
+    group, start = frozen(group, np.int64), 0
+    for piece in users.chunks if isinstance(users, pa.ChunkedArray) else [users]:
+        values = frozen(piece.to_numpy(zero_copy_only=False), np.int64)
+        if not one_owner(group[start : start + len(values)], values, known, owner):
+            return None
+        start += len(values)
+    return owner
 
 
 def _codes(column: Any, what: str) -> tuple[Ints, Labels]:
@@ -216,9 +236,10 @@ def _assemble(
     lon, lat = points.lon, points.lat
     # Kernels get read-only int64 arrays only, so that each is compiled once and not for every mixture of types.
     t, group = frozen(points.t, np.int64), frozen(points.group, np.int64)
-    offsets = frozen(group_offsets(group, len(labels)), np.int64)
+    counted_up, ordered = side_by_side(lambda: group_offsets(group, len(labels)), lambda: in_order(group, t))
+    offsets = frozen(counted_up, np.int64)
     row: Ints | None = np.arange(len(group)) if keep_rows else None
-    if not in_order(group, t):
+    if not ordered:
         order, t = rows_by_group_and_time(group, t, offsets)
         lon, lat = side_by_side(*(partial(np.take, column, order) for column in (lon, lat)))
         row = order if keep_rows else None

@@ -44,16 +44,19 @@ def codes_in_range(values: Ints, low: int, span: int) -> tuple[Ints, Ints]:
 
 
 @kernel
-def one_owner(group: Ints, owner: Ints, groups: int) -> tuple[bool, Ints]:
-    """Whether all rows of a group have one owner, and the owner of each group's first row."""
-    first = np.full(groups, -1, np.int64)
+def one_owner(group: Ints, owner: Ints, known: Mask, first: Ints) -> bool:
+    """Whether all rows of a group have one owner; `first` gets the owner of each group, and `known` says which have one.
+
+    Rows may come in pieces: call it with the same `known` and `first` for each.
+    """
     for i in range(len(group)):
         g = group[i]
-        if first[g] == -1:
+        if not known[g]:
+            known[g] = True
             first[g] = owner[i]
         elif first[g] != owner[i]:
-            return False, first
-    return True, first
+            return False
+    return True
 
 
 @kernel
