@@ -168,18 +168,23 @@ def _owner_numbers(users: Any, group: Ints, groups: int) -> Ints | None:
 
 
 def _codes(column: Any, what: str) -> tuple[Ints, Labels]:
-    """As `codes`; whole numbers that lie close together are looked up in a table, which is faster than to hash them."""
+    """As `codes`; whole numbers that lie close together are looked up in a table, piece by piece as they were read."""
     from crowdveil.kernels.ordering import codes_in_range
 
-    array = ids_of(column, what)
-    if not pa.types.is_signed_integer(array.type) or len(array) == 0:
-        return codes(array)[:2]
-    numbers = frozen(array.cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64)
-    low, span = int(numbers.min()), int(numbers.max()) - int(numbers.min()) + 1
-    if span > max(4 * len(numbers), 1 << 16):
-        return codes(array)[:2]
-    code, labels = codes_in_range(numbers, low, span)
-    return code, labels
+    if not pa.types.is_signed_integer(column.type) or len(column) == 0 or column.null_count:
+        return codes(ids_of(column, what))[:2]
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    pieces = [frozen(c.cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64) for c in chunks if len(c)]
+    low, high = min(int(p.min()) for p in pieces), max(int(p.max()) for p in pieces)
+    span = high - low + 1
+    if span > max(4 * len(column), 1 << 16):
+        return codes(ids_of(column, what))[:2]
+    place, seen = np.full(span, -1, np.int64), np.empty(min(span, len(column)), np.int64)
+    code, start, n = np.empty(len(column), np.int64), 0, 0
+    for piece in pieces:
+        n = codes_in_range(piece, low, place, seen, n, code[start : start + len(piece)])
+        start += len(piece)
+    return code, seen[:n].copy()
 
 
 def _off(values: Floats, bound: float, bad: Mask | None) -> Mask | None:

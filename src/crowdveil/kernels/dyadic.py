@@ -39,7 +39,7 @@ def build_dyadic_boxes(
     second: Ints,
     k: int,
 ) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
-    """All boxes (origin region, destination region) with a crowd of at least k, in the form of `joint.build_boxes`.
+    """All boxes (origin region, destination region) with a crowd of at least k, in the form of `tree_boxes.build_boxes`.
 
     Parameters
     ----------

@@ -21,12 +21,12 @@ def in_order(group: Ints, t: Ints) -> bool:
 
 
 @kernel
-def codes_in_range(values: Ints, low: int, span: int) -> tuple[Ints, Ints]:
-    """Number the distinct values from 0 in order of appearance, by a table of `span` places from `low` on."""
-    place = np.full(span, -1, np.int64)
-    codes = np.empty(len(values), np.int64)
-    seen = np.empty(min(span, len(values)), np.int64)
-    n = 0
+def codes_in_range(values: Ints, low: int, place: Ints, seen: Ints, n: int, codes: Ints) -> int:
+    """Number the distinct values from 0 in order of appearance, by a table of places from `low` on.
+
+    Rows may come in pieces: `place` (-1 at first) and `seen` are kept from piece to piece, `n` is the number of values seen
+    so far, and the new number is returned. `codes` gets the numbers of this piece.
+    """
     code = -1
     for i in range(len(values)):
         if i > 0 and values[i] == values[i - 1]:
@@ -40,7 +40,7 @@ def codes_in_range(values: Ints, low: int, span: int) -> tuple[Ints, Ints]:
             seen[n] = values[i]
             n += 1
         codes[i] = code
-    return codes, seen[:n].copy()
+    return n
 
 
 @kernel

@@ -57,7 +57,7 @@ class Trees:
 
     def build(self, data: Flows, step: int, k: int) -> tuple[Ints, ...]:
         """The boxes of a time step, as the kernel gives them."""
-        from crowdveil.kernels.joint import build_boxes
+        from crowdveil.kernels.tree_boxes import build_boxes
 
         rows = _rows(data, self.origins, self.destinations, step)
         of_origins = _arrays(self.origins, "child_offsets", "child_nodes", "first_leaf")
@@ -182,7 +182,7 @@ class Boxes:
 
     def evaluate(self, price: Fraction | None, allowed: Small) -> tuple[int, int, Ints]:
         """Cost, suppressed volume and choices of the best partition at a price; None is an infinite one."""
-        from crowdveil.kernels.joint import evaluate
+        from crowdveil.kernels.partition import evaluate
 
         p, q = (1, 0) if price is None else price.as_integer_ratio()
         choice = np.empty(len(self), np.int64)
@@ -201,7 +201,7 @@ class Boxes:
 
     def spend(self, choice: Ints, allowed: Small, rest: int) -> None:
         """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last."""
-        from crowdveil.kernels.joint import apply_splits, best_splits
+        from crowdveil.kernels.partition import apply_splits, best_splits
 
         while True:
             whole = self.whole(choice)
@@ -214,7 +214,7 @@ class Boxes:
 
     def whole(self, choice: Ints) -> Ints:
         """The boxes that stay whole."""
-        from crowdveil.kernels.joint import published_boxes
+        from crowdveil.kernels.partition import published_boxes
 
         return np.sort(published_boxes(choice, *self.ways[3:])) if len(self) else np.zeros(0, np.int64)
 
@@ -265,7 +265,7 @@ class TreeBoxes(Boxes):
 
     def origins_near(self, volume: float) -> Mask:
         """The nodes of origins that are split so that what leaves each part is as near to `volume` as can be."""
-        from crowdveil.kernels.joint import best_pruning
+        from crowdveil.kernels.partition import best_pruning
 
         penalty = (volume - self.outgoing.astype(np.float64)) ** 2
         split: Mask = best_pruning(penalty, *_arrays(self.trees.origins, "child_offsets", "child_nodes"))
