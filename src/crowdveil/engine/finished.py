@@ -1,0 +1,170 @@
+"""A folder that keeps the arrays of finished partitions, so that a run can go on where it was cut short."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.errors import OutputError
+
+Arrays = tuple[npt.NDArray[Any], ...]
+"""What comes of a partition."""
+
+KEY_FILE = "key.json"
+_PARTIAL = ".partial"
+_BROKEN = (OSError, EOFError, ValueError, TypeError, LookupError, zipfile.BadZipFile)
+"""What reading a batch can raise that was cut short or changed."""
+
+
+class StoppedEarly(KeyboardInterrupt):
+    """An interrupt of a run whose finished time steps are kept; its text says how many, and what to do."""
+
+
+class FinishedSteps:
+    """Finished partitions in a folder, in batches, beside a key that says which run they belong to.
+
+    Parameters
+    ----------
+    folder
+        Made, for its owner alone, when partitions are first asked for: what it holds was not verified.
+    key
+        All that the results depend on, by kind ("parameters", "data"), as plain values that JSON can hold.
+    """
+
+    def __init__(self, folder: Path, key: Mapping[str, Any]) -> None:
+        self.folder = Path(folder).absolute()
+        self.kept = 0
+        """Partitions in the folder, of those last asked for."""
+        self.total = 0
+        """Partitions last asked for."""
+        self._key: dict[str, Any] = json.loads(json.dumps(dict(key)))
+        self._rounds = 0
+        self._counts = self._known_counts()
+
+    @property
+    def used(self) -> bool:
+        """Whether any partitions were asked for."""
+        return self._rounds > 0
+
+    def load(self, count: int) -> dict[int, Arrays]:
+        """The kept ones of `count` partitions, by number; batches that are broken are passed over.
+
+        Each call is a round of its own, so that a method may hand over several kinds of work, one after the other.
+        """
+        known = self._counts[self._rounds : self._rounds + 1]
+        if known not in ([], [count]):
+            raise self._of_another_run(["the number of time steps"])
+        self._counts += [] if known else [count]
+        self._rounds += 1
+        with _told(self.folder):
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._new_file(KEY_FILE) as file:
+            file.write(json.dumps({"key": self._key, "partitions": self._counts}, indent=2).encode())
+        kept: dict[int, Arrays] = {}
+        for path in self.folder.glob(f"{self._rounds}-*.npz"):
+            with suppress(*_BROKEN):
+                kept.update(_unpacked(path))
+        self.kept, self.total = len(kept), count
+        return kept
+
+    def save(self, batch: Mapping[int, Arrays]) -> None:
+        """Put away a batch of the partitions last asked for."""
+        # Named after a partition in it: a run does each partition once, so no two batches share a name.
+        with self._new_file(f"{self._rounds}-{min(batch)}.npz") as file:
+            contents, joined = _packed(batch)
+            np.savez(file, contents=np.frombuffer(contents, np.uint8), joined=np.frombuffer(joined, np.uint8))
+        self.kept += len(batch)
+
+    def remove(self) -> None:
+        """Take the folder away; anything in it that is not ours stays, and the folder with it."""
+        with suppress(OSError):
+            for path in self.folder.iterdir():
+                if path.name == KEY_FILE or path.suffix in (".npz", _PARTIAL):
+                    path.unlink(missing_ok=True)
+            self.folder.rmdir()
+
+    def _known_counts(self) -> list[int]:
+        """The numbers of partitions that the folder tells of; raises unless it is new, empty, or of the same run."""
+        with _told(self.folder):
+            if not self.folder.exists():
+                return []
+            if not self.folder.is_dir():
+                raise OutputError(f"{self.folder}: wanted a folder to resume from, but this is a file; name another.")
+            names = [path.name for path in self.folder.iterdir() if path.suffix != _PARTIAL]
+            if not names:
+                return []
+            try:
+                content = json.loads((self.folder / KEY_FILE).read_text(encoding="utf-8"))
+                key, counts = dict(content["key"]), [int(n) for n in content["partitions"]]
+            except (FileNotFoundError, ValueError, TypeError, LookupError):
+                raise OutputError(
+                    f"{self.folder}: the folder holds no finished time steps of ours; name another to resume from."
+                ) from None
+        differ = [kind for kind in {**self._key, **key} if key.get(kind) != self._key.get(kind)]
+        if differ:
+            raise self._of_another_run(differ)
+        return counts
+
+    def _of_another_run(self, differ: list[str]) -> OutputError:
+        listed = " and ".join(filter(None, [", ".join(differ[:-1]), differ[-1]]))
+        return OutputError(
+            f"{self.folder}: the time steps kept there are of another run (other {listed}); delete the folder, or name "
+            "another to resume from."
+        )
+
+    @contextmanager
+    def _new_file(self, name: str) -> Iterator[IO[bytes]]:
+        """A file that is there whole or not at all."""
+        temporary = self.folder / f"{name}-{os.getpid()}{_PARTIAL}"
+        with _told(self.folder):
+            temporary.touch(mode=0o600)
+            with temporary.open("wb") as file:
+                yield file
+            temporary.replace(self.folder / name)
+
+
+def _packed(batch: Mapping[int, Arrays]) -> tuple[bytes, bytes]:
+    """A list of the arrays, and all of them end to end: a file for each in the batch would take longer than most tasks."""
+    contents = [[i, [[_plain(a).str, a.shape] for a in arrays]] for i, arrays in batch.items()]
+    return json.dumps(contents).encode(), b"".join(a.tobytes() for arrays in batch.values() for a in arrays)
+
+
+def _plain(array: npt.NDArray[Any]) -> np.dtype[Any]:
+    if array.dtype.hasobject or array.dtype.names:
+        raise TypeError(f"partitions are kept as plain arrays, not of {array.dtype}")
+    return array.dtype
+
+
+def _unpacked(path: Path) -> dict[int, Arrays]:
+    with np.load(path, allow_pickle=False) as file:
+        contents, joined = json.loads(file["contents"].tobytes()), file["joined"].tobytes()
+    found, at = {}, 0
+    for partition, listed in contents:
+        arrays = []
+        for kind, shape in listed:
+            dtype, size = np.dtype(kind), int(np.prod(shape, dtype=np.int64))
+            # A copy, since an array of ours may be written to and begins where the processor likes it.
+            arrays.append(np.frombuffer(joined, dtype, size, at).reshape(shape).copy())
+            at += size * dtype.itemsize
+        found[int(partition)] = tuple(arrays)
+    return found
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """Say in one sentence why finished time steps could not be kept."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise OutputError(
+            f"{folder}: time steps cannot be kept there ({reason}); name another to resume from."
+        ) from None

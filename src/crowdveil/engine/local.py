@@ -1,0 +1,122 @@
+"""Partitions on the threads of this machine."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Lock
+from typing import Protocol
+
+from crowdveil.engine.finished import Arrays, FinishedSteps
+from crowdveil.progress import Progress, no_progress
+
+Task = Callable[[int], Arrays]
+"""The work of one partition, by its number from 0. Pure: the same number gives the same arrays, in any order of calls."""
+
+TICK_S = 0.1
+"""How often progress is told."""
+KEEP_S = 2.0
+"""How often finished partitions are put away, where they are kept: so much work is lost at most when a run is killed."""
+
+
+class Engine(Protocol):
+    """Something that can run partitions."""
+
+    def map(self, task: Task, count: int, progress: Progress = no_progress) -> list[Arrays]:
+        """Do the task for partitions 0 to `count` - 1; results in their order, whatever ran when.
+
+        `progress` is called in the caller's thread with a number of done partitions that rises and ends at `count`. If
+        tasks fail, no more are started, and the error of the lowest failing partition is raised as it is.
+        """
+        ...
+
+
+class LocalEngine:
+    """Threads of this machine; tasks run side by side as far as they let go of the interpreter's lock, as kernels do.
+
+    Parameters
+    ----------
+    threads
+        How many; by default one for each processor.
+    finished
+        Where to keep finished partitions, and to take those from that were finished before.
+    """
+
+    def __init__(self, threads: int | None = None, finished: FinishedSteps | None = None) -> None:
+        self.threads = threads or os.cpu_count() or 1
+        self.finished = finished
+
+    def map(self, task: Task, count: int, progress: Progress = no_progress) -> list[Arrays]:
+        """Do the task for partitions 0 to `count` - 1; see `Engine.map`."""
+        work = _Work(task, count, {} if self.finished is None else self.finished.load(count))
+        try:
+            self._supervise(work, progress)
+        finally:
+            self._keep(work)
+        if work.failed:
+            raise work.failed[min(work.failed)]
+        progress(count, count)
+        return [work.results[partition] for partition in range(count)]
+
+    def _supervise(self, work: _Work, progress: Progress) -> None:
+        """Start the threads and stay beside them: the caller's thread is free to tell progress and to be interrupted."""
+        with ThreadPoolExecutor(self.threads) as pool:
+            try:
+                running = [pool.submit(work.go_on) for _ in range(min(self.threads, work.left))]
+                told, kept = 0, time.monotonic()
+                while wait(running, TICK_S).not_done:
+                    if told < (done := len(work.results)) < work.count:
+                        progress(told := done, work.count)
+                    if time.monotonic() - kept > KEEP_S:
+                        self._keep(work)
+                        kept = time.monotonic()
+            except BaseException:
+                work.stopped = True  # leaving the pool waits for the tasks that run; no other begins
+                raise
+
+    def _keep(self, work: _Work) -> None:
+        batch = work.not_kept()
+        if self.finished is not None and batch:
+            self.finished.save(batch)
+
+
+class _Work:
+    """What is to be done and what came of it; threads take one partition at a time from it.
+
+    A thread takes the next partition itself, which costs a microsecond where a future for each would cost thirty, and
+    keeps all threads busy to the end. Partitions are taken in order, so when one fails, all before it have been
+    taken and run to their end: the lowest failing partition is always among those seen.
+    """
+
+    def __init__(self, task: Task, count: int, results: dict[int, Arrays]) -> None:
+        self.task, self.count, self.results = task, count, results
+        self.failed: dict[int, BaseException] = {}
+        self.stopped = False
+        self.left = count - len(results)
+        self._next = iter([partition for partition in range(count) if partition not in results])
+        self._not_kept: dict[int, Arrays] = {}
+        self._lock = Lock()
+
+    def go_on(self) -> None:
+        """Do partitions until there are none left, or something stopped the work."""
+        while (partition := self._take()) is not None:
+            try:
+                arrays = self.task(partition)
+            except BaseException as error:
+                with self._lock:
+                    self.failed[partition], self.stopped = error, True
+            else:
+                with self._lock:
+                    self.results[partition] = self._not_kept[partition] = arrays
+
+    def _take(self) -> int | None:
+        with self._lock:
+            return None if self.stopped else next(self._next, None)
+
+    def not_kept(self) -> dict[int, Arrays]:
+        """Partitions done since this was last asked."""
+        with self._lock:
+            batch, self._not_kept = self._not_kept, {}
+        return batch
