@@ -1,0 +1,1 @@
+"""What was lost: one file a measure, or a family of close ones. The registry lists them."""

@@ -1,0 +1,89 @@
+"""What a measure is: its record, and what comes of it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from crowdveil.model.arrays import Floats
+
+Better = Literal["lower", "higher", "neither"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The record of a measure: what the command line, the docs and every other door are drawn from.
+
+    Attributes
+    ----------
+    name
+        In lower case with hyphens.
+    title
+        A few words for a table.
+    unit
+        What its numbers are in; "" for shares and other bare numbers.
+    better
+        Which way is better for the user of the data.
+    takes
+        The model of the original: `Flows` or `Trajectories`.
+    compute
+        comparison → a value for each group of it (a time step, or all of them together), NaN where it is undefined; with
+        `parts`, a column for each of them. For flows the comparison is an `OdComparison`.
+    doc
+        What it means, in a sentence or two.
+    symbol
+        What the papers call it.
+    parts
+        The names of the columns of a measure that is a small table.
+    """
+
+    name: str
+    title: str
+    unit: str
+    better: Better
+    takes: type
+    compute: Callable[[Any], Floats]
+    doc: str
+    symbol: str = ""
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The values of one measure; NaN wherever it is undefined. With `parts` each has one column a part.
+
+    Attributes
+    ----------
+    measure
+        Whose they are.
+    by_step
+        One for each time step (matrix) of the original.
+    mean
+        The mean over the steps in which it is defined: what papers report.
+    pooled
+        Over all steps at once, as if they were one large matrix with a row for each origin and step.
+    """
+
+    measure: Measure
+    by_step: Floats
+    mean: Floats
+    pooled: Floats
+
+
+def scores(measure: Measure, by_step: Floats, pooled: Floats) -> Scores:
+    """Values by step, with their mean, and the pooled value."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is NaN, as it should be
+        mean = np.nanmean(by_step, axis=0)
+    return Scores(measure, by_step, np.asarray(mean, np.float64), pooled[0])
+
+
+def ratio(part: Floats, whole: Floats) -> Floats:
+    """part / whole, NaN where the whole is nothing."""
+    quotient: Floats = np.full(np.shape(part), np.nan)
+    np.divide(part, whole, out=quotient, where=whole != 0)
+    return quotient

@@ -1,0 +1,1 @@
+"""Measures of anonymised flows beside the original ones."""

@@ -1,0 +1,117 @@
+"""Original flows beside a release of them, in groups of time steps: what every measure of flows reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.assignment import row_of_flows, steps_of_release
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease
+
+
+@dataclass(frozen=True, eq=False)
+class OdComparison:
+    """The two tables, and which row each original flow lies in.
+
+    The reconstruction spreads the volume of a row evenly over its cells, the pairs of a tile of its origin and a tile of
+    its destination. Cells of no row are 0. It is never written out: measures need it only where the original has
+    a flow, and the number of the other cells of each row.
+
+    Attributes
+    ----------
+    original, release
+        What is compared.
+    row
+        The row of each original flow, -1 where it was withheld.
+    pooled
+        Whether all time steps are one group; otherwise each is one.
+    """
+
+    original: Flows
+    release: FlowRelease
+    row: Ints
+    pooled: bool = False
+
+    @classmethod
+    def between(cls, original: Flows, release: FlowRelease) -> OdComparison:
+        """Put each original flow into its row."""
+        return cls(original, release, row_of_flows(original, release))
+
+    def all_steps(self) -> OdComparison:
+        """The same with all time steps in one group."""
+        return replace(self, pooled=True)
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return 1 if self.pooled else self.original.steps
+
+    @cached_property
+    def row_step(self) -> Ints:
+        """The time step of the original that each row belongs to."""
+        steps: Ints = steps_of_release(self.original, self.release)[self.release.step]
+        return steps
+
+    @cached_property
+    def flow_group(self) -> Ints:
+        """The group of each flow."""
+        return np.zeros(len(self.original), np.int64) if self.pooled else self.original.step
+
+    @cached_property
+    def row_group(self) -> Ints:
+        """The group of each row."""
+        return np.zeros(len(self.release), np.int64) if self.pooled else self.row_step
+
+    def of_flows(self, values: Ints | Floats) -> Floats:
+        """Sum of a value of each flow over each group."""
+        return np.bincount(self.flow_group, values.astype(np.float64), self.groups)
+
+    def of_rows(self, values: Ints | Floats) -> Floats:
+        """Sum of a value of each row over each group."""
+        return np.bincount(self.row_group, values.astype(np.float64), self.groups)
+
+    @cached_property
+    def volume(self) -> Floats:
+        """Original trips of each group."""
+        return self.of_flows(self.original.volume)
+
+    @cached_property
+    def published(self) -> Floats:
+        """Trips in rows, published or reported, of each group."""
+        return self.of_rows(self.release.volume)
+
+    @cached_property
+    def origin_size(self) -> Ints:
+        """Tiles in the origin of each row."""
+        sizes: Ints = self.release.areas.size[self.release.origin]
+        return sizes
+
+    @cached_property
+    def destination_size(self) -> Ints:
+        """Tiles in the destination of each row."""
+        sizes: Ints = self.release.areas.size[self.release.destination]
+        return sizes
+
+    @cached_property
+    def cells(self) -> Ints:
+        """Cells of each row."""
+        return self.origin_size * self.destination_size
+
+    @cached_property
+    def empty_cells(self) -> Ints:
+        """Cells of each row in which the original has no trip."""
+        return self.cells - np.bincount(self.row[self.row >= 0], minlength=len(self.release))
+
+    @cached_property
+    def level(self) -> Floats:
+        """What the reconstruction has in each cell of each row."""
+        return self.release.volume / self.cells
+
+    @cached_property
+    def rebuilt(self) -> Floats:
+        """What the reconstruction has in the cell of each original flow."""
+        return np.append(self.level, 0.0)[self.row]

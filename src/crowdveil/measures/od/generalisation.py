@@ -1,0 +1,45 @@
+"""How coarse the places of trips became, in tiles: Ḡ, and the sums G and G_δ that methods make least."""
+
+from __future__ import annotations
+
+from crowdveil.measures.base import Measure, ratio
+from crowdveil.measures.od.comparison import OdComparison
+from crowdveil.model.arrays import Floats
+from crowdveil.model.flows import Flows
+
+DELTA = 0.01
+"""What a suppressed trip costs, as a share of one generalised to the whole map at both ends."""
+
+
+def total(compared: OdComparison) -> Floats:
+    """Σ (|o| + |d|) v over the rows."""
+    return compared.of_rows((compared.origin_size + compared.destination_size) * compared.release.volume)
+
+
+def mean(compared: OdComparison) -> Floats:
+    """G of a published trip."""
+    return ratio(total(compared), compared.published)
+
+
+def with_suppressed(compared: OdComparison) -> Floats:
+    """G, and 2δ|U| for each suppressed trip."""
+    suppressed = compared.volume - compared.published
+    return total(compared) + 2 * DELTA * len(compared.original.zones) * suppressed
+
+
+MEASURES = (
+    Measure(
+        "generalisation", "mean generalisation error", "tiles", "lower", Flows, mean,
+        "Tiles of the origin and of the destination together, mean over published trips; 2 means exact places.", "Ḡ",
+    ),
+    Measure(
+        "generalisation-total", "total generalisation error", "tiles × trips", "lower", Flows, total,
+        "Tiles of the origin and of the destination together, summed over published trips.", "G",
+    ),
+    Measure(
+        "generalisation-cost", "generalisation error with suppressed trips", "tiles × trips", "lower", Flows,
+        with_suppressed,
+        f"The total generalisation error, and for each suppressed trip {DELTA} of that of a trip from the whole map to the "
+        "whole map.", "G_δ",
+    ),
+)  # fmt: skip

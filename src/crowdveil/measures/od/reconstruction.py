@@ -1,0 +1,40 @@
+"""How far the original cells are from a release whose rows are spread evenly over their cells: E and D."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdveil.measures.base import Measure, ratio
+from crowdveil.measures.od.comparison import OdComparison
+from crowdveil.model.arrays import Floats
+from crowdveil.model.flows import Flows
+
+
+def error(compared: OdComparison) -> Floats:
+    """E: Σ |ṽ − v| / Σ v over all cells."""
+    filled = compared.of_flows(np.abs(compared.original.volume - compared.rebuilt))
+    empty = compared.of_rows(compared.empty_cells * compared.level)
+    return ratio(filled + empty, compared.volume)
+
+
+def distance(compared: OdComparison) -> Floats:
+    """D: Σ |ṽ / Σ ṽ − v / Σ v| over all cells."""
+    volume, published = compared.volume[compared.flow_group], compared.published[compared.flow_group]
+    # Where nothing is published there is no distribution to compare with.
+    filled = compared.of_flows(np.abs(ratio(compared.rebuilt, published) - compared.original.volume / volume))
+    empty = ratio(compared.of_rows(compared.empty_cells * compared.level), compared.published)
+    return np.where(compared.volume > 0, filled + empty, np.nan)
+
+
+MEASURES = (
+    Measure(
+        "reconstruction-error", "reconstruction error", "", "lower", Flows, error,
+        "Sum over all pairs of tiles of the difference between the original volume and that of its row spread evenly over "
+        "the row's pairs, in original trips. At most 2; plain suppression has the share suppressed.", "E",
+    ),
+    Measure(
+        "distribution-distance", "distribution distance", "", "lower", Flows, distance,
+        "The same between shares of the original trips and shares of the published ones, so that suppression alone does "
+        "not count. At most 2; plain suppression has twice the share suppressed.", "D",
+    ),
+)  # fmt: skip
