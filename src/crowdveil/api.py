@@ -21,6 +21,7 @@ def anonymize(
     seed: int = 0,
     table_format: TableFormat = "parquet",
     overwrite: bool = False,
+    resume: str | Path | None = None,
     progress: Progress = no_progress,
     **options: Any,
 ) -> pipeline.Result:
@@ -28,6 +29,7 @@ def anonymize(
 
     `data` is a path, an Arrow table, a data frame, or `Flows` or `Trajectories`. `options` are the method's parameters
     and the options of reading (see `crowdveil anonymize METHOD --help`), such as `k=10, zones="zones.geojson"`.
+    `resume` names a folder that keeps finished time steps, to go on from them after an interruption.
 
     >>> crowdveil.anonymize("suppression", "trips.parquet", "out", zones="zones.geojson", k=10)  # doctest: +SKIP
     """
@@ -42,6 +44,7 @@ def anonymize(
             seed=seed,
             table_format=table_format,
             overwrite=overwrite,
+            resume=None if resume is None else Path(resume),
         ),
         progress,
     )

@@ -16,7 +16,7 @@ from crowdveil.pipeline import Request
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_method
 
-KEYS = ("method", "input", "output", "parameters", "reading", "seed", "format", "overwrite")
+KEYS = ("method", "input", "output", "parameters", "reading", "seed", "format", "overwrite", "resume")
 MDL_KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
 MDL_METHODS = (
     "SimpleGeneralization", "ProtectedGeneralization", "Microaggregation", "TimePartMicroaggregation",
@@ -85,6 +85,7 @@ def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
         seed=seed,
         table_format=table_format,
         overwrite=overwrite or content.get("overwrite", False),
+        resume=Path(need(path, content, "resume")) if "resume" in content else None,
     )
 
 

@@ -23,6 +23,7 @@ from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, read
 from crowdveil.registry import find_method
 from crowdveil.report.summary import cost_lines, cost_numbers
+from crowdveil.resume import going_on_from, open_finished
 
 Stage = Callable[[str], None]
 """Told the name of each stage as it begins."""
@@ -48,6 +49,8 @@ class Request:
         Form of the tables, and the name of the data file where the usual one is not wanted.
     overwrite
         Replace an earlier release in `output`.
+    resume
+        A folder that keeps finished time steps, to go on from them after an interruption; removed at the end.
     """
 
     method: str
@@ -59,6 +62,7 @@ class Request:
     table_format: TableFormat = "parquet"
     data_name: str | None = None
     overwrite: bool = False
+    resume: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -79,27 +83,35 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     reading = READINGS[method.takes].checked(request.reading)
     check_target(Path(request.output).absolute(), overwrite=request.overwrite, mark_file=MANIFEST_FILE)
 
-    stage("reading")
-    notes = ReadNotes()
-    data = read(method.takes, request.data, reading, notes, members=method.needs_members)
-    _need_a_crowd(data, params)
+    finished = None if request.resume is None else open_finished(
+        request.resume, request.output, method=method, params=params, reading=reading, seed=request.seed,
+        data=request.data,
+    )  # fmt: skip
 
-    stage("anonymising")
-    release = method.run(data, params, np.random.default_rng(request.seed), progress)
-    promises = (*method.promises(data, params), _form_of(release))
-    _say_what_matters(data, params, release, notes)
+    with going_on_from(finished):
+        stage("reading")
+        notes = ReadNotes()
+        data = read(method.takes, request.data, reading, notes, members=method.needs_members)
+        _need_a_crowd(data, params)
 
-    with new_folder(Path(request.output), overwrite=request.overwrite, mark_file=MANIFEST_FILE) as folder:
-        stage("writing")
-        files = write_release(release, folder, request.table_format, request.data_name)
-        stage("verifying")
-        checked = check(read_release(folder, files), promises)
-        refuse_broken(checked)
-        manifest = build_manifest(
-            method=method, params=params, reading=reading, seed=request.seed, data=request.data, notes=notes,
-            counts=data.counts, checked=checked, cost=cost_numbers(data, release), folder=folder, files=files,
-        )  # fmt: skip
-        write_manifest(folder, manifest)
+        stage("anonymising")
+        release = method.run(data, params, np.random.default_rng(request.seed), progress)
+        promises = (*method.promises(data, params), _form_of(release))
+        _say_what_matters(data, params, release, notes)
+        if finished is not None and not finished.used:
+            notes.say(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
+
+        with new_folder(Path(request.output), overwrite=request.overwrite, mark_file=MANIFEST_FILE) as folder:
+            stage("writing")
+            files = write_release(release, folder, request.table_format, request.data_name)
+            stage("verifying")
+            checked = check(read_release(folder, files), promises)
+            refuse_broken(checked)
+            manifest = build_manifest(
+                method=method, params=params, reading=reading, seed=request.seed, data=request.data, notes=notes,
+                counts=data.counts, checked=checked, cost=cost_numbers(data, release), folder=folder, files=files,
+            )  # fmt: skip
+            write_manifest(folder, manifest)
     return Result(Path(request.output), manifest, release, notes, cost_lines(data, release))
 
 

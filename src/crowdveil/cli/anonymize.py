@@ -9,8 +9,10 @@ import click
 
 from crowdveil import pipeline
 from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.main import StoppedError
 from crowdveil.cli.options import given, options_of
 from crowdveil.config import read_run_file
+from crowdveil.engine import StoppedEarly
 from crowdveil.errors import ParameterError
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
@@ -53,6 +55,7 @@ def method_command(method: Method) -> click.Command:
             seed=values["seed"],
             table_format=values["table_format"],
             overwrite=values["overwrite"],
+            resume=Path(values["resume"]) if values.get("resume") is not None else None,
         )
         perform(request)
 
@@ -63,7 +66,7 @@ def method_command(method: Method) -> click.Command:
         params=[
             click.Argument(["data"], metavar="TRIPS_OR_FLOWS" if od else "TRAJECTORIES"),
             *options_of(method.params),
-            *_run_options(),
+            *_run_options(resume=od),
             *options_of(reading),
         ],
         help=f"{method.summary}\n\nStatus: {method.status}.\n\n\b\nExample:\n  {example}",
@@ -71,21 +74,29 @@ def method_command(method: Method) -> click.Command:
     )
 
 
-def _run_options() -> list[click.Option]:
-    return [
+def _run_options(*, resume: bool) -> list[click.Option]:
+    """Options of every method; `resume` for those that work in time steps."""
+    options = [
         click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
         click.Option(["--format", "table_format"], type=click.Choice(["parquet", "csv"]), default="parquet",
                      help="Form of the tables. [default parquet]"),
         click.Option(["--seed"], type=click.IntRange(min=0), default=0, metavar="N",
                      help="Seed of every random choice. [default 0]"),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier release in the folder."),
+        click.Option(["--resume"], metavar="FOLDER",
+                     help="Keep finished time steps in this folder, and go on from them after an interruption; "
+                     "removed at the end."),
     ]  # fmt: skip
+    return options if resume else options[:-1]
 
 
 def perform(request: pipeline.Request) -> pipeline.Result:
     """Run a request, and tell where the release is and what it cost."""
-    with progress_bar() as (progress, stage):
-        result = pipeline.run(request, progress, stage)
+    try:
+        with progress_bar() as (progress, stage):
+            result = pipeline.run(request, progress, stage)
+    except StoppedEarly as stopped:
+        raise StoppedError(f"Stopped; {stopped}") from None
     show_notes(result.notes)
     click.echo(f"{result.folder}: verified and written")
     for promise in result.manifest["promises"]:

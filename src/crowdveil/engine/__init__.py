@@ -22,7 +22,7 @@ def current() -> Engine:
 
 @contextmanager
 def use(engine: Engine) -> Iterator[Engine]:
-    """Let everything called inside run its partitions on `engine`. Threads that are started inside do not inherit it."""
+    """Let everything called inside run its partitions on `engine`. Threads started inside do not inherit it."""
     before = _in_use.set(engine)
     try:
         yield engine

@@ -132,7 +132,7 @@ class FinishedSteps:
 
 
 def _packed(batch: Mapping[int, Arrays]) -> tuple[bytes, bytes]:
-    """A list of the arrays, and all of them end to end: a file for each in the batch would take longer than most tasks."""
+    """A list of the arrays, and all of them end to end: an entry for each would take longer than most tasks."""
     contents = [[i, [[_plain(a).str, a.shape] for a in arrays]] for i, arrays in batch.items()]
     return json.dumps(contents).encode(), b"".join(a.tobytes() for arrays in batch.values() for a in arrays)
 

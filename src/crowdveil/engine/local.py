@@ -13,12 +13,12 @@ from crowdveil.engine.finished import Arrays, FinishedSteps
 from crowdveil.progress import Progress, no_progress
 
 Task = Callable[[int], Arrays]
-"""The work of one partition, by its number from 0. Pure: the same number gives the same arrays, in any order of calls."""
+"""The work of one partition, by its number from 0. Pure: a number gives the same arrays, whenever it is called."""
 
 TICK_S = 0.1
 """How often progress is told."""
 KEEP_S = 2.0
-"""How often finished partitions are put away, where they are kept: so much work is lost at most when a run is killed."""
+"""How often finished partitions are put away, where they are kept: what is lost at most when a run is killed."""
 
 
 class Engine(Protocol):
@@ -61,7 +61,7 @@ class LocalEngine:
         return [work.results[partition] for partition in range(count)]
 
     def _supervise(self, work: _Work, progress: Progress) -> None:
-        """Start the threads and stay beside them: the caller's thread is free to tell progress and to be interrupted."""
+        """Start the threads and stay beside them: the caller's thread can tell progress and be interrupted."""
         with ThreadPoolExecutor(self.threads) as pool:
             try:
                 running = [pool.submit(work.go_on) for _ in range(min(self.threads, work.left))]

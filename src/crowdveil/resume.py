@@ -1,0 +1,86 @@
+"""Runs that can go on after an interruption: which run finished time steps belong to, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from crowdveil import engine
+from crowdveil.engine import FinishedSteps, LocalEngine, StoppedEarly
+from crowdveil.errors import InputError, ParameterError, PromiseBrokenError, counted
+from crowdveil.io.release import file_hash
+from crowdveil.manifest import FILES
+from crowdveil.method import Method, Params
+
+
+def open_finished(
+    folder: Path, output: Path, *, method: Method, params: Params, reading: Params, seed: int, data: Any
+) -> FinishedSteps:
+    """The finished time steps of a run in `folder`; refused if those there are of another run."""
+    _apart(Path(folder).absolute(), Path(output).absolute())
+    options = {name: getattr(reading, name) for name in type(reading).model_fields}
+    files = {name: value for name, value in options.items() if name in FILES and _is_file(name, value)}
+    key = {
+        "method": method.name,
+        "parameters": params.model_dump(mode="json"),
+        "options of reading": {n: str(v) if n in FILES else v for n, v in options.items() if n not in files},
+        "seed": seed,
+        "data": {name: _hashes(Path(path)) for name, path in {"data": _path(data), **files}.items()},
+        "version of crowdveil": version("crowdveil"),
+    }
+    return FinishedSteps(folder, key)
+
+
+@contextmanager
+def going_on_from(finished: FinishedSteps | None) -> Iterator[None]:
+    """Keep the time steps that are finished inside; removed when all went well, or a promise turned out broken."""
+    if finished is None:
+        yield
+        return
+    try:
+        with engine.use(LocalEngine(finished=finished)):
+            yield
+    except KeyboardInterrupt:
+        if not finished.used:
+            raise
+        raise StoppedEarly(
+            f"{finished.kept:,} of {counted(finished.total, 'time step')} are kept in {finished.folder}; run the same "
+            "command again to go on from them."
+        ) from None
+    except PromiseBrokenError:
+        finished.remove()  # whatever is wrong may lie in what was kept
+        raise
+    finished.remove()
+
+
+def _apart(folder: Path, output: Path) -> None:
+    """A release is moved into place whole and replaced whole, so nothing else can lie in its folder, or around it."""
+    if folder == output or folder in output.parents or output in folder.parents:
+        raise ParameterError("resume: wanted a folder apart from that of the release; name another.")
+
+
+def _path(data: Any) -> Path:
+    if not isinstance(data, str | Path):
+        raise ParameterError(
+            "resume: wanted data in a file, but it is in memory; write it to a file, or do not resume."
+        )
+    if not Path(data).is_file():
+        raise InputError(f"{data}: there is no such file.")
+    return Path(data)
+
+
+def _is_file(name: str, value: Any) -> bool:
+    """Whether an option names a file; a tree may be named by its kind instead."""
+    if value is not None and not isinstance(value, str | Path):
+        raise ParameterError(f"resume: wanted {name} in a file, but it is in memory; write it to a file.")
+    return value is not None and Path(value).is_file()
+
+
+def _hashes(path: Path) -> list[str]:
+    """Of a file, and of those beside it that are parts of a shapefile."""
+    shapefile = path.suffix.lower() == ".shp"
+    parts = sorted(p for p in path.parent.iterdir() if p.stem == path.stem and p.is_file()) if shapefile else [path]
+    return [file_hash(part) for part in parts]
