@@ -20,7 +20,7 @@ Arrays = tuple[npt.NDArray[Any], ...]
 
 KEY_FILE = "key.json"
 _PARTIAL = ".partial"
-_BROKEN = (OSError, EOFError, ValueError, TypeError, LookupError, zipfile.BadZipFile)
+_BROKEN = (OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, zipfile.BadZipFile)
 """What reading a batch can raise that was cut short or changed."""
 
 
@@ -61,7 +61,7 @@ class FinishedSteps:
         """
         known = self._counts[self._rounds : self._rounds + 1]
         if known not in ([], [count]):
-            raise self._of_another_run(["the number of time steps"])
+            raise self._of_another_run(["number of time steps"])
         self._counts += [] if known else [count]
         self._rounds += 1
         with _told(self.folder):
@@ -144,7 +144,8 @@ def _plain(array: npt.NDArray[Any]) -> np.dtype[Any]:
 
 
 def _unpacked(path: Path) -> dict[int, Arrays]:
-    with np.load(path, allow_pickle=False) as file:
+    # Opened here, since numpy leaves a broken archive open.
+    with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
         contents, joined = json.loads(file["contents"].tobytes()), file["joined"].tobytes()
     found, at = {}, 0
     for partition, listed in contents:

@@ -1,0 +1,173 @@
+"""Partitions on threads: order, errors, interrupts, progress, and which engine is in use."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crowdveil import engine
+from crowdveil.engine import Arrays, LocalEngine, local
+
+THREADS = pytest.mark.parametrize("threads", [1, 2, 8, None])
+
+
+def squares(partition: int) -> Arrays:
+    """As many numbers as the partition says, so that results cannot be mistaken for one another."""
+    return np.arange(partition) ** 2, np.array([partition])
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "TICK_S", 0.001)
+
+
+@THREADS
+@pytest.mark.parametrize("count", [0, 1, 2, 1000])
+def test_results_are_in_the_order_of_partitions(threads: int | None, count: int) -> None:
+    def late_at_first(partition: int) -> Arrays:
+        if partition % 7 == 0 and partition < 50:
+            time.sleep(0.002)
+        return squares(partition)
+
+    results = LocalEngine(threads).map(late_at_first, count)
+    assert len(results) == count
+    for partition, (numbers, name) in enumerate(results):
+        assert name.tolist() == [partition] and numbers.tolist() == (np.arange(partition) ** 2).tolist()
+
+
+def test_any_number_of_threads_gives_the_same_bytes() -> None:
+    def drawn(partition: int) -> Arrays:
+        return (np.random.default_rng(partition).normal(size=50),)
+
+    one, many = (LocalEngine(threads).map(drawn, 300) for threads in (1, 16))
+    assert [a.tobytes() for (a,) in one] == [a.tobytes() for (a,) in many]
+
+
+def test_partitions_run_side_by_side() -> None:
+    """Each of four tasks waits for the other three: with fewer threads than that nobody would ever get on."""
+    together = threading.Barrier(4, timeout=20)
+
+    def meet(partition: int) -> Arrays:
+        together.wait()
+        return squares(partition)
+
+    assert len(LocalEngine(4).map(meet, 8)) == 8
+
+
+@THREADS
+def test_the_error_of_the_lowest_partition_is_raised_as_it_is(threads: int | None) -> None:
+    errors = {n: KeyError(f"partition {n}") for n in range(20, 60)}
+
+    def fail(partition: int) -> Arrays:
+        if partition in errors:
+            time.sleep(0.02 if partition == 20 else 0)  # the lowest is told last
+            raise errors[partition]
+        return squares(partition)
+
+    with pytest.raises(KeyError) as raised:
+        LocalEngine(threads).map(fail, 500)
+    assert raised.value is errors[20]
+
+
+def test_after_an_error_no_task_begins() -> None:
+    begun = []
+
+    def fail(partition: int) -> Arrays:
+        begun.append(partition)
+        if partition == 3:
+            raise ValueError("three")
+        time.sleep(0.01)
+        return squares(partition)
+
+    with pytest.raises(ValueError, match="three"):
+        LocalEngine(2).map(fail, 10_000)
+    assert len(begun) < 20
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_an_interrupt_ends_what_runs_and_drops_the_rest(error: type[BaseException], quick: None) -> None:
+    begun, ended = [], []
+
+    def slow(partition: int) -> Arrays:
+        begun.append(partition)
+        time.sleep(0.01)
+        ended.append(partition)
+        return squares(partition)
+
+    def stop(done: int, total: int) -> None:
+        raise error
+
+    with pytest.raises(error):
+        LocalEngine(4).map(slow, 10_000, stop)
+    assert sorted(begun) == sorted(ended) and len(begun) < 100
+
+
+@THREADS
+@pytest.mark.parametrize("count", [0, 1, 2, 300])
+def test_progress_rises_and_ends_at_the_total(threads: int | None, count: int, quick: None) -> None:
+    told: list[tuple[int, int]] = []
+    callers = set()
+
+    def progress(done: int, total: int) -> None:
+        told.append((done, total))
+        callers.add(threading.current_thread())
+
+    def work(partition: int) -> Arrays:
+        time.sleep(0.001)
+        return squares(partition)
+
+    LocalEngine(threads).map(work, count, progress)
+    done = [n for n, _ in told]
+    assert done == sorted(set(done)) and told[-1] == (count, count)
+    assert {total for _, total in told} == {count}
+    assert callers == {threading.current_thread()}
+
+
+def test_progress_is_told_now_and_then_and_not_for_every_task() -> None:
+    told: list[float] = []
+
+    def work(partition: int) -> Arrays:
+        time.sleep(0.002)
+        return squares(partition)
+
+    began = time.monotonic()
+    LocalEngine(2).map(work, 700, lambda done, total: told.append(time.monotonic()))
+    times = [began, *told]
+    assert 3 <= len(told) < 50
+    assert max(np.diff(times)) < 0.5, "twice a second even on a busy machine"
+
+
+def test_short_tasks_do_not_drown() -> None:
+    """A future for each would take about ten times as long as what is allowed here."""
+    nothing = (np.zeros(0),)
+    began = time.perf_counter()
+    LocalEngine(2).map(lambda partition: nothing, 20_000)
+    assert time.perf_counter() - began < 2.0
+
+
+def test_the_engine_in_use_is_the_innermost() -> None:
+    usual, outer, inner = engine.current(), LocalEngine(1), LocalEngine(2)
+    assert isinstance(usual, LocalEngine) and usual.finished is None
+    with engine.use(outer):
+        assert engine.current() is outer
+        with engine.use(inner) as given:
+            assert engine.current() is given is inner
+        assert engine.current() is outer
+        with pytest.raises(ValueError, match="x"), engine.use(inner):
+            raise ValueError("x")
+        assert engine.current() is outer
+    assert engine.current() is usual
+
+
+def test_a_task_can_run_partitions_of_its_own() -> None:
+    def inside(partition: int) -> Arrays:
+        return (np.concatenate([a for a, _ in engine.current().map(squares, partition)] or [np.zeros(0)]),)
+
+    def total(results: list[Any]) -> list[int]:
+        return [len(a) for (a,) in results]
+
+    assert total(LocalEngine(2).map(inside, 5)) == [0, 0, 1, 3, 6]
