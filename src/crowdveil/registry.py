@@ -1,4 +1,4 @@
-"""The one list of methods, in the order that people see them.
+"""The one list of methods, and the one of measures, in the order that people see them.
 
 Methods are named by module, so that listing a command's options imports the one method that it speaks of. Others are
 found through the entry-point group `crowdveil.methods`.
@@ -11,6 +11,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 
 from crowdveil.errors import ParameterError
+from crowdveil.measures.base import Measure
 from crowdveil.method import Method
 
 METHODS: dict[str, str] = {
@@ -22,6 +23,31 @@ METHODS: dict[str, str] = {
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
 }
 ENTRY_POINTS = "crowdveil.methods"
+
+MEASURES: dict[str, str] = {
+    "generalisation": "crowdveil.measures.od.generalisation",
+    "generalisation-total": "crowdveil.measures.od.generalisation",
+    "generalisation-cost": "crowdveil.measures.od.generalisation",
+    "origin-area": "crowdveil.measures.od.area",
+    "destination-area": "crowdveil.measures.od.area",
+    "origin-tiles": "crowdveil.measures.od.area",
+    "destination-tiles": "crowdveil.measures.od.area",
+    "suppressed": "crowdveil.measures.od.suppression",
+    "k-anonymous": "crowdveil.measures.od.suppression",
+    "reconstruction-error": "crowdveil.measures.od.reconstruction",
+    "distribution-distance": "crowdveil.measures.od.reconstruction",
+    "common-part": "crowdveil.measures.od.similarity",
+    "cosine-distance": "crowdveil.measures.od.similarity",
+    "jensen-shannon": "crowdveil.measures.od.similarity",
+    "origin-margin": "crowdveil.measures.od.margins",
+    "destination-margin": "crowdveil.measures.od.margins",
+    "trip-length": "crowdveil.measures.od.trip_length",
+    "areas": "crowdveil.measures.od.counts",
+    "flows": "crowdveil.measures.od.counts",
+    "volume-by-origin-size": "crowdveil.measures.od.counts",
+    "volume-by-destination-size": "crowdveil.measures.od.counts",
+}
+"""The module of each measure; a family of close ones shares a module, which lists its records in `MEASURES`."""
 
 
 @lru_cache(maxsize=1)
@@ -53,3 +79,24 @@ def find_method(name: str) -> Method:
 def _own(name: str) -> Method:
     method: Method = import_module(METHODS[name]).METHOD
     return method
+
+
+@lru_cache(maxsize=1)
+def all_measures() -> dict[str, Measure]:
+    """All measures by name."""
+    return {name: _own_measure(name) for name in MEASURES}
+
+
+def find_measure(name: str) -> Measure:
+    """A measure by its name, or by what papers call it."""
+    if name in MEASURES:
+        return _own_measure(name)
+    for measure in all_measures().values():
+        if name and name == measure.symbol:
+            return measure
+    raise ParameterError(f"there is no measure {name}; known are {', '.join(MEASURES)}.")
+
+
+def _own_measure(name: str) -> Measure:
+    listed: tuple[Measure, ...] = import_module(MEASURES[name]).MEASURES
+    return next(measure for measure in listed if measure.name == name)

@@ -74,8 +74,9 @@ class Scores:
     pooled: Floats
 
 
-def scores(measure: Measure, by_step: Floats, pooled: Floats) -> Scores:
-    """Values by step, with their mean, and the pooled value."""
+def scores(measure: Measure, compared: Any) -> Scores:
+    """Compute a measure by step and over all steps. A comparison has `all_steps()`, the same with one group."""
+    by_step, pooled = measure.compute(compared), measure.compute(compared.all_steps())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is NaN, as it should be
         mean = np.nanmean(by_step, axis=0)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.assignment import row_of_flows, steps_of_release
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,7 @@ class OdComparison:
     release: FlowRelease
     row: Ints
     pooled: bool = False
+    _made: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def between(cls, original: Flows, release: FlowRelease) -> OdComparison:
@@ -42,7 +47,7 @@ class OdComparison:
         return cls(original, release, row_of_flows(original, release))
 
     def all_steps(self) -> OdComparison:
-        """The same with all time steps in one group."""
+        """The same with all time steps in one group; what `once` made is shared."""
         return replace(self, pooled=True)
 
     @property
@@ -68,11 +73,29 @@ class OdComparison:
 
     def of_flows(self, values: Ints | Floats) -> Floats:
         """Sum of a value of each flow over each group."""
-        return np.bincount(self.flow_group, values.astype(np.float64), self.groups)
+        return np.asarray(np.bincount(self.flow_group, values, self.groups), np.float64)
 
     def of_rows(self, values: Ints | Floats) -> Floats:
         """Sum of a value of each row over each group."""
-        return np.bincount(self.row_group, values.astype(np.float64), self.groups)
+        return np.asarray(np.bincount(self.row_group, values, self.groups), np.float64)
+
+    def of_steps(self, values: Floats) -> Floats:
+        """Sum of values of each time step over each group."""
+        return values.sum(axis=0, keepdims=True) if self.pooled else values
+
+    def rows_of(self, step: int) -> slice:
+        """The rows of a time step of the original."""
+        place = int(np.searchsorted(self.release.t, self.original.t[step]))
+        if place == len(self.release.t) or self.release.t[place] != self.original.t[step]:
+            return slice(0, 0)
+        return slice(self.release.offsets[place], self.release.offsets[place + 1])
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What is costly and does not depend on the groups: made the first time that it is asked for."""
+        if name not in self._made:
+            self._made[name] = make()
+        made: T = self._made[name]
+        return made
 
     @cached_property
     def volume(self) -> Floats:

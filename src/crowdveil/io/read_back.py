@@ -1,0 +1,83 @@
+"""A written release as the model again, to be compared with the flows that it was made from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdveil.errors import InputError, counted
+from crowdveil.io.release import WrittenRelease
+from crowdveil.io.times import read_seconds
+from crowdveil.io.values import one_array
+from crowdveil.model.arrays import Bytes, Ints
+from crowdveil.model.flows import FlowCounts, Flows
+from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease
+
+
+def flow_release_from(written: WrittenRelease, flows: Flows) -> FlowRelease:
+    """The release over the zones and the time steps of `flows`: tiles are found by their ids, steps by their times."""
+    if not written.is_flows:
+        raise InputError(f"{written.folder}: wanted a release of flows, but it holds trajectories.")
+    counts: FlowCounts = "people" if "people" in written.data.column_names else "trips"
+    row_t, (t, withheld) = _times(written, written.data, flows), _steps(written, flows)
+    if len(np.setdiff1d(row_t, t)):
+        raise InputError(f"{written.folder}: a row is of a time step that the table of steps does not list.")
+    order = np.argsort(row_t, kind="stable")
+    return FlowRelease(
+        areas=_areas(written, flows),
+        t=t,
+        offsets=np.append(np.searchsorted(row_t[order], t), len(order)),
+        origin=written.area_numbers("origin_area")[order].astype(np.int32),
+        destination=written.area_numbers("destination_area")[order].astype(np.int32),
+        volume=written.column("volume")[order],
+        people=written.column(counts)[order],
+        state=_states(written)[order],
+        withheld=withheld,
+        counts=counts,
+        step_s=flows.step_s,
+        tz=flows.tz,
+    )
+
+
+def _steps(written: WrittenRelease, flows: Flows) -> tuple[Ints, Ints]:
+    """Times of the listed steps, in order, and what was withheld in them."""
+    t = _times(written, written.steps, flows)
+    withheld = one_array(written.steps["withheld"]).cast(pa.int64()).fill_null(NOT_GIVEN).to_numpy(zero_copy_only=False)
+    order = np.argsort(t, kind="stable")
+    return t[order], withheld[order]
+
+
+def _times(written: WrittenRelease, table: pa.Table, flows: Flows) -> Ints:
+    """The time of each row of a table; that of the one step of the flows where the release has no times."""
+    column = table["t"]
+    if column.null_count < len(column):
+        return read_seconds(column, f"{written.folder}, column t").values
+    if len(column) and flows.steps != 1:
+        raise InputError(
+            f"{written.folder}: the release has no time steps, but the original has {flows.steps:,}; "
+            "read the original with --step all."
+        )
+    return np.repeat(flows.t[:1], len(column))
+
+
+def _states(written: WrittenRelease) -> Bytes:
+    number = pc.index_in(one_array(written.data["state"]), pa.array(STATES))
+    if number.null_count:
+        raise InputError(f"{written.folder}: the state of a row is none of {', '.join(STATES)}; verify the release.")
+    states: Bytes = number.to_numpy(zero_copy_only=False).astype(np.uint8)
+    return states
+
+
+def _areas(written: WrittenRelease, flows: Flows) -> Areas:
+    """The areas of the release over the zones of the flows."""
+    names = [f["properties"]["area"] for f in written.features]
+    tiles = [[flows.zones.index_of(t) for t in f["properties"]["tiles"]] for f in written.features]
+    flat = np.array([t for of_area in tiles for t in of_area], np.int32)
+    missing = int(np.count_nonzero(flat < 0))
+    if missing:
+        raise InputError(
+            f"{written.folder}: {counted(missing, 'tile')} of its areas {'is' if missing == 1 else 'are'} none of the "
+            "original's zones; read the original with the zones that the release was made with."
+        )
+    return Areas(flows.zones, np.array(names, dtype=object), np.cumsum([0, *map(len, tiles)]), flat)

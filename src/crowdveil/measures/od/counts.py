@@ -1,0 +1,60 @@
+"""What is left to look at: areas, flows, and how much of the volume is in areas of which size."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdveil.measures.base import Measure, ratio
+from crowdveil.measures.od.comparison import OdComparison
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.flows import Flows
+
+SIZES = ("1", "2", "3-5", "6-10", "11-100", "101-1000", "over 1000")
+_LARGEST = np.array([1, 2, 5, 10, 100, 1000])
+
+
+def areas(compared: OdComparison) -> Floats:
+    """Different areas at either end of the rows."""
+    number = len(compared.release.areas)
+    both = np.concatenate([compared.release.origin, compared.release.destination]).astype(np.int64)
+    used = np.unique(np.tile(compared.row_group, 2) * number + both)
+    return np.bincount(used // max(number, 1), minlength=compared.groups).astype(np.float64)
+
+
+def flows(compared: OdComparison) -> Floats:
+    """Rows."""
+    return np.bincount(compared.row_group, minlength=compared.groups).astype(np.float64)
+
+
+def by_origin_size(compared: OdComparison) -> Floats:
+    """Share of the published trips whose origin has so many tiles."""
+    return _by_size(compared, compared.origin_size)
+
+
+def by_destination_size(compared: OdComparison) -> Floats:
+    """Share of the published trips whose destination has so many tiles."""
+    return _by_size(compared, compared.destination_size)
+
+
+def _by_size(compared: OdComparison, size: Ints) -> Floats:
+    column = np.searchsorted(_LARGEST, size)
+    shares = [ratio(compared.of_rows(np.where(column == i, compared.release.volume, 0)), compared.published)
+              for i in range(len(SIZES))]  # fmt: skip
+    return np.column_stack(shares)
+
+
+MEASURES = (
+    Measure(
+        "areas", "different areas", "", "higher", Flows, areas,
+        "Number of different areas that occur as an origin or a destination.",
+    ),
+    Measure("flows", "flows in the release", "", "higher", Flows, flows, "Number of rows, published or reported."),
+    Measure(
+        "volume-by-origin-size", "trips by size of origin", "", "neither", Flows, by_origin_size,
+        "Share of the published trips whose origin has so many tiles.", parts=SIZES,
+    ),
+    Measure(
+        "volume-by-destination-size", "trips by size of destination", "", "neither", Flows, by_destination_size,
+        "Share of the published trips whose destination has so many tiles.", parts=SIZES,
+    ),
+)  # fmt: skip

@@ -1,0 +1,31 @@
+"""How many trips are missing: S, and its complement."""
+
+from __future__ import annotations
+
+from crowdveil.measures.base import Measure, ratio
+from crowdveil.measures.od.comparison import OdComparison
+from crowdveil.model.arrays import Floats
+from crowdveil.model.flows import Flows
+
+
+def suppressed(compared: OdComparison) -> Floats:
+    """S: the share of trips in no row."""
+    return ratio(compared.volume - compared.published, compared.volume)
+
+
+def k_anonymous(compared: OdComparison) -> Floats:
+    """The share of trips in a row, published or reported."""
+    return ratio(compared.published, compared.volume)
+
+
+MEASURES = (
+    Measure(
+        "suppressed", "share of trips suppressed", "", "lower", Flows, suppressed,
+        "Share of the original trips that are in no row of the release.", "S",
+    ),
+    Measure(
+        "k-anonymous", "share of trips released", "", "higher", Flows, k_anonymous,
+        "Share of the original trips that are in a row, published or reported; every row of a k-anonymous release is.",
+        "%k-anon",
+    ),
+)  # fmt: skip
