@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, ParameterError
 from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release import MANIFEST_FILE, file_hash
@@ -18,6 +18,7 @@ from crowdveil.method import Method, Params
 FORMAT = 1
 FILES = ("zones", "voronoi", "hierarchy", "destination_hierarchy")
 """Options of reading that name a file, or are data themselves."""
+_TREES = ("hierarchy", "destination_hierarchy")
 _PACKAGES = ("numpy", "pyarrow", "duckdb", "shapely", "pyproj", "numba", "h3", "scipy", "fastcluster")
 
 
@@ -63,6 +64,7 @@ def build_manifest(
                 "statement": promise.statement(),
                 "holds": finding.holds,
                 "checked": finding.detail,
+                "with_original": finding.with_original,
             }
             for promise, finding in checked
         ],
@@ -89,6 +91,33 @@ def _described(data: Any) -> dict[str, str]:
     return {"type": type(data).__name__}
 
 
+def reading_again(manifest: dict[str, Any], data: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """The options to read the input of a release with once more; `data` and files are held against the manifest.
+
+    Of files the manifest knows no more than name and hash, so that they must be among the options that are `given`. Trees
+    are left out: they change nothing in the flows.
+    """
+    before = manifest["input"]
+    _must_be_the_same(data, before["data"], "original")
+    for name in [name for name in FILES if name in before["options"]]:
+        if name in given:
+            _must_be_the_same(given[name], before["options"][name], name)
+        elif name not in _TREES:
+            was = before["options"][name].get("name", "data of its own")
+            raise ParameterError(f"{name}: the release was made with {was}; give it again with --{name}.")
+    options = {name: value for name, value in before["options"].items() if name not in FILES} | given
+    return {name: value for name, value in options.items() if name not in _TREES}
+
+
+def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
+    """Raise if a file is another one than it was."""
+    if "sha256" in before and _described(data).get("sha256", before["sha256"]) != before["sha256"]:
+        raise InputError(
+            f"{data}: this is not the file that the release was made from, {before['name']} (its SHA-256 differs from the "
+            f"manifest's); give that with --{option}."
+        )
+
+
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Write the certificate into the release's folder."""
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
@@ -105,6 +134,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         if manifest["format"] != FORMAT:
             raise InputError(f"{path}: its format is {manifest['format']}, and this version reads {FORMAT}.")
         _ = manifest["promises"], [f["name"] + f["sha256"] for f in manifest["files"].values()]
+        _ = manifest["k_counts"], manifest["input"]["data"], manifest["input"]["options"].items()
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: the manifest is broken; the release cannot be verified.") from None
     return manifest

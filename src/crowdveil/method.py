@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from crowdveil.errors import ParameterError
 from crowdveil.guarantees.base import Guarantee
+from crowdveil.model.flows import trips_within as trips_within
 from crowdveil.model.release import Release
 from crowdveil.progress import Progress
 
@@ -102,8 +103,3 @@ def _share(value: Any) -> Any:
 
 Budget = Annotated[float, BeforeValidator(_share)]
 """How many trips may be withheld: a share up to 1 (also as "10%"), or a whole number above 1."""
-
-
-def trips_within(budget: float, volume: int) -> int:
-    """The number of trips that a budget allows of a volume."""
-    return int(budget) if budget > 1 else int(budget * volume + 1e-9)

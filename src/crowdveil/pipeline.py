@@ -9,12 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.errors import InputError, PromiseBrokenError
-from crowdveil.guarantees import Finding, Guarantee, WellFormedFlows, WellFormedTrajectories, guarantee_from_manifest
+from crowdveil.errors import InputError, ParameterError, PromiseBrokenError
+from crowdveil.guarantees import (
+    Finding,
+    Guarantee,
+    TrueVolumes,
+    WellFormedFlows,
+    WellFormedTrajectories,
+    guarantee_from_manifest,
+)
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release import MANIFEST_FILE, TableFormat, WrittenRelease, file_hash, read_release, write_release
-from crowdveil.manifest import build_manifest, read_manifest, write_manifest
+from crowdveil.manifest import build_manifest, read_manifest, reading_again, write_manifest
 from crowdveil.method import Params
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release
@@ -96,7 +103,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
 
         stage("anonymising")
         release = method.run(data, params, np.random.default_rng(request.seed), progress)
-        promises = (*method.promises(data, params), _form_of(release))
+        promises = (*method.promises(data, params), *_form_of(release))
         _say_what_matters(data, params, release, notes)
         if finished is not None and not finished.used:
             notes.say(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
@@ -105,7 +112,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             stage("writing")
             files = write_release(release, folder, request.table_format, request.data_name)
             stage("verifying")
-            checked = check(read_release(folder, files), promises)
+            checked = check(read_release(folder, files), promises, data if isinstance(data, Flows) else None)
             refuse_broken(checked)
             manifest = build_manifest(
                 method=method, params=params, reading=reading, seed=request.seed, data=request.data, notes=notes,
@@ -115,8 +122,14 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     return Result(Path(request.output), manifest, release, notes, cost_lines(data, release))
 
 
-def verify(folder: Path) -> list[tuple[Guarantee, Finding]]:
-    """Check a release from its files alone: that they are the ones that were written, and every promise in the manifest."""
+def verify(
+    folder: Path, original: Any = None, reading: dict[str, Any] | None = None
+) -> list[tuple[Guarantee, Finding]]:
+    """Check a release: that the files are the ones that were written, and every promise in the manifest.
+
+    The files are enough for most of it. With the `original` flows, or the file or table that they are to be read from, the
+    rest is checked too. They are read as the manifest says, with the options in `reading` in place of its own.
+    """
     folder = Path(folder)
     manifest = read_manifest(folder)
     files = {role: entry["name"] for role, entry in manifest["files"].items()}
@@ -126,12 +139,33 @@ def verify(folder: Path) -> list[tuple[Guarantee, Finding]]:
         raise PromiseBrokenError(
             f"{folder}: {', '.join(changed)} changed since the release was made; do not publish it."
         )
-    return check(written, tuple(guarantee_from_manifest(entry) for entry in manifest["promises"]))
+    promises = tuple(guarantee_from_manifest(entry) for entry in manifest["promises"])
+    if original is None:
+        return check(written, promises)
+    if not written.is_flows:
+        raise ParameterError(f"{folder}: the release holds trajectories, and only flows are held against the original.")
+    return check(written, promises, _read_again(manifest, original, reading or {}))
 
 
-def check(written: WrittenRelease, promises: tuple[Guarantee, ...]) -> list[tuple[Guarantee, Finding]]:
-    """What came of each promise on the written files."""
-    return [(promise, promise.check(written)) for promise in promises]
+def _read_again(manifest: dict[str, Any], original: Any, given: dict[str, Any]) -> Flows:
+    """The original flows, read as they were when the release was made."""
+    counts = manifest["k_counts"]
+    options = READINGS[Flows].checked({} if isinstance(original, Flows) else reading_again(manifest, original, given))
+    flows: Flows = read(Flows, original, options, ReadNotes(), members=counts == "people")
+    if flows.counts != counts:
+        raise InputError(
+            f"the original counts {flows.counts}, but the release counts {counts}; read it as for the release."
+        )
+    return flows
+
+
+def check(
+    written: WrittenRelease, promises: tuple[Guarantee, ...], original: Flows | None = None
+) -> list[tuple[Guarantee, Finding]]:
+    """What came of each promise on the written files, with the original flows at hand or without."""
+    if original is None:
+        return [(promise, promise.check(written)) for promise in promises]
+    return [(promise, promise.check_with(written, original)) for promise in promises]
 
 
 def refuse_broken(checked: list[tuple[Guarantee, Finding]]) -> None:
@@ -144,8 +178,9 @@ def refuse_broken(checked: list[tuple[Guarantee, Finding]]) -> None:
         )
 
 
-def _form_of(release: Release) -> Guarantee:
-    return WellFormedFlows() if isinstance(release, FlowRelease) else WellFormedTrajectories()
+def _form_of(release: Release) -> tuple[Guarantee, ...]:
+    """What every release of its kind promises, whatever made it."""
+    return (WellFormedFlows(), TrueVolumes()) if isinstance(release, FlowRelease) else (WellFormedTrajectories(),)
 
 
 def _say_what_matters(data: Flows | Trajectories, params: Params, release: Release, notes: ReadNotes) -> None:

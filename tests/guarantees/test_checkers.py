@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,57 +19,47 @@ from crowdveil.guarantees import (
     DisjointFlows,
     FlowKAnonymity,
     GeneralisationLimit,
+    LeastInhabitedTiles,
+    LeastTiles,
     LocationsOnTileCentres,
+    MostArea,
+    TrueVolumes,
     WellFormedFlows,
     WellFormedTrajectories,
+    WithheldBudget,
     guarantee_from_manifest,
 )
-from crowdveil.guarantees.flows import _Tiles
 from crowdveil.io.release import WrittenRelease
-
-AREAS = {"a": ["a"], "b": ["b"], "ab": ["a", "b"], "c": ["c"]}
-
-
-def _flows(rows: list[tuple[Any, ...]], withheld: list[int | None] = [0], **extra: Any) -> WrittenRelease:  # noqa: B006
-    columns = {
-        "t": pa.array([r[0] for r in rows], pa.timestamp("ms", tz="UTC")),
-        "origin_area": [r[1] for r in rows],
-        "destination_area": [r[2] for r in rows],
-        "volume": pa.array([r[3] for r in rows], pa.int64()),
-        "people": pa.array([r[4] for r in rows], pa.int64()),
-        "state": [r[5] if len(r) > 5 else "published" for r in rows],
-        **extra,
-    }
-    steps = pa.table({"withheld": pa.array(withheld, pa.int64())})
-    features = [
-        {"properties": {"area": name, "tiles": tiles, "lon": 2.0 + i, "lat": 48.0}}
-        for i, (name, tiles) in enumerate(AREAS.items())
-    ]
-    return WrittenRelease(Path("out"), pa.table(columns), steps, features)
-
+from written_flows import AREAS, written
 
 GOOD = [(0, "a", "b", 12, 10), (0, "b", "a", 30, 11), (3600, "ab", "c", 10, 10)]
+EVERY = (
+    FlowKAnonymity(k=7, counts="trips"), DisjointFlows(), WithheldBudget(suppress=0.1, k=7), GeneralisationLimit(tiles=9),
+    LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2), MostArea(km2=1.5), WellFormedFlows(), TrueVolumes(),
+    LocationsOnTileCentres(), WellFormedTrajectories(),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("promise", [FlowKAnonymity(k=10, counts="people"), DisjointFlows(), WellFormedFlows()])
 def test_a_good_release_passes(promise: Any) -> None:
-    assert promise.check(_flows(GOOD)).holds
+    assert promise.check(written(GOOD)).holds
 
 
 def test_k_looks_at_people_and_not_at_volume() -> None:
     promise = FlowKAnonymity(k=10, counts="people")
-    finding = promise.check(_flows([*GOOD, (0, "c", "c", 500, 9)]))
+    finding = promise.check(written([*GOOD, (0, "c", "c", 500, 9)]))
     assert not finding.holds and "1 below k" in finding.detail
 
 
 @pytest.mark.parametrize(("withheld", "holds"), [([0, None, 10], True), ([9], False), ([0, 1], False)])
 def test_k_looks_at_withheld_totals(withheld: list[int | None], holds: bool) -> None:
-    assert FlowKAnonymity(k=10, counts="people").check(_flows(GOOD, withheld)).holds is holds
+    steps = [(3600 * i, 0, n) for i, n in enumerate(withheld)]
+    assert FlowKAnonymity(k=10, counts="people").check(written(GOOD, steps)).holds is holds
 
 
 def test_k_needs_the_column_that_it_counts() -> None:
     with pytest.raises(InputError, match="no column trips"):
-        FlowKAnonymity(k=10, counts="trips").check(_flows(GOOD))
+        FlowKAnonymity(k=10, counts="trips").check(written(GOOD))
 
 
 @pytest.mark.parametrize(
@@ -77,39 +68,37 @@ def test_k_needs_the_column_that_it_counts() -> None:
     ids=["the same pair", "an origin that holds it", "a destination that holds it"],
 )
 def test_pairs_of_tiles_may_not_stand_twice_in_a_step(row: tuple[Any, ...]) -> None:
-    finding = DisjointFlows().check(_flows([*GOOD, row]))
+    finding = DisjointFlows().check(written([*GOOD, row]))
     assert not finding.holds
-    assert DisjointFlows().check(_flows([*GOOD, (7200, *row[1:])])).holds, "another step is another matter"
-
-
-def test_flows_to_several_tiles_are_limited_and_others_are_not() -> None:
-    rows = [(0, "ab", "c", 10, 10), (0, "a", "ab", 10, 10)]
-    assert GeneralisationLimit(tiles=3).check(_flows(rows)).holds
-    finding = GeneralisationLimit(tiles=2.5).check(_flows(rows))
-    assert not finding.holds and "1 are larger" in finding.detail
+    assert DisjointFlows().check(written([*GOOD, (7200, *row[1:])])).holds, "another step is another matter"
 
 
 @settings(max_examples=200)
 @given(
-    rows=st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd")), max_size=8),
+    rows=st.lists(st.tuples(st.sampled_from([0, 3600]), *[st.sampled_from("abcd")] * 2), max_size=8),
     tiles=st.lists(st.sets(st.sampled_from("uvwxyz"), min_size=1), min_size=4, max_size=4),
 )
-def test_both_ways_to_find_a_pair_twice_agree_with_sets(rows: list[tuple[str, str]], tiles: list[set[str]]) -> None:
-    """By plain sets of pairs; with rows held against each other, and with all pairs written out."""
+def test_a_pair_twice_is_found_as_by_sets(rows: list[tuple[int, str, str]], tiles: list[set[str]]) -> None:
     of = dict(zip("abcd", tiles, strict=True))
-    pairs = [pair for o, d in rows for pair in itertools.product(of[o], of[d])]
-    written = _flows([(0, o, d, 12, 10) for o, d in rows])
-    features = [{"properties": {"area": n, "tiles": sorted(t)}} for n, t in of.items()]
-    written = WrittenRelease(written.folder, written.data, written.steps_table, features)
-    for most in (_Tiles.MOST_AREAS, 0):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_Tiles, "MOST_AREAS", most)
-            assert DisjointFlows().check(written).holds == (len(pairs) == len(set(pairs)))
+    pairs = [(t, *pair) for t, o, d in rows for pair in itertools.product(of[o], of[d])]
+    release = written([(*row, 12, 10) for row in rows], areas={name: sorted(t) for name, t in of.items()})
+    assert DisjointFlows().check(release).holds == (len(pairs) == len(set(pairs)))
+
+
+def test_the_same_moment_in_other_words_is_the_same_step() -> None:
+    times = ["2026-01-01T01:00:00+01:00", "2026-01-01T00:00:00+00:00"]
+    release = written([(0, "a", "b", 12, 10), (0, "ab", "b", 12, 10)])
+    release = replace(release, data=release.data.set_column(0, "t", pa.array(times)))
+    assert not DisjointFlows().check(release).holds
+
+
+def test_an_area_that_is_not_listed_may_hold_any_pair() -> None:
+    assert not DisjointFlows().check(written([(0, "a", "nowhere", 12, 10)])).holds
 
 
 def test_without_times_all_rows_are_one_step() -> None:
     rows = [(None, *GOOD[0][1:]), (None, *GOOD[0][1:])]
-    assert not DisjointFlows().check(_flows(rows)).holds
+    assert not DisjointFlows().check(written(rows)).holds
 
 
 @pytest.mark.parametrize(
@@ -123,9 +112,58 @@ def test_without_times_all_rows_are_one_step() -> None:
         ([(0, "a", "b", 12, 10)], {"trips": [12]}, "two columns"),
     ],
 )
-def test_ill_formed_flows(rows: list[tuple[Any, ...]], extra: dict[str, Any], fault: str) -> None:
-    finding = WellFormedFlows().check(_flows(rows, **extra))
+def test_ill_formedwritten(rows: list[tuple[Any, ...]], extra: dict[str, Any], fault: str) -> None:
+    finding = WellFormedFlows().check(written(rows, **extra))
     assert not finding.holds and fault in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("areas", "fault"), [({**AREAS, "ab": []}, "no tiles"), ({**AREAS, "ab": ["a", "b", "a"]}, "a tile twice")]
+)
+def test_ill_formed_areas(areas: dict[str, list[str]], fault: str) -> None:
+    finding = WellFormedFlows().check(written(GOOD, areas=areas))
+    assert not finding.holds and fault in finding.detail
+
+
+def test_two_areas_of_one_name() -> None:
+    release = written(GOOD)
+    release.features.append(release.features[0])
+    assert "one name" in WellFormedFlows().check(release).detail
+
+
+@pytest.mark.parametrize(
+    ("suppress", "withheld", "holds"),
+    [
+        (0.1, 10, True),
+        (0.1, 11, False),
+        (0.0, 0, True),
+        (0.0, 1, False),
+        (11, 11, True),
+        (11, 12, False),
+        (1, 500, True),
+    ],
+)
+def test_withheld_totals_keep_the_budget(suppress: float, withheld: int, holds: bool) -> None:
+    """Ninety trips are published; what the table of steps says of that does not matter."""
+    release = written([(0, "a", "b", 90, 10), (3600, "a", "b", 10, 10)], [(0, 900, withheld), (3600, 10, 0)])
+    finding = WithheldBudget(suppress=suppress, k=10).check(release)
+    assert finding.holds is holds and finding.looked and "not told" not in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("counts", "published", "crowd", "open_steps"),
+    [("trips", 81, 81, 0), ("trips", 80, 80, 1), ("trips", 81, 40, 1), ("people", 81, 81, 1)],
+    ids=["k - 1 are few enough", "k - 1 may be too many", "trips have weights", "people make many trips"],
+)
+def test_totals_that_are_not_told(counts: str, published: int, crowd: int, open_steps: int) -> None:
+    rows = [(0, "a", "b", published, crowd), (3600, "a", "b", 30, 30)]
+    finding = WithheldBudget(suppress=0.1, k=10).check(written(rows, [(0, 1, None), (3600, 1, 0)], counts=counts))
+    assert finding.holds and finding.looked and ("not told in 1 time step" in finding.detail) == bool(open_steps)
+
+
+def test_a_budget_of_which_nothing_is_told_is_not_checked() -> None:
+    finding = WithheldBudget(suppress=0.1, k=10).check(written([(0, "a", "b", 12, 10)], [(0, 12, None)]))
+    assert finding.holds and not finding.looked
 
 
 def _points(**columns: Any) -> WrittenRelease:
@@ -171,7 +209,7 @@ def test_ill_formed_trajectories(columns: dict[str, Any], fault: str) -> None:
 
 
 def test_promises_survive_the_manifest() -> None:
-    for promise in (FlowKAnonymity(k=7, counts="trips"), DisjointFlows(), LocationsOnTileCentres()):
+    for promise in EVERY:
         entry = json.loads(json.dumps({"name": promise.name, "parameters": promise.model_dump()}))
         assert guarantee_from_manifest(entry) == promise
 
@@ -186,5 +224,6 @@ def test_a_manifest_with_an_unknown_promise_is_refused(entry: dict[str, Any]) ->
 
 def test_names_are_unique_and_statements_are_sentences() -> None:
     assert len({g.name for g in GUARANTEES}) == len(GUARANTEES)
-    for promise in (FlowKAnonymity(k=7, counts="trips"), DisjointFlows(), WellFormedFlows(), LocationsOnTileCentres()):
+    assert {type(promise) for promise in EVERY} == set(GUARANTEES)
+    for promise in EVERY:
         assert promise.statement().endswith(".")

@@ -51,8 +51,9 @@ def command(output: str, seed: int, overwrite: bool) -> None:
         click.echo(f"\n{what:<14} {out / where}: verified, method {result.manifest['method']['name']}")
         for line in result.cost:
             click.echo(f"  {line}")
+    looked = sum(finding.looked for _, finding in checked)
     click.echo(
-        f"\n{len(checked)} promises checked on the written files, all kept. Check again: crowdveil verify {out / 'flows'}"
+        f"\n{looked} promises checked on the written files, all kept. Check again: crowdveil verify {out / 'flows'}"
     )
 
 

@@ -8,14 +8,21 @@ from pydantic import ValidationError
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee
-from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, GeneralisationLimit, WellFormedFlows
+from crowdveil.guarantees.extent import GeneralisationLimit, LeastInhabitedTiles, LeastTiles, MostArea
+from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows, WithheldBudget
+from crowdveil.guarantees.original import TrueVolumes
 from crowdveil.guarantees.trajectories import LocationsOnTileCentres, WellFormedTrajectories
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
     FlowKAnonymity,
     DisjointFlows,
+    WithheldBudget,
     GeneralisationLimit,
+    LeastTiles,
+    LeastInhabitedTiles,
+    MostArea,
     WellFormedFlows,
+    TrueVolumes,
     LocationsOnTileCentres,
     WellFormedTrajectories,
 )
@@ -27,9 +34,14 @@ __all__ = [
     "FlowKAnonymity",
     "GeneralisationLimit",
     "Guarantee",
+    "LeastInhabitedTiles",
+    "LeastTiles",
     "LocationsOnTileCentres",
+    "MostArea",
+    "TrueVolumes",
     "WellFormedFlows",
     "WellFormedTrajectories",
+    "WithheldBudget",
     "guarantee_from_manifest",
 ]
 

@@ -8,16 +8,31 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, ConfigDict
 
 from crowdveil.io.release import WrittenRelease
+from crowdveil.model.flows import Flows
 
 Kind = Literal["privacy", "structure"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of a check, in counts and never in values of the data."""
+    """The outcome of a check, in counts and never in values of the data.
+
+    Attributes
+    ----------
+    holds
+        False if the promise was found broken.
+    detail
+        What was looked at, and what was found.
+    looked
+        Whether it could be checked on what was at hand. If not, nothing speaks against the promise, and nothing for it.
+    with_original
+        Whether the original flows were used.
+    """
 
     holds: bool
     detail: str
+    looked: bool = True
+    with_original: bool = False
 
 
 class Guarantee(BaseModel):
@@ -40,3 +55,7 @@ class Guarantee(BaseModel):
     def check(self, written: WrittenRelease) -> Finding:
         """Whether the files keep it."""
         raise NotImplementedError
+
+    def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
+        """Whether the files keep it, with the original flows at hand: of use where files alone cannot tell."""
+        return self.check(written)

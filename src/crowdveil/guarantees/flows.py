@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -10,8 +9,11 @@ from pydantic import Field
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind
+from crowdveil.guarantees.original import step_volumes, volumes_by_step
+from crowdveil.guarantees.painting import Runs, paint
 from crowdveil.io.release import FLOW_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.flows import Flows, trips_within
 from crowdveil.model.release import STATES
 
 
@@ -51,79 +53,92 @@ class DisjointFlows(Guarantee):
         return "In each time step, every pair of tiles lies in at most one published flow."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Look at each time step for a pair of tiles that stands twice."""
-        step, areas = written.step_numbers(), _Tiles(written)
+        """Paint the pairs of tiles of each row, and look for one that is painted twice in a time step."""
+        step = written.row_steps()[1]
         origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
+        if min(origin.min(initial=0), destination.min(initial=0)) < 0:
+            return Finding(False, "rows name an area that is not in the list of areas.")
+        areas = len(written.features)
+        named = np.bincount(origin, minlength=areas) + np.bincount(destination, minlength=areas)
+        runs = Runs.of(written.area_tiles, written.tile_count, named)
         order = np.argsort(step, kind="stable")
-        bounds = np.searchsorted(step[order], np.arange(step.max(initial=-1) + 2))
-        crossed = 0
-        for low, high in itertools.pairwise(bounds):
-            rows = order[low:high]
-            crossed += not areas.disjoint(origin[rows], destination[rows])
+        crossed = sum(int(p.crossed.sum()) for p in paint(runs, step[order], origin[order], destination[order]))
         return Finding(
             crossed == 0, f"{counted(len(step), 'row')} looked at, {crossed:,} time steps have a pair twice."
         )
 
 
-class _Tiles:
-    """The tiles of all areas, one after the other, and which areas have a tile in common."""
+class WithheldBudget(Guarantee):
+    """Not more is withheld of a time step than was allowed."""
 
-    MOST_AREAS = 4000
-    """Above so many areas no table of all pairs of areas is made."""
-
-    def __init__(self, written: WrittenRelease) -> None:
-        self.size = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
-        self.first = np.cumsum(self.size) - self.size
-        self.tiles = np.concatenate([np.zeros(0, np.int64), *written.area_tiles])
-        self.count = max(written.tile_count, 1)
-        self.meet = self._meet() if len(self.size) <= self.MOST_AREAS else None
-
-    def _meet(self) -> Mask:
-        holds = np.zeros((len(self.size), self.count), np.float32)
-        holds[np.repeat(np.arange(len(self.size)), self.size), self.tiles] = 1
-        common: Mask = holds @ holds.T > 0
-        return common
-
-    def disjoint(self, origin: Ints, destination: Ints) -> bool:
-        """Whether no pair of tiles lies in two of the rows, by the shorter of two ways.
-
-        Either every two rows are held against each other, or all pairs of tiles are written out and counted.
-        """
-        each = self.size[origin] * self.size[destination]
-        if self.meet is not None and len(each) ** 2 < 4 * each.sum():
-            both = self.meet[origin[:, None], origin[None, :]] & self.meet[destination[:, None], destination[None, :]]
-            return int(both.sum()) == len(each)  # each row meets itself
-        return len(np.unique(self._pairs(origin, destination, each))) == int(each.sum())
-
-    def _pairs(self, origin: Ints, destination: Ints, each: Ints) -> Ints:
-        """Every pair of a tile of the origin and a tile of the destination, of every row, as a number."""
-        row = np.repeat(np.arange(len(each)), each)
-        within = np.arange(len(row)) - np.repeat(np.cumsum(each) - each, each)
-        wide = self.size[destination][row]
-        from_tile = self.tiles[self.first[origin][row] + within // wide]
-        to_tile = self.tiles[self.first[destination][row] + within % wide]
-        numbers: Ints = from_tile * self.count + to_tile
-        return numbers
-
-
-class GeneralisationLimit(Guarantee):
-    """Flows to several tiles do not cover more tiles than a limit."""
-
-    name: ClassVar[str] = "generalisation-limit"
+    name: ClassVar[str] = "withheld-budget"
     kind: ClassVar[Kind] = "structure"
 
-    tiles: float = Field(gt=0)
+    suppress: float = Field(ge=0)
+    k: int = Field(ge=1)
 
     def statement(self) -> str:
         """The promise in one sentence."""
-        return f"Origin and destination of a flow to more than one tile have at most {self.tiles:g} tiles together."
+        most = f"{self.suppress:.0f} trips" if self.suppress > 1 else f"{100 * self.suppress:g} % of the volume"
+        crowd = f"{self.k:,}"
+        return f"Of each time step at most {most} is withheld; one with a crowd below {crowd} in all is withheld whole."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Add up the tiles of each row."""
-        size = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
-        to = size[written.area_numbers("destination_area")]
-        over = int(((to > 1) & (size[written.area_numbers("origin_area")] + to > self.tiles)).sum())
-        return Finding(over == 0, f"{counted(len(to), 'row')} looked at, {over:,} are larger.")
+        """Compare each withheld total that is told with the volume of its time step."""
+        withheld, told = written.listed("withheld")
+        published = self._published(written)
+        over = ~self._within(withheld, published + withheld) & told
+        # Not told are fewer than k trips, where trips are counted and each is one: then even k - 1 may be few enough.
+        trips = "trips" in written.data.column_names and np.array_equal(
+            written.column("trips"), written.column("volume")
+        )
+        most = np.full(len(withheld), self.k - 1)
+        open_ = ~told & ~(trips & self._within(most, published + most))
+        detail = f"{counted(len(told), 'time step')} looked at, more is withheld in {int(over.sum()):,}"
+        detail += f"; not told in {counted(int(open_.sum()), 'time step')}." if open_.any() else "."
+        return Finding(not over.any(), detail, looked=bool(over.any()) or not (len(told) and open_.all()))
+
+    def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
+        """Compare what is missing of each time step of the original, told or not, with its volume."""
+        published, strange = volumes_by_step(written, original)
+        volume = step_volumes(original)
+        over = ~self._within(volume - published, volume)
+        whole = over & (published == 0)
+        for step in np.flatnonzero(whole).tolist():
+            over[step] = self._crowd(original, step) >= self.k
+        small = int((whole & ~over).sum())
+        detail = f"{counted(len(over), 'time step')} looked at, more is withheld in {int(over.sum()):,}"
+        detail += f"; {small:,} below k are withheld whole" if small else ""
+        detail += f"; {strange:,} are not in the original" if strange else ""
+        return Finding(not over.any() and not strange, f"{detail}.", with_original=True)
+
+    def _within(self, withheld: Ints, volume: Ints) -> Mask:
+        most = [trips_within(self.suppress, v) for v in volume.tolist()]
+        within: Mask = withheld <= np.array(most, np.int64)
+        return within
+
+    @staticmethod
+    def _published(written: WrittenRelease) -> Ints:
+        """What the rows of each listed time step add up to: the total that is listed beside it proves nothing."""
+        times, number = written.row_steps()
+        listed, place = written.listed_steps()
+        volume = np.zeros(len(times) + 1, np.int64)
+        np.add.at(volume, number, written.column("volume"))
+        at = np.searchsorted(times, listed)
+        at[~np.isin(listed, times)] = len(times)
+        total: Ints = volume[at][place]
+        return total
+
+    @staticmethod
+    def _crowd(original: Flows, step: int) -> int:
+        """People of a time step; where it is not known who is behind flows, as many as there are for sure."""
+        rows = slice(original.offsets[step], original.offsets[step + 1])
+        if original.counts == "trips":
+            return int(original.people[rows].sum())
+        if original.member is None or original.member_offsets is None:
+            return int(original.people[rows].max(initial=0))
+        first, last = original.member_offsets[rows.start], original.member_offsets[rows.stop]
+        return len(np.unique(original.member[first:last]))
 
 
 class WellFormedFlows(Guarantee):
@@ -160,4 +175,8 @@ class WellFormedFlows(Guarantee):
             faults.append("a row names an area that is not in the list of areas")
         if any(len(tiles) == 0 for tiles in written.area_tiles):
             faults.append("an area has no tiles")
+        if any(len(np.unique(tiles)) < len(tiles) for tiles in written.area_tiles):
+            faults.append("an area has a tile twice")
+        if len({feature["properties"]["area"] for feature in written.features}) < len(written.features):
+            faults.append("two areas have one name")
         return Finding(not faults, "; ".join(faults) + "." if faults else f"{counted(len(table), 'row')} looked at.")

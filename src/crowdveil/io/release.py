@@ -20,7 +20,7 @@ from crowdveil.io.geojson import COORDINATE_DECIMALS, write_features
 from crowdveil.io.tables import write_table
 from crowdveil.io.times import read_seconds, time_column
 from crowdveil.io.values import codes, one_array
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.tessellation import outlines
 
@@ -28,6 +28,8 @@ TableFormat = Literal["parquet", "csv"]
 FLOW_COLUMNS = ("t", "origin_area", "destination_area", "volume", "state")
 TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "trajectory_id")
 AREAS_FILE, MANIFEST_FILE = "areas.geojson", "manifest.json"
+NO_TIME = int(np.iinfo(np.int64).min)
+"""The start of a time step that the files give none for."""
 
 
 def write_release(
@@ -163,10 +165,26 @@ class WrittenRelease:
             return read_seconds(self.data[name], f"{self.folder}, column {name}").values
         return one_array(self.data[name]).to_numpy(zero_copy_only=False)
 
-    def step_numbers(self) -> Ints:
-        """The time step of each row, from 0, in order of appearance; rows without a time are one step."""
-        number, labels, missing = codes(self.data["t"])
-        return number.astype(np.int64) if missing is None else np.where(missing, len(labels), number).astype(np.int64)
+    def row_steps(self) -> tuple[Ints, Ints]:
+        """The time steps that rows have, as seconds, rising, and the place of each row's step among them.
+
+        Rows without a time are one step, `NO_TIME`.
+        """
+        return _steps_of(self.data["t"], f"{self.folder}, column t")
+
+    def listed_steps(self) -> tuple[Ints, Ints]:
+        """The same for the table of time steps."""
+        if "t" not in self.steps.column_names:
+            raise InputError(f"{self.folder}: the table of time steps has no column t.")
+        return _steps_of(self.steps["t"], f"{self.folder}, column t of the time steps")
+
+    def listed(self, column: str) -> tuple[Ints, Mask]:
+        """A number of each listed time step, 0 where it is not given; and where it is."""
+        if column not in self.steps.column_names:
+            raise InputError(f"{self.folder}: the table of time steps has no column {column}.")
+        values = one_array(self.steps[column])
+        given = values.is_valid().to_numpy(zero_copy_only=False)
+        return values.fill_null(0).to_numpy(zero_copy_only=False), given
 
     @cached_property
     def _area_number(self) -> dict[str, int]:
@@ -184,6 +202,11 @@ class WrittenRelease:
         return {t: i for i, t in enumerate(names)}
 
     @property
+    def tile_names(self) -> list[str]:
+        """The different tiles of all areas; a tile's place here is its number."""
+        return list(self._tile_number)
+
+    @property
     def tile_count(self) -> int:
         """Number of different tiles in all areas."""
         return len(self._tile_number)
@@ -197,6 +220,17 @@ class WrittenRelease:
     def area_centres(self) -> list[tuple[float, float]]:
         """Longitude and latitude of the centre of each area."""
         return [(f["properties"]["lon"], f["properties"]["lat"]) for f in self.features if "lon" in f["properties"]]
+
+
+def _steps_of(column: Any, what: str) -> tuple[Ints, Ints]:
+    # Few times stand in many rows: each is read once, and times that are written differently are still the same.
+    encoded = one_array(column).dictionary_encode()
+    read = read_seconds(encoded.dictionary, what)
+    seconds = np.where(read.bad, NO_TIME, read.values)
+    if encoded.indices.null_count:
+        seconds = np.append(seconds, NO_TIME)
+    times, place = np.unique(seconds, return_inverse=True)
+    return times, place[encoded.indices.fill_null(len(seconds) - 1).to_numpy(zero_copy_only=False)].astype(np.int64)
 
 
 def read_release(folder: Path, files: dict[str, str]) -> WrittenRelease:

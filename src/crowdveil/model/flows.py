@@ -190,6 +190,11 @@ class Flows:
         )
 
 
+def trips_within(budget: float, volume: int) -> int:
+    """The number of trips that a budget allows of a volume: a share of it up to 1, or a number of trips above 1."""
+    return int(budget) if budget > 1 else int(budget * volume + 1e-9)
+
+
 _COLUMN_TYPES = {
     "t": np.int64,
     "offsets": np.int64,

@@ -1,0 +1,140 @@
+"""Promises about how large the areas of released flows are: not too small to hide in, not too large to be of use."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from crowdveil.errors import counted
+from crowdveil.guarantees.base import Finding, Guarantee, Kind
+from crowdveil.guarantees.original import NEEDS_ORIGINAL, original_zones
+from crowdveil.io.release import WrittenRelease
+from crowdveil.io.values import codes
+from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import PUBLISHED, STATES
+
+WRITTEN_KM2 = 1e-6
+"""Areas are written in square kilometres with so fine a last digit."""
+
+
+class GeneralisationLimit(Guarantee):
+    """Flows to several tiles do not cover more tiles than a limit."""
+
+    name: ClassVar[str] = "generalisation-limit"
+    kind: ClassVar[Kind] = "structure"
+
+    tiles: float = Field(gt=0)
+
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return (
+            f"Origin and destination of a flow to more than one tile have at most {self.tiles:g} tiles together, unless it "
+            "is small destinations taken together."
+        )
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Add up the tiles of each row."""
+        size, rows = _sizes(written), _published(written)
+        to = size[written.area_numbers("destination_area")[rows]]
+        over = int(((to > 1) & (size[written.area_numbers("origin_area")[rows]] + to > self.tiles)).sum())
+        return Finding(over == 0, f"{counted(len(to), 'row')} looked at, {over:,} are larger.")
+
+
+class LeastTiles(Guarantee):
+    """No area is so small that to name it is to name a place."""
+
+    name: ClassVar[str] = "least-tiles"
+    kind: ClassVar[Kind] = "privacy"
+
+    tiles: int = Field(ge=1)
+
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return f"Every origin and every destination has at least {counted(self.tiles, 'tile')}."
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Count the tiles of each area that a row names."""
+        named = _named(written)
+        small = int((_sizes(written)[named] < self.tiles).sum())
+        return Finding(small == 0, f"{counted(len(named), 'area')} looked at, {small:,} are smaller.")
+
+
+class LeastInhabitedTiles(Guarantee):
+    """No area is one inhabited place with empty land around it."""
+
+    name: ClassVar[str] = "least-inhabited-tiles"
+    kind: ClassVar[Kind] = "privacy"
+
+    tiles: int = Field(ge=1)
+
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return (
+            f"Every origin and every destination has at least {counted(self.tiles, 'tile')} in which any trip of the data "
+            "starts or ends."
+        )
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Count the tiles of each area that a row names; which are inhabited is not published."""
+        finding = LeastTiles(tiles=self.tiles).check(written)
+        return Finding(
+            finding.holds, f"{finding.detail} {NEEDS_ORIGINAL} which tiles are inhabited.", not finding.holds
+        )
+
+    def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
+        """Count the tiles of each area that a row names and that a flow of any time step starts or ends in."""
+        inhabited = np.zeros(len(original.zones) + 1, bool)  # the last is for tiles that the original does not have
+        inhabited[original.origin] = inhabited[original.destination] = True
+        lived_in = inhabited[original_zones(written, original)]
+        homes = [int(lived_in[np.unique(tiles)].sum()) for tiles in written.area_tiles]
+        named = _named(written)
+        few = int((np.array([*homes, 0])[named] < self.tiles).sum())
+        return Finding(few == 0, f"{counted(len(named), 'area')} looked at, {few:,} have fewer.", with_original=True)
+
+
+class MostArea(Guarantee):
+    """Published flows are told finely enough to be of use."""
+
+    name: ClassVar[str] = "most-area"
+    kind: ClassVar[Kind] = "structure"
+
+    km2: float = Field(gt=0)
+
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return (
+            f"Origin and destination of a flow have at most {self.km2:g} km² each, unless it is small destinations taken "
+            "together."
+        )
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Compare the size of the areas that each row names; one of unknown size may be too large."""
+        given = [feature["properties"].get("area_km2") for feature in written.features]
+        # What was written may be rounded up by half its last digit.
+        most = self.km2 * (1 + 1e-12) + WRITTEN_KM2 / 2
+        large = np.array([*(a is None or a > most for a in given), True])  # the last is for an area that is not listed
+        rows = _published(written)
+        ends = [written.area_numbers(f"{end}_area")[rows] for end in ("origin", "destination")]
+        over = int((large[ends[0]] | large[ends[1]]).sum())
+        unknown = ", or the size of their areas is not known" if None in given else ""
+        return Finding(over == 0, f"{counted(len(ends[0]), 'row')} looked at, {over:,} are larger{unknown}.")
+
+
+def _sizes(written: WrittenRelease) -> Ints:
+    """Number of different tiles of each area; the last is 0, for the area -1, which is not in the list."""
+    return np.array([*(len(np.unique(tiles)) for tiles in written.area_tiles), 0], np.int64)
+
+
+def _named(written: WrittenRelease) -> Ints:
+    """The areas that a row names."""
+    return np.unique(np.concatenate([written.area_numbers(f"{end}_area") for end in ("origin", "destination")]))
+
+
+def _published(written: WrittenRelease) -> Mask:
+    """Rows that are not small destinations taken together."""
+    number, labels, _ = codes(written.data["state"])
+    published: Mask = np.array([label == STATES[PUBLISHED] for label in labels], bool)
+    return published[number]

@@ -1,0 +1,181 @@
+"""A written release held against the flows that it was made from.
+
+Steps are found by their time and tiles by their id, the way that somebody who holds both the files and the original would
+do it by hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from crowdveil.errors import counted
+from crowdveil.guarantees.base import Finding, Guarantee, Kind
+from crowdveil.guarantees.painting import Painted, Runs, paint
+from crowdveil.io.release import NO_TIME, WrittenRelease
+from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
+from crowdveil.model.flows import Flows
+
+NEEDS_ORIGINAL = "the files alone cannot tell"
+
+
+def step_volumes(original: Flows) -> Ints:
+    """Volume of each time step of the original."""
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(original.volume)])
+    return np.diff(before[original.offsets])
+
+
+def original_steps(times: Ints, original: Flows) -> Ints:
+    """The step of the original that begins at each time, -1 where none does."""
+    known = original.t if original.step_s is not None else np.full(min(original.steps, 1), NO_TIME)
+    if len(known) == 0:
+        return np.full(len(times), -1, np.int64)
+    place = np.minimum(np.searchsorted(known, times), len(known) - 1)
+    return np.where(known[place] == times, place, -1)
+
+
+def original_zones(written: WrittenRelease, original: Flows) -> Ints:
+    """The zone of the original that each tile is, -1 where there is none of that id."""
+    return np.array([original.zones.index_of(str(name)) for name in written.tile_names], np.int64)
+
+
+def volumes_by_step(written: WrittenRelease, original: Flows) -> tuple[Ints, int]:
+    """Volume that rows publish of each time step of the original; and how many steps of rows it does not have."""
+    times, number = written.row_steps()
+    step = original_steps(times, original)
+    published = np.zeros(original.steps + 1, np.int64)  # the last is for those that it does not have
+    np.add.at(published, step[number], written.column("volume"))
+    return published[:-1], int((step < 0).sum())
+
+
+class TrueVolumes(Guarantee):
+    """Nothing is made up: what rows say is what the original flows add up to."""
+
+    name: ClassVar[str] = "true-volumes"
+    kind: ClassVar[Kind] = "structure"
+
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return (
+            "Volume and crowd of every published flow are those of the original flows from its origin to its destination "
+            "in its time step, and a withheld total that is given is exactly the rest."
+        )
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Say that this needs the original."""
+        return Finding(True, f"{NEEDS_ORIGINAL} what the original flows add up to.", looked=False)
+
+    def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
+        """Add up the original flows of each row, and compare."""
+        rows = _Rows.of(written, original)
+        if rows.strange:
+            return Finding(False, f"{rows.strange}.", with_original=True)
+        sums = _Sums(written, original, rows)
+        if sums.crossed:
+            detail = f"{counted(sums.crossed, 'time step')} with a pair of tiles in two rows: flows cannot be added up."
+            return Finding(False, detail, with_original=True)
+        volumes = int((sums.volume != written.column("volume")).sum())
+        sure = sums.sure_of_crowd
+        crowds = int((sums.crowd != written.column(original.counts))[sure].sum())
+        totals = _wrong_totals(written, original, rows, sums.volume)
+        detail = (
+            f"{counted(len(sure), 'row')} looked at, {volumes:,} volumes and {crowds:,} crowds differ; {totals:,} time steps "
+            "with a total that differs."
+        )
+        if not sure.all():
+            detail += (
+                f" Who is behind flows is not known, so crowds of {counted(int((~sure).sum()), 'row')} were left out."
+            )
+        return Finding(volumes == crowds == totals == 0, detail, with_original=True)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a release with their time steps in the original; `strange` says what it does not know, if anything."""
+
+    step: Ints
+    origin: Ints
+    destination: Ints
+    zones: Ints
+    listed: Ints
+    strange: str
+
+    @classmethod
+    def of(cls, written: WrittenRelease, original: Flows) -> _Rows:
+        times, number = written.row_steps()
+        listed_times, place = written.listed_steps()
+        step, listed = original_steps(times, original)[number], original_steps(listed_times, original)[place]
+        origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
+        zones = original_zones(written, original)
+        faults = {
+            "time steps are not in the original": (step < 0).any() or (listed < 0).any(),
+            "a time step is listed twice": len(np.unique(listed)) < len(listed),
+            "rows have a time step that is not listed": not np.isin(np.unique(step), listed).all(),
+            "tiles are not among the zones of the original": (zones < 0).any(),
+            "rows name an area that is not in the list of areas": (origin < 0).any() or (destination < 0).any(),
+        }
+        return cls(step, origin, destination, zones, listed, "; ".join(f for f, is_so in faults.items() if is_so))
+
+
+class _Sums:
+    """Volume and crowd that the original flows of each row add up to.
+
+    Attributes
+    ----------
+    volume, crowd
+        Of each row.
+    sure_of_crowd
+        Rows whose crowd can be known: people of several flows can be counted only where it is known who they are.
+    crossed
+        Time steps in which a pair lies in two rows; with any, the sums mean nothing.
+    """
+
+    def __init__(self, written: WrittenRelease, original: Flows, rows: _Rows) -> None:
+        areas = len(written.features)
+        named = np.bincount(rows.origin, minlength=areas) + np.bincount(rows.destination, minlength=areas)
+        runs = Runs.of(written.area_tiles, written.tile_count, named)
+        self._original = original
+        self._place = np.full(len(original.zones), -1, np.int64)
+        self._place[rows.zones] = runs.place
+        self._people = 1 if original.member is None else int(original.member.max(initial=0)) + 1
+        n = len(rows.step)
+        self.volume, self.crowd = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        one_pair = (runs.size[rows.origin] == 1) & (runs.size[rows.destination] == 1)
+        self.sure_of_crowd: Mask = one_pair | (original.counts == "trips" or original.member is not None)
+        self.crossed = 0
+        order = np.argsort(rows.step, kind="stable")
+        for painted in paint(runs, rows.step[order], rows.origin[order], rows.destination[order]):
+            self.crossed += int(painted.crossed.sum())
+            if not self.crossed:
+                self._add(painted, order)
+
+    def _add(self, painted: Painted, order: Ints) -> None:
+        """Add up the flows of the time steps that are painted."""
+        data = self._original
+        flows, offsets = take_slices(data.offsets, painted.steps)
+        step = painted.steps[row_slices(offsets)]
+        at = painted.row_at(step, self._place[data.origin[flows]], self._place[data.destination[flows]])
+        flows, at = flows[at >= 0], at[at >= 0]
+        row = order[at]
+        np.add.at(self.volume, row, data.volume[flows])
+        np.add.at(self.crowd, row, data.people[flows])
+        if data.counts == "people" and data.member is not None and data.member_offsets is not None and len(row):
+            # People of one flow are different ones; of several, each is counted once.
+            several = np.bincount(at - at.min())[at - at.min()] > 1
+            taken, bounds = take_slices(data.member_offsets, flows[several])
+            different = np.unique(row[several][row_slices(bounds)] * self._people + data.member[taken])
+            rows, people = np.unique(different // self._people, return_counts=True)
+            self.crowd[rows] = people
+
+
+def _wrong_totals(written: WrittenRelease, original: Flows, rows: _Rows, volume: Ints) -> int:
+    """Time steps whose published volume is not that of their rows, or whose withheld volume is not the rest."""
+    published = np.zeros(original.steps, np.int64)
+    np.add.at(published, rows.step, volume)
+    told = written.listed("published"), written.listed("withheld")
+    wrong: Mask = np.zeros(len(rows.listed), bool)
+    for (values, given), true in zip(told, (published, step_volumes(original) - published), strict=True):
+        wrong |= given & (values != true[rows.listed])
+    return int(wrong.sum())

@@ -1,0 +1,127 @@
+"""`crowdveil verify`, with the original data and without it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import crowdveil
+from crowdveil.cli.verify import NOT_CHECKED
+from crowdveil.errors import InputError, ParameterError
+from crowdveil.io.release import file_hash
+
+ZONES = "id,lon,lat\n1,2.0,48.0\n2,2.1,48.0\n3,2.2,48.1\n"
+SMALL = ("--k", "4", "--tz", "Europe/Paris", "--format", "csv")
+
+
+@pytest.fixture
+def made(tmp_path: Path, command: Any) -> Path:
+    """Trips of two hours between three zones by a few people, and a release of them."""
+    groups = ((1, 2, 12, 8), (2, 3, 11, 8), (1, 1, 2, 8), (3, 1, 15, 9), (3, 2, 5, 9), (2, 2, 3, 11))
+    lines = [f"{o},{d},2026-03-02T{h:02d}:10:00,u{i % 7}" for o, d, n, h in groups for i in range(n)]
+    (tmp_path / "trips.csv").write_text("origin,destination,time,user\n" + "\n".join(lines) + "\n")
+    (tmp_path / "zones.csv").write_text(ZONES)
+    arguments = ("--zones", tmp_path / "zones.csv", *SMALL, "-o", tmp_path / "out")
+    assert command("anonymize", "suppression", tmp_path / "trips.csv", *arguments).code == 0
+    return tmp_path
+
+
+def _again(made: Path) -> tuple[Any, ...]:
+    return ("verify", made / "out", "--original", made / "trips.csv", "--zones", made / "zones.csv")
+
+
+def _forge(made: Path, file: str, old: str, new: str) -> None:
+    """Change a file of the release, and mend its hash in the manifest."""
+    path = made / "out" / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    manifest = json.loads((made / "out" / "manifest.json").read_text())
+    for entry in manifest["files"].values():
+        entry["sha256"] = file_hash(made / "out" / entry["name"])
+    (made / "out" / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_what_needs_the_original_is_not_said_to_hold(command: Any, made: Path) -> None:
+    ran = command("verify", made / "out")
+    assert ran.code == 0 and ran.out.count(NOT_CHECKED) == 1
+    assert not any(line.startswith("holds") and "true-volumes" in line for line in ran.out.splitlines())
+    findings = {f["name"]: f for f in json.loads(command("verify", made / "out", "--json").out)["findings"]}
+    assert findings["true-volumes"]["holds"] is None and findings["disjoint-flows"]["holds"] is True
+
+
+def test_with_the_original_everything_is_checked(command: Any, made: Path) -> None:
+    ran = command(*_again(made))
+    assert ran.code == 0 and "not checked" not in ran.out and ran.out.count("holds ") == 4
+    findings = {f["name"]: f for f in json.loads(command(*_again(made), "--json").out)["findings"]}
+    assert findings["true-volumes"]["holds"] is True and findings["true-volumes"]["with_original"] is True
+    assert findings["disjoint-flows"]["with_original"] is False
+
+
+def test_the_manifest_says_what_was_checked_with_the_original(made: Path) -> None:
+    promises = json.loads((made / "out" / "manifest.json").read_text())["promises"]
+    assert {p["name"]: p["with_original"] for p in promises} == {
+        "flow-k-anonymity": False, "disjoint-flows": False, "well-formed-flows": False, "true-volumes": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [("flows.csv", ",1,2,12,7,", ",1,2,13,7,"), ("flows.csv", ",1,2,12,7,", ",1,2,12,8,"),
+     ("flows.csv", "T09:00:00", "T08:00:00")],
+    ids=["a volume", "a crowd", "a time step"],
+)  # fmt: skip
+def test_a_forged_row_is_found_with_the_original_only(command: Any, made: Path, file: str, old: str, new: str) -> None:
+    _forge(made, file, old, new)
+    assert command("verify", made / "out").code == 0
+    ran = command(*_again(made))
+    assert ran.code == 1 and "BROKEN  true-volumes" in ran.out
+
+
+def test_what_is_wrong_is_told_in_one_sentence(command: Any, made: Path) -> None:
+    out, trips, zones = made / "out", made / "trips.csv", made / "zones.csv"
+    assert "made with zones.csv; give it again with --zones" in command("verify", out, "--original", trips).sentence
+    assert "give it with --original" in command("verify", out, "--zones", zones).sentence
+    (made / "other.csv").write_text(trips.read_text() + "1,3,2026-03-02T08:15:00,u1\n")
+    ran = command("verify", out, "--original", made / "other.csv", "--zones", zones)
+    assert ran.code == 2 and "is not the file that the release was made from, trips.csv" in ran.sentence
+    (made / "shifted.csv").write_text(ZONES.replace("48.1", "48.2"))
+    ran = command("verify", out, "--original", trips, "--zones", made / "shifted.csv")
+    assert ran.code == 2 and "give that with --zones" in ran.sentence
+    ran = command("verify", out, "--original", made / "gone.csv", "--zones", zones)
+    assert ran.code == 2 and "gone.csv" in ran.sentence
+
+
+def test_given_options_override_those_of_the_release(command: Any, made: Path) -> None:
+    ran = command(*_again(made), "--step", "1d")
+    assert ran.code == 1 and "time steps are not in the original" in ran.out
+
+
+def test_trajectories_are_not_held_against_an_original(command: Any, made: Path) -> None:
+    points = "lat,lon,timestamp,trajectory_id\n48,2,2026-03-02T08:00:00Z,1\n48.1,2.1,2026-03-02T08:10:00Z,1\n"
+    (made / "points.csv").write_text(points)
+    assert command("anonymize", "simple-generalization", made / "points.csv", "-o", made / "moved").code == 0
+    ran = command("verify", made / "moved", "--original", made / "points.csv")
+    assert ran.code == 2 and "holds trajectories" in ran.sentence
+
+
+def test_python_takes_flows_and_files(made: Path) -> None:
+    flows = crowdveil.read_flows(made / "trips.csv", zones=made / "zones.csv", tz="Europe/Paris", members=True)
+    for findings in (
+        crowdveil.verify(made / "out", flows),
+        crowdveil.verify(made / "out", made / "trips.csv", zones=made / "zones.csv"),
+    ):
+        assert all(f.holds and f.looked for _, f in findings)
+    assert [p.name for p, f in crowdveil.verify(made / "out") if not f.looked] == ["true-volumes"]
+    with pytest.raises(ParameterError, match="no such parameter"):
+        crowdveil.verify(made / "out", made / "trips.csv", zones=made / "zones.csv", zonnes=1)
+
+
+def test_an_original_that_counts_otherwise_is_refused(made: Path) -> None:
+    text = (made / "trips.csv").read_text()
+    (made / "nameless.csv").write_text("\n".join(line.rpartition(",")[0] for line in text.splitlines()) + "\n")
+    flows = crowdveil.read_flows(made / "nameless.csv", zones=made / "zones.csv", tz="Europe/Paris")
+    with pytest.raises(InputError, match="counts trips, but the release counts people"):
+        crowdveil.verify(made / "out", flows)

@@ -1,0 +1,80 @@
+"""Sizes of areas: each checker goes red on an area too small or too large, and on nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crowdveil.guarantees import GeneralisationLimit, LeastInhabitedTiles, LeastTiles, MostArea
+from crowdveil.model.flows import Flows
+from crowdveil.model.zones import Zones
+from written_flows import AREAS, written
+
+LARGE = {**AREAS, "cd": ["c", "d"], "wide": ["c", "d", "e", "f"]}
+
+
+def test_flows_to_several_tiles_are_limited_and_others_are_not() -> None:
+    rows: list[tuple[Any, ...]] = [(0, "ab", "c", 10, 10), (0, "a", "ab", 10, 10)]
+    assert GeneralisationLimit(tiles=3).check(written(rows)).holds
+    finding = GeneralisationLimit(tiles=2.5).check(written(rows))
+    assert not finding.holds and "1 are larger" in finding.detail
+    reported = [rows[0], (*rows[1], "reported")]
+    assert GeneralisationLimit(tiles=2.5).check(written(reported)).holds, "small destinations together have no limit"
+
+
+def test_small_areas_are_found_only_if_a_row_names_them() -> None:
+    rows = [(0, "ab", "cd", 10, 10), (3600, "cd", "wide", 10, 10, "reported")]
+    assert LeastTiles(tiles=2).check(written(rows, areas=LARGE)).holds
+    finding = LeastTiles(tiles=2).check(written([*rows, (0, "ab", "c", 12, 11)], areas=LARGE))
+    assert not finding.holds and "4 areas looked at, 1 are smaller" in finding.detail
+    twice = {"ab": ["a", "a"], "cd": ["c", "d"], "wide": ["c", "d", "e"]}
+    assert not LeastTiles(tiles=2).check(written(rows, areas=twice)).holds, "a tile that is listed twice is one tile"
+
+
+def test_an_area_that_is_not_listed_has_no_size() -> None:
+    rows = [(0, "ab", "nowhere", 10, 10)]
+    for promise in (LeastTiles(tiles=1), MostArea(km2=100)):
+        assert not promise.check(written(rows)).holds
+
+
+def _visited(*tiles: str) -> Flows:
+    zones = Zones.from_ids(list("abcdef"))
+    origin = np.array(["abcdef".index(t) for t in tiles], np.int32)
+    ones = np.ones(len(tiles), np.int64)
+    return Flows.from_rows(zones, 7200 * ones, origin, 0 * origin, ones, step_s=3600)
+
+
+def test_inhabited_tiles_need_the_original() -> None:
+    rows = [(0, "ab", "wide", 10, 10)]
+    promise = LeastInhabitedTiles(tiles=2)
+    alone = promise.check(written(rows, areas=LARGE))
+    assert alone.holds and not alone.looked
+    assert promise.check_with(written(rows, areas=LARGE), _visited("a", "b", "c", "f")).holds
+    finding = promise.check_with(written(rows, areas=LARGE), _visited("a", "b", "f"))
+    assert not finding.holds and finding.with_original and "1 have fewer" in finding.detail
+
+
+def test_too_few_tiles_are_too_few_inhabited_ones() -> None:
+    finding = LeastInhabitedTiles(tiles=2).check(written([(0, "a", "ab", 10, 10)]))
+    assert not finding.holds and finding.looked
+
+
+def test_areas_above_the_limit_are_found_in_published_rows_only() -> None:
+    rows = [(0, "ab", "c", 10, 10), (0, "a", "wide", 10, 10, "reported")]
+    assert MostArea(km2=4).check(written(rows, areas=LARGE)).holds
+    assert not MostArea(km2=3.9).check(written(rows, areas=LARGE)).holds
+    assert not MostArea(km2=4).check(written([(0, "a", "wide", 10, 10)], areas=LARGE)).holds
+
+
+@pytest.mark.parametrize(("km2", "holds"), [(1.9999996, True), (1.9999994, False)])
+def test_areas_are_written_with_six_decimals(km2: float, holds: bool) -> None:
+    assert MostArea(km2=km2).check(written([(0, "a", "b", 10, 10)])).holds is holds
+
+
+def test_an_area_of_unknown_size_may_be_too_large() -> None:
+    release = written([(0, "a", "b", 10, 10)])
+    release.features[1]["properties"]["area_km2"] = None
+    finding = MostArea(km2=100).check(release)
+    assert not finding.holds and "not known" in finding.detail

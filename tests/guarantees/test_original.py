@@ -1,0 +1,162 @@
+"""Releases held against the flows that they were made from: true ones pass, and each tampering is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil import testing
+from crowdveil.guarantees import TrueVolumes, WithheldBudget
+from crowdveil.io.release import WrittenRelease
+from crowdveil.model.flows import Flows, trips_within
+from crowdveil.model.zones import Zones
+from written_flows import honest, written
+
+TILES = {"ab": ["a", "b"], "c": ["c"], "d": ["d"]}
+ROWS: list[tuple[Any, ...]] = [(0, "ab", "c", 15, 3), (0, "c", "ab", 20, 4), (3600, "ab", "d", 9, 2)]
+STEPS: list[tuple[Any, ...]] = [(0, 35, 5), (3600, 9, None)]
+
+
+def _flows(counts: str = "people") -> Flows:
+    """Two hours of flows between four tiles; person 0 makes both trips from a and from b to c."""
+    flows = [
+        (0, "a", "c", 5, [0, 1]), (0, "b", "c", 10, [0, 2]), (0, "c", "a", 20, [0, 1, 2, 3]), (0, "c", "d", 5, [5]),
+        (3600, "b", "d", 9, [1, 7]), (3600, "d", "d", 1, [9]),
+    ]  # fmt: skip
+    t, o, d = (np.array([f[0] for f in flows]), *(np.array(["abcd".index(f[i]) for f in flows]) for i in (1, 2)))
+    volume, crowd = np.array([f[3] for f in flows]), np.array([len(f[4]) for f in flows])
+    made = Flows.from_rows(Zones.from_ids(list("abcd")), t, o, d, volume, crowd, step_s=3600)
+    offsets = np.concatenate([[0], np.cumsum(crowd)])
+    with_members = replace(made, member_offsets=offsets, member=np.array([m for f in flows for m in f[4]]))
+    return with_members if counts == "people" else Flows.from_rows(made.zones, t, o, d, volume, step_s=3600)
+
+
+def _changed(rows: list[tuple[Any, ...]], at: tuple[int, int], value: Any) -> list[tuple[Any, ...]]:
+    return [tuple(value if (i, j) == at else v for j, v in enumerate(row)) for i, row in enumerate(rows)]
+
+
+def test_a_true_release_passes() -> None:
+    finding = TrueVolumes().check_with(written(ROWS, STEPS, TILES), _flows())
+    assert finding.holds and finding.looked and finding.with_original, finding.detail
+    assert TrueVolumes().check_with(written(ROWS[::-1], STEPS[::-1], TILES), _flows()).holds, "in any order"
+
+
+def test_without_the_original_it_is_not_checked() -> None:
+    finding = TrueVolumes().check(written(ROWS, STEPS, TILES))
+    assert not finding.looked and not finding.with_original and "files alone" in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("rows", "steps", "fault"),
+    [
+        (_changed(ROWS, (0, 3), 16), STEPS, "1 volumes"),
+        (_changed(ROWS, (0, 4), 4), STEPS, "1 crowds"),  # 2 + 2, but one of them is the same person
+        (_changed(ROWS, (0, 0), 3600), STEPS, "volumes"),
+        (_changed(ROWS, (2, 2), "c"), STEPS, "1 volumes"),
+        (_changed(ROWS, (2, 0), 7200), STEPS, "not in the original"),
+        (_changed(ROWS, (2, 0), None), STEPS, "not in the original"),
+        (ROWS, _changed(STEPS, (0, 2), 6), "1 time steps"),
+        (ROWS, _changed(STEPS, (1, 2), 2), "1 time steps"),
+        (ROWS, _changed(STEPS, (1, 1), 10), "1 time steps"),
+        (ROWS, _changed(STEPS, (1, 0), 7200), "not in the original"),
+        (ROWS, _changed(STEPS, (1, 0), 0), "listed twice"),
+        (ROWS, STEPS[:1], "not listed"),
+        (ROWS[:1] + ROWS[2:], STEPS, "1 time steps"),
+        ([*ROWS, ROWS[0]], STEPS, "two rows"),
+        (_changed(ROWS, (0, 1), "nowhere"), STEPS, "list of areas"),
+    ],
+)
+def test_tampering_is_found(rows: list[tuple[Any, ...]], steps: list[tuple[Any, ...]], fault: str) -> None:
+    finding = TrueVolumes().check_with(written(rows, steps, TILES), _flows())
+    assert not finding.holds and fault in finding.detail, finding.detail
+
+
+@pytest.mark.parametrize("tiles", [["a"], ["a", "b", "d", "x"], ["a", "x"]])
+def test_an_area_with_other_tiles_is_found(tiles: list[str]) -> None:
+    assert not TrueVolumes().check_with(written(ROWS, STEPS, {**TILES, "ab": tiles}), _flows()).holds
+
+
+def test_crowds_that_cannot_be_known_are_left_out_and_told() -> None:
+    nameless = replace(_flows(), member=None, member_offsets=None)
+    rows = [*ROWS[:2], (3600, "d", "d", 1, 1)]
+    steps = [STEPS[0], (3600, 1, 9)]
+    finding = TrueVolumes().check_with(written(rows, steps, TILES), nameless)
+    assert finding.holds and "crowds of 2 rows were left out" in finding.detail
+    assert TrueVolumes().check_with(written(_changed(rows, (0, 4), 4), steps, TILES), nameless).holds
+    assert not TrueVolumes().check_with(written(_changed(rows, (2, 4), 2), steps, TILES), nameless).holds
+
+
+def test_trips_are_added_up() -> None:
+    rows = [(t, o, d, v, v) for t, o, d, v, _ in ROWS]
+    release = written(rows, STEPS, TILES, counts="trips")
+    assert TrueVolumes().check_with(release, _flows("trips")).holds
+    wrong = written(_changed(rows, (1, 4), 19), STEPS, TILES, counts="trips")
+    assert not TrueVolumes().check_with(wrong, _flows("trips")).holds
+
+
+def test_data_without_times_is_one_step() -> None:
+    flows = _flows("trips").where(np.arange(6) < 4)
+    flows = replace(flows, t=flows.t[:1], offsets=flows.offsets[:2], step_s=None)
+    rows = [(None, o, d, v, v) for _, o, d, v, _ in ROWS[:2]]
+    assert TrueVolumes().check_with(written(rows, [(None, 35, 5)], TILES, counts="trips"), flows).holds
+    timed = written([(0, *r[1:]) for r in rows], [(0, 35, 5)], TILES, counts="trips")
+    assert not TrueVolumes().check_with(timed, flows).holds
+
+
+@settings(max_examples=150)
+@given(data=testing.flows(), cuts=st.lists(st.integers(1, 5)), k=st.integers(1, 12), draw=st.data())
+def test_true_releases_pass_and_one_off_is_found(data: Flows, cuts: list[int], k: int, draw: st.DataObject) -> None:
+    release = honest(data, cuts, k)
+    finding = TrueVolumes().check_with(release, data)
+    assert finding.holds, finding.detail
+    if not len(release.data):
+        return
+    column = draw.draw(st.sampled_from(["volume", data.counts]))
+    off = np.zeros(len(release.data), np.int64)
+    off[draw.draw(st.integers(0, len(off) - 1))] = draw.draw(st.sampled_from([-1, 1]))
+    assert not TrueVolumes().check_with(_with_column(release, column, release.column(column) + off), data).holds
+
+
+def _with_column(release: WrittenRelease, column: str, values: Any) -> WrittenRelease:
+    place = release.data.column_names.index(column)
+    return replace(release, data=release.data.set_column(place, column, pa.array(values)))
+
+
+@settings(max_examples=150)
+@given(data=testing.flows(), cuts=st.lists(st.integers(1, 5)), k=st.integers(1, 12), share=st.sampled_from([0, 0.3, 4]))
+def test_the_budget_with_the_original_is_exact(data: Flows, cuts: list[int], k: int, share: float) -> None:
+    release = honest(data, cuts, k)
+    promise = WithheldBudget(suppress=share, k=k)
+    published = dict(zip(release.listed_steps()[0].tolist(), release.listed("published")[0].tolist(), strict=True))
+    kept = True
+    for step, t in enumerate(data.t.tolist()):
+        here = slice(data.offsets[step], data.offsets[step + 1])
+        volume, out = int(data.volume[here].sum()), published.get(t, 0)
+        members = None if data.member is None or data.member_offsets is None else set(
+            data.member[data.member_offsets[here.start] : data.member_offsets[here.stop]].tolist()
+        )  # fmt: skip
+        crowd = int(data.people[here].sum()) if members is None else len(members)
+        kept &= volume - out <= trips_within(share, volume) or (out == 0 and crowd < k)
+    finding = promise.check_with(release, data)
+    assert finding.holds == kept and finding.with_original
+    alone = promise.check(release)
+    assert alone.holds or not finding.holds, "what files alone refute is refuted with the original too"
+
+
+def test_the_budget_finds_more_than_files_tell() -> None:
+    """The second hour withholds 1 of 10 trips, by one person, and does not tell."""
+    release = written(ROWS, STEPS, TILES)
+    assert WithheldBudget(suppress=0.15, k=2).check_with(release, _flows()).holds
+    assert WithheldBudget(suppress=0.125, k=2).check_with(release, _flows()).holds
+    assert not WithheldBudget(suppress=0.1, k=2).check_with(release, _flows()).holds
+    nothing = written(ROWS[:2], STEPS[:1], TILES)
+    assert WithheldBudget(suppress=0.15, k=4).check_with(nothing, _flows()).holds, "three people in all"
+    assert not WithheldBudget(suppress=0.15, k=3).check_with(nothing, _flows()).holds
+    late = written(_changed(ROWS, (2, 0), 7200), STEPS, TILES)
+    assert not WithheldBudget(suppress=1, k=3).check_with(late, _flows()).holds

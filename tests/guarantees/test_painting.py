@@ -1,0 +1,118 @@
+"""Painted maps against plain sets of pairs, for areas that nest and for areas of any shape."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil import testing
+from crowdveil.guarantees import painting
+from crowdveil.guarantees.painting import Runs, paint
+
+Areas = list[list[int]]
+Rows = list[tuple[int, int, int]]
+
+
+def _subtrees(tree: Any) -> Areas:
+    """The tiles of every node of a nested list."""
+    if isinstance(tree, int):
+        return [[tree]]
+    below = [_subtrees(child) for child in tree]
+    return [*itertools.chain(*below), sorted(t for nodes in below for t in nodes[-1])]
+
+
+nesting = testing.nested_trees(max_tiles=10).map(_subtrees)
+shapes = st.lists(st.sets(st.integers(0, 9), min_size=1).map(sorted), min_size=1, max_size=8)
+mixed = st.tuples(nesting, shapes).map(lambda both: [*both[0], *both[1]])
+
+
+@st.composite
+def painted_rows(draw: st.DrawFn, areas: st.SearchStrategy[Areas]) -> tuple[Areas, Rows]:
+    """Areas, and rows (step, origin, destination) sorted by step."""
+    made = draw(areas)
+    area = st.integers(0, len(made) - 1)
+    return made, sorted(draw(st.lists(st.tuples(st.sampled_from([0, 1, 5]), area, area), max_size=12)))
+
+
+def _runs(areas: Areas, rows: Rows) -> Runs:
+    named = np.bincount([a for row in rows for a in row[1:]], minlength=len(areas))
+    tiles = max(t for area in areas for t in area) + 1
+    return Runs.of([np.array(a, np.int64) for a in areas], tiles, named)
+
+
+def _columns(rows: Rows) -> list[Any]:
+    return [np.array([row[i] for row in rows], np.int64) for i in range(3)]
+
+
+@settings(max_examples=300)
+@given(made=painted_rows(nesting | shapes | mixed), limits=st.sampled_from([(1 << 18, 256), (4, 256), (1 << 18, 1)]))
+def test_pairs_twice_and_the_row_over_each_pair(made: tuple[Areas, Rows], limits: tuple[int, int]) -> None:
+    """By plain sets of pairs; with all steps at once, and a few at a time."""
+    areas, rows = made
+    over: dict[int, dict[tuple[int, int], list[int]]] = {step: {} for step, _, _ in rows}
+    for row, (step, o, d) in enumerate(rows):
+        for pair in itertools.product(areas[o], areas[d]):
+            over[step].setdefault(pair, []).append(row)
+    runs = _runs(areas, rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(painting, "MOST_STRIPES", limits[0])
+        patch.setattr(painting, "MOST_STEPS", limits[1])
+        painted = list(paint(runs, *_columns(rows)))
+    assert [s for p in painted for s in p.steps.tolist()] == sorted(over)
+    each = [(p, s, c) for p in painted for s, c in zip(p.steps.tolist(), p.crossed.tolist(), strict=True)]
+    for here, step, crossed in each:
+        assert crossed == any(len(rows_over) > 1 for rows_over in over[step].values())
+        if crossed:
+            continue
+        for pair in itertools.product(range(len(runs.place)), repeat=2):
+            o, d = (runs.place[[tile]] for tile in pair)
+            assert here.row_at(np.array([step]), o, d).tolist() == over[step].get(pair, [-1])
+
+
+@given(made=painted_rows(nesting))
+def test_areas_that_nest_are_one_run_each(made: tuple[Areas, Rows]) -> None:
+    runs = _runs(*made)
+    assert runs.count.tolist() == [1] * len(made[0])
+    assert (runs.last - runs.first).tolist() == runs.size.tolist() == [len(area) for area in made[0]]
+
+
+@given(made=painted_rows(mixed))
+def test_runs_of_any_area_are_its_tiles(made: tuple[Areas, Rows]) -> None:
+    runs = _runs(*made)
+    assert sorted(runs.place.tolist()) == list(range(len(runs.place)))
+    for i, area in enumerate(made[0]):
+        parts = range(runs.offsets[i], runs.offsets[i + 1])
+        places = [place for r in parts for place in range(runs.first[r], runs.last[r])]
+        assert places == sorted(runs.place[area].tolist())
+        assert all(runs.last[r] < runs.first[r + 1] for r in parts[:-1]), "runs that touch are one"
+
+
+def test_a_rare_union_is_split_and_breaks_no_other_area() -> None:
+    areas = [[0, 1], [2, 3], [4, 5], [6, 7], [0, 1, 2, 3], [4, 5, 6, 7], [1, 3, 5, 7]]
+    rows = [(0, a, b) for a in range(4) for b in range(6)] + [(1, 0, 6)]
+    runs = _runs(areas, rows)
+    assert runs.count[:6].tolist() == [1] * 6 and runs.count[6] > 1
+
+
+def test_rows_that_cannot_be_apart_are_not_painted() -> None:
+    """A thousand rows from everywhere to everywhere would be a hundred thousand stripes."""
+    areas = [list(range(100)), [3]]
+    rows = [(0, 0, 0)] * 1000 + [(1, 1, 1)]
+    (painted,) = paint(_runs(areas, rows), *_columns(rows))
+    assert painted.crossed.tolist() == [True, False]
+    assert len(painted._keys) == 1
+
+
+def test_places_that_are_in_no_area_and_steps_without_rows() -> None:
+    (painted,) = paint(_runs([[0, 1]], [(3, 0, 0)]), *_columns([(3, 0, 0)]))
+    step, origin, destination = (np.array(a) for a in ([3, 3, 3, 2, 4], [0, -1, 1, 0, 0], [1, 0, -1, 0, 0]))
+    assert painted.row_at(step, origin, destination).tolist() == [0, -1, -1, -1, -1]
+
+
+def test_no_rows() -> None:
+    assert list(paint(Runs.of([], 0, np.zeros(0, np.int64)), *_columns([]))) == []
