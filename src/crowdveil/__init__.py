@@ -8,6 +8,7 @@ from typing import Any
 _PUBLIC = {
     "anonymize": "crowdveil.api",
     "verify": "crowdveil.api",
+    "measure": "crowdveil.api",
     "read_flows": "crowdveil.io.flows",
     "read_trips": "crowdveil.io.flows",
     "trips_to_flows": "crowdveil.io.flows",
@@ -20,6 +21,7 @@ _PUBLIC = {
     "build_hierarchy": "crowdveil.io.hierarchy",
     "filter_trajectories": "crowdveil.filters",
     "all_methods": "crowdveil.registry",
+    "all_measures": "crowdveil.registry",
     "Flows": "crowdveil.model.flows",
     "Trips": "crowdveil.model.trips",
     "Trajectories": "crowdveil.model.trajectories",

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from crowdveil import pipeline
+from crowdveil.errors import InputError
 from crowdveil.guarantees import Finding, Guarantee
-from crowdveil.io.release import TableFormat
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.read_back import flow_release_from
+from crowdveil.io.release import TableFormat, read_release
+from crowdveil.manifest import read_manifest, reading_again
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress, no_progress
-from crowdveil.reading import READINGS
+from crowdveil.reading import READINGS, FlowReading, read
 from crowdveil.registry import find_method
+from crowdveil.report.measures import Measurement, measured, named_measures
 
 
 def anonymize(
@@ -60,3 +68,32 @@ def verify(folder: str | Path, original: Any = None, **options: Any) -> list[tup
     >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson")  # doctest: +SKIP
     """
     return pipeline.verify(Path(folder), original, options)
+
+
+def measure(
+    original: Any,
+    release: str | Path | FlowRelease,
+    measures: Sequence[str] | None = None,
+    *,
+    notes: ReadNotes | None = None,
+    **options: Any,
+) -> Measurement:
+    """Measure what a release lost of the original trips or flows. The numbers are exact: they stay in the house.
+
+    `original` is a path, an Arrow table, a data frame, or `Flows`; `release` the folder of a release, or a `FlowRelease`
+    over the zones and time steps of the flows. `measures` are names or symbols, all of them where none are given.
+    `options` of reading are those of the release unless given; files, such as zones, must be given again.
+
+    >>> crowdveil.measure("trips.parquet", "out", ["E", "D"], zones="zones.geojson")["E"].mean  # doctest: +SKIP
+    """
+    wanted, said = named_measures(measures), notes if notes is not None else ReadNotes()
+    if isinstance(release, FlowRelease):
+        return measured(read(Flows, original, FlowReading.checked(options), said), release, wanted)
+    manifest = read_manifest(Path(release))
+    written = read_release(Path(release), {role: entry["name"] for role, entry in manifest["files"].items()})
+    if not written.is_flows:
+        raise InputError(f"{release}: it holds trajectories, and there are measures of flows only so far.")
+    if not isinstance(original, Flows):
+        options = reading_again(manifest, original, options)
+    flows = read(Flows, original, FlowReading.checked(options), said)
+    return measured(flows, flow_release_from(written, flows), wanted)

@@ -229,3 +229,11 @@ def test_every_measure_is_documented_and_found_by_name_and_symbol() -> None:
     for name, measure in all_measures().items():
         assert measure.name == name and measure.doc.endswith(".") and measure.takes is Flows
         assert not measure.symbol or find_measure(measure.symbol) is measure
+
+
+def test_the_guide_tells_of_every_measure() -> None:
+    from pathlib import Path
+
+    guide = (Path(__file__).parents[2] / "docs" / "measures.md").read_text()
+    for name, measure in all_measures().items():
+        assert f"`{name}`" in guide and measure.symbol in guide, name

@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("crowdveil.cli.demo", "Make a synthetic city, anonymise it, verify it."),
     "anonymize": ("crowdveil.cli.anonymize", "Anonymise trips, flows or trajectories with a method."),
     "verify": ("crowdveil.cli.verify", "Check a release from its files alone."),
+    "measure": ("crowdveil.cli.measure", "Measure what a release lost of the original flows."),
     "methods": ("crowdveil.cli.methods", "List the methods, or tell all about one."),
     "flows": ("crowdveil.cli.flows", "Turn trips to OD flows, or flows from one format to another."),
     "filter": ("crowdveil.cli.filter", "Leave out trajectories: too short, too fast, elsewhere, other times."),

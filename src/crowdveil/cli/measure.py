@@ -1,0 +1,58 @@
+"""`crowdveil measure ORIGINAL RELEASE`: what a release lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crowdveil import api
+from crowdveil.cli.console import show_notes
+from crowdveil.cli.options import given, options_of
+from crowdveil.io.atomic import new_file
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.tables import check_ending, write_table
+from crowdveil.reading import FlowReading
+from crowdveil.registry import MEASURES
+
+_TREES = ("hierarchy", "destination_hierarchy")
+
+
+def _call(
+    original: str, release: str, measures: str | None, as_json: bool, output: str | None, overwrite: bool, **values: Any
+) -> None:
+    if output is not None:
+        check_ending(Path(output))
+    names = None if measures is None else [name.strip() for name in measures.split(",")]
+    notes = ReadNotes()
+    found = api.measure(original, release, names, notes=notes, **given(FlowReading, values))
+    if output is not None:
+        with new_file(Path(output), overwrite=overwrite) as file:
+            write_table(found.table(as_text=file.suffix.lower() == ".csv"), file)
+    show_notes(notes)
+    click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
+
+
+command = click.Command(
+    "measure",
+    callback=_call,
+    params=[
+        click.Argument(["original"], metavar="TRIPS_OR_FLOWS"),
+        click.Argument(["release"], metavar="RELEASE_FOLDER"),
+        click.Option(["--measures"], metavar="NAMES", help=f"Names with commas between: {', '.join(MEASURES)}. [all]"),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, with the values of each time step."),
+        click.Option(
+            ["-o", "--output"], metavar="FILE", help="Also write the values of each time step, .csv or .parquet."
+        ),
+        click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
+        *[option for option in options_of(FlowReading) if option.name not in _TREES],
+    ],
+    help="Measure what a release lost of the original trips or flows. The numbers are exact: they stay in the house.\n\n"
+    "Options of reading are those of the release unless given; files, such as zones, must be given again. "
+    "↓ lower is better, ↑ higher is better, – undefined.\n\n"
+    "\b\nExamples:\n"
+    "  crowdveil measure trips.parquet out/ --zones zones.geojson\n"
+    "  crowdveil measure trips.parquet out/ --zones zones.geojson --measures generalisation,E,D -o lost.csv",
+)

@@ -1,0 +1,122 @@
+"""`crowdveil measure` and `crowdveil.measure`, from files to numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+import crowdveil
+from crowdveil.errors import InputError
+from crowdveil.io.read_back import flow_release_from
+from crowdveil.io.release import read_release
+from crowdveil.manifest import read_manifest
+
+ZONES = "id,lon,lat\n1,2.0,48.0\n2,2.1,48.0\n3,2.2,48.1\n"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """Trips of two hours between three zones, and a release that withholds those of few people."""
+    groups = ((1, 2, 12, 8), (2, 3, 11, 8), (1, 1, 2, 8), (3, 1, 15, 9), (3, 2, 5, 9), (2, 2, 3, 11))
+    lines = [f"{o},{d},2026-03-02T{h:02d}:10:00,u{i}" for o, d, n, h in groups for i in range(n)]
+    (tmp_path / "trips.csv").write_text("origin,destination,time,user\n" + "\n".join(lines) + "\n")
+    (tmp_path / "zones.csv").write_text(ZONES)
+    crowdveil.anonymize(
+        "suppression", tmp_path / "trips.csv", tmp_path / "out", zones=tmp_path / "zones.csv", tz="Europe/Paris", k=10
+    )
+    return tmp_path
+
+
+def test_prints_a_line_for_each_measure(command: Any, made: Path) -> None:
+    ran = command("measure", made / "trips.csv", made / "out", "--zones", made / "zones.csv")
+    assert ran.code == 0 and "hash" not in ran.err
+    lines = {line[:40].strip(): line.split()[-2:] for line in ran.out.splitlines()}
+    assert lines["↓ reconstruction error (E)"] == lines["↓ share of trips suppressed (S)"]
+    assert "–" in next(line for line in ran.out.splitlines() if "MAO" in line)
+
+
+def test_json_and_table_tell_every_step(command: Any, made: Path) -> None:
+    arguments = ("measure", made / "trips.csv", made / "out", "--zones", made / "zones.csv", "--measures", "S, E,D")
+    told = json.loads(command(*arguments, "--json", "-o", made / "lost.csv").out)
+    assert told["time_steps"] == ["2026-03-02T08:00:00+01:00", "2026-03-02T09:00:00+01:00", "2026-03-02T11:00:00+01:00"]
+    suppressed = [2 / 25, 5 / 20, 1.0]
+    assert list(told["measures"]) == ["suppressed", "reconstruction-error", "distribution-distance"]
+    assert told["measures"]["suppressed"]["by_step"] == pytest.approx(suppressed)
+    assert told["measures"]["suppressed"]["pooled"] == pytest.approx(10 / 48)
+    assert told["measures"]["distribution-distance"]["by_step"][2] is None  # nothing was published in that hour
+    table = pacsv.read_csv(made / "lost.csv").to_pylist()
+    assert [row["over"] for row in table[:5]] == ["step"] * 3 + ["mean", "pooled"]
+    assert [row["value"] for row in table[:3]] == pytest.approx(suppressed)
+    assert command(*arguments, "-o", made / "lost.csv").code == 2  # it is there already
+    assert command(*arguments, "-o", made / "lost.parquet").code == 0
+    assert pq.read_table(made / "lost.parquet").num_rows == len(table)
+
+
+def test_python_gives_the_same(made: Path) -> None:
+    found = crowdveil.measure(made / "trips.csv", made / "out", zones=made / "zones.csv")
+    assert found["E"].by_step == pytest.approx(found["suppressed"].by_step)
+    flows = crowdveil.read_flows(made / "trips.csv", zones=made / "zones.csv", tz="Europe/Paris")
+    manifest = read_manifest(made / "out")
+    written = read_release(made / "out", {role: f["name"] for role, f in manifest["files"].items()})
+    again = crowdveil.measure(flows, flow_release_from(written, flows), ["E"])
+    assert again["E"].mean == found["E"].mean
+    with pytest.raises(KeyError):
+        _ = again["D"]
+
+
+@pytest.mark.parametrize("table_format", ["csv", "parquet"])
+@pytest.mark.parametrize("step", ["1h", "all"])
+def test_a_release_read_back_is_the_one_that_was_written(made: Path, table_format: Any, step: str) -> None:
+    options = {"zones": made / "zones.csv", "step": step}
+    result = crowdveil.anonymize(
+        "suppression", made / "trips.csv", made / "b", table_format=table_format, **options, k=4
+    )
+    flows = crowdveil.read_flows(made / "trips.csv", **options)
+    files = {role: f["name"] for role, f in result.manifest["files"].items()}
+    back = flow_release_from(read_release(made / "b", files), flows)
+    wanted = result.release
+    for column in ("volume", "people", "state"):
+        assert getattr(back, column).tolist() == getattr(wanted, column).tolist()
+    for side in ("origin", "destination"):
+        names = [r.areas.names[getattr(r, side)].tolist() for r in (back, wanted)]
+        assert names[0] == names[1]
+    told = (np.diff(wanted.offsets) > 0) | (wanted.withheld > 0)  # a step of which nothing is told is not listed
+    assert back.t.tolist() == wanted.t[told].tolist() and back.withheld.tolist() == wanted.withheld[told].tolist()
+
+
+def test_what_is_wrong_is_told_in_one_sentence(command: Any, made: Path, tmp_path: Path) -> None:
+    trips, out, zones = made / "trips.csv", made / "out", made / "zones.csv"
+    assert "made with zones.csv" in command("measure", trips, out).sentence
+    assert "no measure X" in command("measure", trips, out, "--zones", zones, "--measures", "X").sentence
+    assert "no manifest.json" in command("measure", trips, tmp_path, "--zones", zones).sentence
+    assert "--step" in command("measure", trips, out, "--zones", zones, "--step", "all").sentence
+    (made / "other.csv").write_text(ZONES + "4,2.3,48.1\n")
+    assert "not the file" in command("measure", trips, out, "--zones", made / "other.csv").sentence
+
+
+def test_tiles_that_the_original_lacks_are_told(made: Path) -> None:
+    manifest = read_manifest(made / "out")
+    written = read_release(made / "out", {role: f["name"] for role, f in manifest["files"].items()})
+    (made / "other.csv").write_text(ZONES.replace("3,", "4,"))
+    flows = crowdveil.read_flows(made / "trips.csv", zones=made / "other.csv", drop_invalid=True)
+    with pytest.raises(InputError, match="1 tile of its areas is none of the original's zones"):
+        flow_release_from(written, flows)
+
+
+def test_another_original_is_refused(command: Any, made: Path) -> None:
+    (made / "more.csv").write_text((made / "trips.csv").read_text() + "1,3,2026-03-02T08:15:00,u1\n")
+    assert "not the file" in command("measure", made / "more.csv", made / "out", "--zones", made / "zones.csv").sentence
+
+
+def test_trajectories_are_refused(made: Path) -> None:
+    points = "lat,lon,timestamp,trajectory_id\n48,2,2026-03-02T08:00:00Z,1\n48.1,2.1,2026-03-02T08:10:00Z,1\n"
+    (made / "points.csv").write_text(points)
+    crowdveil.anonymize("simple-generalization", made / "points.csv", made / "moved")
+    with pytest.raises(InputError, match="trajectories"):
+        crowdveil.measure(made / "points.csv", made / "moved")
