@@ -63,7 +63,7 @@ class Measurement:
             measure = found.measure
             title = f"{_ARROWS[measure.better]} {measure.title}{f' ({measure.symbol})' if measure.symbol else ''}"
             for part, _, mean, pooled in _columns(found):
-                listed.append((f"{title}: {part} tiles" if part else title, measure.unit, mean, pooled))
+                listed.append((f"{title}: {part}" if part else title, measure.unit, mean, pooled))
         return listed
 
     def as_json(self) -> dict[str, Any]:
@@ -139,7 +139,8 @@ def _shown(value: float, unit: str) -> str:
     """A number of four digits or so, "–" where it is undefined."""
     if not np.isfinite(value):
         return "–"
-    text = f"{value:,.0f}" if value >= 1000 or (value == int(value) and value > 1) else f"{value:.4g}"
+    whole = value == int(value) and value != 1  # a share of 1 is shown as the other shares are
+    text = f"{value:,.0f}" if value >= 1000 or whole else f"{value:.4g}" if value > 1 else f"{value:.4f}"
     return f"{text} {unit}".rstrip()
 
 

@@ -50,11 +50,11 @@ MEASURES = (
     ),
     Measure("flows", "flows in the release", "", "higher", Flows, flows, "Number of rows, published or reported."),
     Measure(
-        "volume-by-origin-size", "trips by size of origin", "", "neither", Flows, by_origin_size,
+        "volume-by-origin-size", "trips by tiles of origin", "", "neither", Flows, by_origin_size,
         "Share of the published trips whose origin has so many tiles.", parts=SIZES,
     ),
     Measure(
-        "volume-by-destination-size", "trips by size of destination", "", "neither", Flows, by_destination_size,
+        "volume-by-destination-size", "trips by tiles of destination", "", "neither", Flows, by_destination_size,
         "Share of the published trips whose destination has so many tiles.", parts=SIZES,
     ),
 )  # fmt: skip

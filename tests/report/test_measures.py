@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from crowdveil.errors import InputError, ParameterError
+from crowdveil.methods.od.suppression import SuppressionParams, run
+from crowdveil.model.flows import Flows
+from crowdveil.model.zones import Zones
+from crowdveil.progress import no_progress
+from crowdveil.report.measures import _shown, measured, named_measures
+
+
+def test_numbers_are_shown_short_and_undefined_ones_as_a_dash() -> None:
+    shown = [_shown(v, "") for v in (0.0, 0.00004, 0.25, 1.0, 2.0, 12.3456, 1234.5, math.nan)]
+    assert shown == ["0", "0.0000", "0.2500", "1.0000", "2", "12.35", "1,234", "–"]
+    assert _shown(2.0, "tiles") == "2 tiles"
+
+
+def test_named_measures_are_found_by_symbol_and_taken_once() -> None:
+    assert [m.name for m in named_measures(["E", "reconstruction-error", "S"])] == [
+        "reconstruction-error",
+        "suppressed",
+    ]
+    with pytest.raises(ParameterError, match="no measure nothing"):
+        named_measures(["nothing"])
+
+
+def _flows(volume: list[int]) -> Flows:
+    column = np.zeros(len(volume), np.int32)
+    return Flows.from_rows(
+        Zones.from_ids(["a"]), np.zeros(len(volume), np.int64), column, column, np.array(volume, np.int64)
+    )
+
+
+def test_a_release_of_nothing_can_be_measured() -> None:
+    data = _flows([3])
+    found = measured(
+        data, run(data, SuppressionParams(k=10), np.random.default_rng(0), no_progress), named_measures(None)
+    )
+    assert found["S"].pooled == 1 and found["E"].pooled == 1 and found["CPC"].pooled == 0
+    told = found.as_json()["measures"]
+    assert told["generalisation"]["mean"] is None and told["volume-by-origin-size"]["by_step"] == [[None] * 7]
+    assert sum(line.endswith("–") for line in found.lines()) >= 6
+    assert found.table(as_text=True).num_rows == found.table(as_text=False).num_rows == 33 * 3
+
+
+def test_no_flows_are_refused() -> None:
+    data = _flows([])
+    release = run(_flows([30]), SuppressionParams(k=10), np.random.default_rng(0), no_progress)
+    with pytest.raises(InputError, match="no flow"):
+        measured(data, release, named_measures(None))
