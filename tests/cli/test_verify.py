@@ -125,3 +125,12 @@ def test_an_original_that_counts_otherwise_is_refused(made: Path) -> None:
     flows = crowdveil.read_flows(made / "nameless.csv", zones=made / "zones.csv", tz="Europe/Paris")
     with pytest.raises(InputError, match="counts trips, but the release counts people"):
         crowdveil.verify(made / "out", flows)
+
+
+@pytest.mark.realdata
+def test_a_release_of_real_trips_is_true(command: Any, realdata: Path, tmp_path: Path) -> None:
+    trips, zones = realdata / "nyc_taxi" / "green_2020-03_2020-12.parquet", realdata / "nyc_taxi" / "taxi_zones.geojson"
+    options = ("--zones", zones, "--zone-id", "OBJECTID", "--tz", "America/New_York", "--step", "1d", "--drop-invalid")
+    assert command("anonymize", "suppression", trips, *options, "-o", tmp_path / "out").code == 0
+    ran = command("verify", tmp_path / "out", "--original", trips, "--zones", zones)
+    assert ran.code == 0 and "0 volumes and 0 crowds differ; 0 time steps" in ran.out

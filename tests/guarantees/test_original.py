@@ -160,3 +160,15 @@ def test_the_budget_finds_more_than_files_tell() -> None:
     assert not WithheldBudget(suppress=0.15, k=3).check_with(nothing, _flows()).holds
     late = written(_changed(ROWS, (2, 0), 7200), STEPS, TILES)
     assert not WithheldBudget(suppress=1, k=3).check_with(late, _flows()).holds
+
+
+def test_a_step_below_k_is_counted_in_people_and_not_in_flows() -> None:
+    """In the first hour five people make nine appearances; in the second, three people make three."""
+    flows = _flows()
+    nothing = written([], [], TILES)
+    assert WithheldBudget(suppress=0.1, k=6).check_with(nothing, flows).holds
+    finding = WithheldBudget(suppress=0.1, k=5).check_with(nothing, flows)
+    assert not finding.holds and "more is withheld in 1; 1 below k are withheld whole" in finding.detail
+    nameless = replace(flows, member=None, member_offsets=None)
+    assert WithheldBudget(suppress=0.1, k=5).check_with(nothing, nameless).holds, "four people are sure"
+    assert not WithheldBudget(suppress=0.1, k=4).check_with(nothing, nameless).holds

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crowdveil import testing
 from crowdveil.guarantees import painting
-from crowdveil.guarantees.painting import Runs, paint
+from crowdveil.guarantees.painting import Runs, by_step, paint
 
 Areas = list[list[int]]
 Rows = list[tuple[int, int, int]]
@@ -64,14 +64,14 @@ def test_pairs_twice_and_the_row_over_each_pair(made: tuple[Areas, Rows], limits
         patch.setattr(painting, "MOST_STEPS", limits[1])
         painted = list(paint(runs, *_columns(rows)))
     assert [s for p in painted for s in p.steps.tolist()] == sorted(over)
-    each = [(p, s, c) for p in painted for s, c in zip(p.steps.tolist(), p.crossed.tolist(), strict=True)]
-    for here, step, crossed in each:
+    each = [(p, n, s, c) for p in painted for n, (s, c) in enumerate(zip(p.steps.tolist(), p.crossed, strict=True))]
+    for here, number, step, crossed in each:
         assert crossed == any(len(rows_over) > 1 for rows_over in over[step].values())
         if crossed:
             continue
         for pair in itertools.product(range(len(runs.place)), repeat=2):
             o, d = (runs.place[[tile]] for tile in pair)
-            assert here.row_at(np.array([step]), o, d).tolist() == over[step].get(pair, [-1])
+            assert here.row_at(np.array([number]), o, d).tolist() == over[step].get(pair, [-1])
 
 
 @given(made=painted_rows(nesting))
@@ -108,11 +108,20 @@ def test_rows_that_cannot_be_apart_are_not_painted() -> None:
     assert len(painted._keys) == 1
 
 
-def test_places_that_are_in_no_area_and_steps_without_rows() -> None:
-    (painted,) = paint(_runs([[0, 1]], [(3, 0, 0)]), *_columns([(3, 0, 0)]))
-    step, origin, destination = (np.array(a) for a in ([3, 3, 3, 2, 4], [0, -1, 1, 0, 0], [1, 0, -1, 0, 0]))
-    assert painted.row_at(step, origin, destination).tolist() == [0, -1, -1, -1, -1]
+def test_places_that_are_in_no_area() -> None:
+    rows = [(3, 0, 0), (4, 1, 1)]
+    (painted,) = paint(_runs([[0, 1], [2]], rows), *_columns(rows))
+    number, origin, destination = (np.array(a) for a in ([0, 0, 0, 1, 1], [0, -1, 1, -1, 2], [1, 0, -1, 2, 2]))
+    assert painted.row_at(number, origin, destination).tolist() == [0, -1, -1, -1, 1]
 
 
 def test_no_rows() -> None:
     assert list(paint(Runs.of([], 0, np.zeros(0, np.int64)), *_columns([]))) == []
+
+
+def test_rows_are_put_in_the_order_of_steps_if_they_are_not() -> None:
+    step, other = np.array([2, 0, 2, 1]), np.array([5, 6, 7, 8])
+    order, (steps, others) = by_step(step, other)
+    assert order is not None and order.tolist() == [1, 3, 0, 2]
+    assert steps.tolist() == [0, 1, 2, 2] and others.tolist() == [6, 8, 5, 7]
+    assert by_step(steps, others)[0] is None

@@ -115,7 +115,8 @@ class MostArea(Guarantee):
         given = [feature["properties"].get("area_km2") for feature in written.features]
         # What was written may be rounded up by half its last digit.
         most = self.km2 * (1 + 1e-12) + WRITTEN_KM2 / 2
-        large = np.array([*(a is None or a > most for a in given), True])  # the last is for an area that is not listed
+        fits = [isinstance(a, int | float) and a <= most for a in given]
+        large = ~np.array([*fits, False])  # the last is for an area that is not listed
         rows = _published(written)
         ends = [written.area_numbers(f"{end}_area")[rows] for end in ("origin", "destination")]
         over = int((large[ends[0]] | large[ends[1]]).sum())
@@ -129,8 +130,11 @@ def _sizes(written: WrittenRelease) -> Ints:
 
 
 def _named(written: WrittenRelease) -> Ints:
-    """The areas that a row names."""
-    return np.unique(np.concatenate([written.area_numbers(f"{end}_area") for end in ("origin", "destination")]))
+    """The areas that a row names; the number behind the last stands for one that is not in the list."""
+    named = np.zeros(len(written.features) + 1, bool)
+    for end in ("origin", "destination"):
+        named[written.area_numbers(f"{end}_area")] = True
+    return np.flatnonzero(named)
 
 
 def _published(written: WrittenRelease) -> Mask:

@@ -10,7 +10,7 @@ from pydantic import Field
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind
 from crowdveil.guarantees.original import step_volumes, volumes_by_step
-from crowdveil.guarantees.painting import Runs, paint
+from crowdveil.guarantees.painting import Runs, by_step, paint
 from crowdveil.io.release import FLOW_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows, trips_within
@@ -61,8 +61,8 @@ class DisjointFlows(Guarantee):
         areas = len(written.features)
         named = np.bincount(origin, minlength=areas) + np.bincount(destination, minlength=areas)
         runs = Runs.of(written.area_tiles, written.tile_count, named)
-        order = np.argsort(step, kind="stable")
-        crossed = sum(int(p.crossed.sum()) for p in paint(runs, step[order], origin[order], destination[order]))
+        _, rows = by_step(step, origin, destination)
+        crossed = sum(int(painted.crossed.sum()) for painted in paint(runs, *rows))
         return Finding(
             crossed == 0, f"{counted(len(step), 'row')} looked at, {crossed:,} time steps have a pair twice."
         )
@@ -80,14 +80,13 @@ class WithheldBudget(Guarantee):
     def statement(self) -> str:
         """The promise in one sentence."""
         most = f"{self.suppress:.0f} trips" if self.suppress > 1 else f"{100 * self.suppress:g} % of the volume"
-        crowd = f"{self.k:,}"
-        return f"Of each time step at most {most} is withheld; one with a crowd below {crowd} in all is withheld whole."
+        return f"Of each time step at most {most} is withheld, unless its crowd is below {self.k:,} in all."
 
     def check(self, written: WrittenRelease) -> Finding:
         """Compare each withheld total that is told with the volume of its time step."""
         withheld, told = written.listed("withheld")
         published = self._published(written)
-        over = ~self._within(withheld, published + withheld) & told
+        over = ~self._within(withheld, published + withheld)  # what is not told is 0 here
         # Not told are fewer than k trips, where trips are counted and each is one: then even k - 1 may be few enough.
         trips = "trips" in written.data.column_names and np.array_equal(
             written.column("trips"), written.column("volume")

@@ -13,7 +13,7 @@ import numpy as np
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind
-from crowdveil.guarantees.painting import Painted, Runs, paint
+from crowdveil.guarantees.painting import Painted, Runs, by_step, paint
 from crowdveil.io.release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
 from crowdveil.model.flows import Flows
@@ -23,8 +23,11 @@ NEEDS_ORIGINAL = "the files alone cannot tell"
 
 def step_volumes(original: Flows) -> Ints:
     """Volume of each time step of the original."""
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(original.volume)])
-    return np.diff(before[original.offsets])
+    volumes = np.zeros(original.steps, np.int64)
+    filled = np.diff(original.offsets) > 0
+    if filled.any():
+        volumes[filled] = np.add.reduceat(original.volume, original.offsets[:-1][filled])
+    return volumes
 
 
 def original_steps(times: Ints, original: Flows) -> Ints:
@@ -145,20 +148,20 @@ class _Sums:
         one_pair = (runs.size[rows.origin] == 1) & (runs.size[rows.destination] == 1)
         self.sure_of_crowd: Mask = one_pair | (original.counts == "trips" or original.member is not None)
         self.crossed = 0
-        order = np.argsort(rows.step, kind="stable")
-        for painted in paint(runs, rows.step[order], rows.origin[order], rows.destination[order]):
+        order, columns = by_step(rows.step, rows.origin, rows.destination)
+        for painted in paint(runs, *columns):
             self.crossed += int(painted.crossed.sum())
             if not self.crossed:
                 self._add(painted, order)
 
-    def _add(self, painted: Painted, order: Ints) -> None:
+    def _add(self, painted: Painted, order: Ints | None) -> None:
         """Add up the flows of the time steps that are painted."""
         data = self._original
         flows, offsets = take_slices(data.offsets, painted.steps)
-        step = painted.steps[row_slices(offsets)]
-        at = painted.row_at(step, self._place[data.origin[flows]], self._place[data.destination[flows]])
+        origin, destination = self._place[data.origin[flows]], self._place[data.destination[flows]]
+        at = painted.row_at(row_slices(offsets), origin, destination)
         flows, at = flows[at >= 0], at[at >= 0]
-        row = order[at]
+        row = at if order is None else order[at]
         np.add.at(self.volume, row, data.volume[flows])
         np.add.at(self.crowd, row, data.people[flows])
         if data.counts == "people" and data.member is not None and data.member_offsets is not None and len(row):

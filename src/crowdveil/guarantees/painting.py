@@ -76,6 +76,14 @@ class Runs:
         return np.diff(self.offsets)
 
 
+def by_step(step: Ints, *columns: Ints) -> tuple[Ints | None, tuple[Ints, ...]]:
+    """Steps and columns of rows in the order of steps; and that order, None where rows are in it already."""
+    if bool(np.all(step[1:] >= step[:-1])):
+        return None, (step, *columns)
+    order = np.argsort(step, kind="stable")
+    return order, tuple(column[order] for column in (step, *columns))
+
+
 def _lines(areas: list[Ints]) -> tuple[Ints, Ints]:
     area = np.repeat(np.arange(len(areas)), [len(tiles) for tiles in areas])
     return area, np.concatenate([np.zeros(0, np.int64), *areas])
@@ -132,21 +140,22 @@ class Painted:
     _row: Ints
     """The row that each rectangle is part of."""
 
-    def row_at(self, step: Ints, origin: Ints, destination: Ints) -> Ints:
-        """The row that lies over each pair of places in each step; -1 where none does, or the place is negative."""
+    def row_at(self, number: Ints, origin: Ints, destination: Ints) -> Ints:
+        """The row that lies over each pair of places, in the step of this number in `steps`.
+
+        -1 where none does, or where a place is negative.
+        """
         alone, along = (destination, origin) if self._turned else (origin, destination)
-        number = np.searchsorted(self.steps, step)
-        known = (alone >= 0) & (along >= 0) & (self.steps[np.minimum(number, len(self.steps) - 1)] == step)
+        if len(self._keys) == 0:
+            return np.full(len(number), -1, np.int64)
         line = number * self._tiles + alone
-        # The last stripe that begins at the place or before it.
-        at = np.searchsorted(self._keys, ((line * self._tiles + along) << self._bits) + (1 << self._bits) - 1, "right")
-        found = known & (at > 0)
-        if not found.any():
-            return np.full(len(step), -1, np.int64)
-        key = self._keys[at - 1]
+        # The last stripe that begins at the place or before it; if there is none, the last of all, in another line.
+        next_cell = (line * self._tiles + along + 1) << self._bits
+        key = self._keys[np.searchsorted(self._keys, next_cell) - 1]
         rectangle = key & ((1 << self._bits) - 1)
-        found &= (key >> self._bits) // self._tiles == line
-        found &= along < self._last[rectangle]
+        key >>= self._bits
+        found = (key <= line * self._tiles + along) & (key >= line * self._tiles) & (along < self._last[rectangle])
+        found &= alone >= 0  # a negative place along a line is before all of it
         return np.where(found, self._row[rectangle], -1)
 
 

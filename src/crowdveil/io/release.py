@@ -187,14 +187,21 @@ class WrittenRelease:
         return values.fill_null(0).to_numpy(zero_copy_only=False), given
 
     @cached_property
+    def _area_columns(self) -> dict[str, Ints]:
+        """Areas by row and column, kept because every checker asks for them."""
+        return {}
+
+    @cached_property
     def _area_number(self) -> dict[str, int]:
         return {f["properties"]["area"]: i for i, f in enumerate(self.features)}
 
     def area_numbers(self, column: str) -> Ints:
         """The area of each row by its place in the list of areas, -1 where it is not in it."""
-        number, labels, _ = codes(self.data[column])
-        place = np.array([self._area_number.get(str(name), -1) for name in labels], np.int64)
-        return place[number] if len(labels) else np.zeros(0, np.int64)
+        if column not in self._area_columns:
+            number, labels, _ = codes(self.data[column])
+            place = np.array([self._area_number.get(str(name), -1) for name in labels], np.int64)
+            self._area_columns[column] = place[number] if len(labels) else np.zeros(0, np.int64)
+        return self._area_columns[column]
 
     @cached_property
     def _tile_number(self) -> dict[str, int]:
