@@ -141,8 +141,10 @@ del sys.argv[1]
 def map_slowly(engine, task, count, progress):
     def step(partition):
         if partition >= count // 2:
+            until = time.monotonic() + 20
             while not list(kept.glob("*.npz")):
                 time.sleep(0.01)
+                assert time.monotonic() < until, "nothing was kept"
             if said.acquire(blocking=False):
                 print("half way", flush=True)
             time.sleep(2)
@@ -215,6 +217,15 @@ def test_steps_of_another_run_are_refused_before_anything_is_read(
 
 
 @BOXES_USE_ENGINE
+def test_steps_of_another_version_are_refused(
+    city: Path, half: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crowdveil.resume.version", lambda name: "99")
+    with pytest.raises(OutputError, match=r"of another run \(other version of crowdveil\)"):
+        run(request(city, tmp_path / "out", tmp_path / "kept"))
+
+
+@BOXES_USE_ENGINE
 def test_where_a_file_lies_and_the_form_of_the_tables_do_not_matter(
     city: Path, half: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +243,16 @@ def test_a_broken_promise_removes_what_was_kept(city: Path, tmp_path: Path, monk
     monkeypatch.setattr(pipeline, "check", lambda written, promises: checked(written, broken))
     with pytest.raises(PromiseBrokenError):
         run(request(city, tmp_path / "out", tmp_path / "kept"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_before_the_first_step_is_a_plain_one(city: Path, tmp_path: Path) -> None:
+    def stage(name: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        run(request(city, tmp_path / "out", tmp_path / "kept"), stage=stage)
+    assert stopped.type is KeyboardInterrupt, "there are no numbers to tell"
     assert list(tmp_path.iterdir()) == []
 
 
