@@ -240,7 +240,7 @@ def test_a_broken_promise_removes_what_was_kept(city: Path, tmp_path: Path, monk
     """What was kept may be what is wrong; going on from it would only end here again."""
     broken = (FlowKAnonymity(k=10**6, counts="people"),)
     checked = pipeline.check
-    monkeypatch.setattr(pipeline, "check", lambda written, promises: checked(written, broken))
+    monkeypatch.setattr(pipeline, "check", lambda written, promises, *more: checked(written, broken, *more))
     with pytest.raises(PromiseBrokenError):
         run(request(city, tmp_path / "out", tmp_path / "kept"))
     assert list(tmp_path.iterdir()) == []
