@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crowdveil import testing
 from crowdveil.guarantees import painting
-from crowdveil.guarantees.painting import Runs, by_step, paint
+from crowdveil.guarantees.painting import Runs, by_step, distinct, paint
 
 Areas = list[list[int]]
 Rows = list[tuple[int, int, int]]
@@ -125,3 +125,8 @@ def test_rows_are_put_in_the_order_of_steps_if_they_are_not() -> None:
     assert order is not None and order.tolist() == [1, 3, 0, 2]
     assert steps.tolist() == [0, 1, 2, 2] and others.tolist() == [6, 8, 5, 7]
     assert by_step(steps, others)[0] is None
+
+
+def test_distinct_values_rise() -> None:
+    assert distinct(np.array([3, -1, 3, 2, -1])).tolist() == [-1, 2, 3]
+    assert distinct(np.zeros(0, np.int64)).tolist() == []

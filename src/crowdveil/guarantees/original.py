@@ -13,7 +13,7 @@ import numpy as np
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind
-from crowdveil.guarantees.painting import Painted, Runs, by_step, paint
+from crowdveil.guarantees.painting import Painted, Runs, by_step, distinct, paint
 from crowdveil.io.release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
 from crowdveil.model.flows import Flows
@@ -115,7 +115,7 @@ class _Rows:
         faults = {
             "time steps are not in the original": (step < 0).any() or (listed < 0).any(),
             "a time step is listed twice": len(np.unique(listed)) < len(listed),
-            "rows have a time step that is not listed": not np.isin(np.unique(step), listed).all(),
+            "rows have a time step that is not listed": not np.isin(original_steps(times, original), listed).all(),
             "tiles are not among the zones of the original": (zones < 0).any(),
             "rows name an area that is not in the list of areas": (origin < 0).any() or (destination < 0).any(),
         }
@@ -168,7 +168,7 @@ class _Sums:
             # People of one flow are different ones; of several, each is counted once.
             several = np.bincount(at - at.min())[at - at.min()] > 1
             taken, bounds = take_slices(data.member_offsets, flows[several])
-            different = np.unique(row[several][row_slices(bounds)] * self._people + data.member[taken])
+            different = distinct(row[several][row_slices(bounds)] * self._people + data.member[taken])
             rows, people = np.unique(different // self._people, return_counts=True)
             self.crowd[rows] = people
 

@@ -62,7 +62,7 @@ class Runs:
         place[order] = np.arange(len(order))
         # Tiles of all areas in one line, area after area; a run begins where an area does, or where places jump.
         area, tile = _lines(areas)
-        key = np.unique(area * (len(order) + 1) + place[tile])
+        key = distinct(area * (len(order) + 1) + place[tile])
         begins = np.flatnonzero(np.diff(key, prepend=-2) != 1)
         ends = np.append(begins[1:], len(key))[: len(begins)] - 1
         of_area, first = np.divmod(key[begins], len(order) + 1)
@@ -74,6 +74,13 @@ class Runs:
     def count(self) -> Ints:
         """Runs of each area."""
         return np.diff(self.offsets)
+
+
+def distinct(values: Ints) -> Ints:
+    """Different values, rising. Several times faster than `np.unique` of numpy 2.4, which hashes."""
+    values = np.sort(values)
+    different: Ints = values[np.diff(values, prepend=values[:1] - 1) != 0]
+    return different
 
 
 def by_step(step: Ints, *columns: Ints) -> tuple[Ints | None, tuple[Ints, ...]]:
