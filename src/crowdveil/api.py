@@ -61,8 +61,8 @@ def anonymize(
 def verify(folder: str | Path, original: Any = None, **options: Any) -> list[tuple[Guarantee, Finding]]:
     """Check a release from its files; returns each promise with what came of it.
 
-    `original` is what the release of flows was made from: `Flows`, or a path, a table or a data frame, which is read as the
-    manifest says. Files that were needed for it, such as zones, are given again as `options`. With it, promises are
+    `original` is what the release of flows was made from: `Flows`, or a path, a table or a data frame, which is read as
+    the manifest says. Files that were needed for it, such as zones, are given again as `options`. With it, promises are
     checked that files alone cannot tell of; without it, the findings of these have `looked` false.
 
     >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson")  # doctest: +SKIP

@@ -94,8 +94,8 @@ def _described(data: Any) -> dict[str, str]:
 def reading_again(manifest: dict[str, Any], data: Any, given: dict[str, Any]) -> dict[str, Any]:
     """The options to read the input of a release with once more; `data` and files are held against the manifest.
 
-    Of files the manifest knows no more than name and hash, so that they must be among the options that are `given`. Trees
-    are left out: they change nothing in the flows.
+    Of files the manifest knows no more than name and hash, so that they must be among the options that are `given`.
+    Trees are left out: they change nothing in the flows.
     """
     before = manifest["input"]
     _must_be_the_same(data, before["data"], "original")
@@ -113,8 +113,8 @@ def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
     """Raise if a file is another one than it was."""
     if "sha256" in before and _described(data).get("sha256", before["sha256"]) != before["sha256"]:
         raise InputError(
-            f"{data}: this is not the file that the release was made from, {before['name']} (its SHA-256 differs from the "
-            f"manifest's); give that with --{option}."
+            f"{data}: this is not the file that the release was made from, {before['name']} (its SHA-256 differs "
+            f"from the manifest's); give that with --{option}."
         )
 
 

@@ -127,8 +127,8 @@ def verify(
 ) -> list[tuple[Guarantee, Finding]]:
     """Check a release: that the files are the ones that were written, and every promise in the manifest.
 
-    The files are enough for most of it. With the `original` flows, or the file or table that they are to be read from, the
-    rest is checked too. They are read as the manifest says, with the options in `reading` in place of its own.
+    The files are enough for most of it. With the `original` flows, or the file or table that they are to be read from,
+    the rest is checked too. They are read as the manifest says, with the options in `reading` in place of its own.
     """
     folder = Path(folder)
     manifest = read_manifest(folder)

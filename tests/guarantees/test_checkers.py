@@ -34,9 +34,9 @@ from written_flows import AREAS, written
 
 GOOD = [(0, "a", "b", 12, 10), (0, "b", "a", 30, 11), (3600, "ab", "c", 10, 10)]
 EVERY = (
-    FlowKAnonymity(k=7, counts="trips"), DisjointFlows(), WithheldBudget(suppress=0.1, k=7), GeneralisationLimit(tiles=9),
-    LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2), MostArea(km2=1.5), WellFormedFlows(), TrueVolumes(),
-    LocationsOnTileCentres(), WellFormedTrajectories(),
+    FlowKAnonymity(k=7, counts="trips"), DisjointFlows(), WithheldBudget(suppress=0.1, k=7),
+    GeneralisationLimit(tiles=9), LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2), MostArea(km2=1.5),
+    WellFormedFlows(), TrueVolumes(), LocationsOnTileCentres(), WellFormedTrajectories(),
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`crowdveil verify FOLDER`: every promise of a release, checked from its files, and with the original where it is given."""
+"""`crowdveil verify FOLDER`: every promise of a release, checked from its files, and with the original if given."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ NOT_CHECKED = "not checked: needs the original data; give it with --original"
 def command(folder: str, original: str | None, as_json: bool, **values: Any) -> None:
     """Check a release from its files alone, or with the original data too.
 
-    The original is read as it was for the release; the other options are for that, and only files, such as zones, must be
-    given again. Exit code 0 if no promise is broken, 1 if one is or a file was changed, 2 if it cannot be checked.
+    The original is read as it was for the release; the other options are for that, and only files, such as zones, must
+    be given again. Exit code 0 if no promise is broken, 1 if one is or a file was changed, 2 if it cannot be checked.
 
     \b
     Examples:

@@ -31,8 +31,8 @@ class GeneralisationLimit(Guarantee):
     def statement(self) -> str:
         """The promise in one sentence."""
         return (
-            f"Origin and destination of a flow to more than one tile have at most {self.tiles:g} tiles together, unless it "
-            "is small destinations taken together."
+            f"Origin and destination of a flow to more than one tile have at most {self.tiles:g} tiles together, "
+            "unless it is small destinations taken together."
         )
 
     def check(self, written: WrittenRelease) -> Finding:
@@ -73,8 +73,8 @@ class LeastInhabitedTiles(Guarantee):
     def statement(self) -> str:
         """The promise in one sentence."""
         return (
-            f"Every origin and every destination has at least {counted(self.tiles, 'tile')} in which any trip of the data "
-            "starts or ends."
+            f"Every origin and every destination has at least {counted(self.tiles, 'tile')} in which any trip of the "
+            "data starts or ends."
         )
 
     def check(self, written: WrittenRelease) -> Finding:
@@ -106,8 +106,8 @@ class MostArea(Guarantee):
     def statement(self) -> str:
         """The promise in one sentence."""
         return (
-            f"Origin and destination of a flow have at most {self.km2:g} km² each, unless it is small destinations taken "
-            "together."
+            f"Origin and destination of a flow have at most {self.km2:g} km² each, unless it is small destinations "
+            "taken together."
         )
 
     def check(self, written: WrittenRelease) -> Finding:

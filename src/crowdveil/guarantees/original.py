@@ -1,7 +1,7 @@
 """A written release held against the flows that it was made from.
 
-Steps are found by their time and tiles by their id, the way that somebody who holds both the files and the original would
-do it by hand.
+Steps are found by their time and tiles by their id, the way that somebody who holds both the files and the original
+would do it by hand.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class TrueVolumes(Guarantee):
     def statement(self) -> str:
         """The promise in one sentence."""
         return (
-            "Volume and crowd of every published flow are those of the original flows from its origin to its destination "
-            "in its time step, and a withheld total that is given is exactly the rest."
+            "Volume and crowd of every published flow are those of the original flows from its origin to its "
+            "destination in its time step, and a withheld total that is given is exactly the rest."
         )
 
     def check(self, written: WrittenRelease) -> Finding:
@@ -84,8 +84,8 @@ class TrueVolumes(Guarantee):
         crowds = int((sums.crowd != written.column(original.counts))[sure].sum())
         totals = _wrong_totals(written, original, rows, sums.volume)
         detail = (
-            f"{counted(len(sure), 'row')} looked at, {volumes:,} volumes and {crowds:,} crowds differ; {totals:,} time steps "
-            "with a total that differs."
+            f"{counted(len(sure), 'row')} looked at, {volumes:,} volumes and {crowds:,} crowds differ; {totals:,} time "
+            "steps with a total that differs."
         )
         if not sure.all():
             detail += (

@@ -167,7 +167,7 @@ class Painted:
 
 
 def paint(runs: Runs, step: Ints, origin: Ints, destination: Ints) -> Iterator[Painted]:
-    """Paint rows a few time steps at a time. Steps are numbers from 0, and rising; origins and destinations are areas."""
+    """Paint rows a few time steps at a time. Steps are numbers from 0, rising; origins and destinations are areas."""
     starts = np.flatnonzero(np.diff(step, prepend=-1))
     bounds, tiles = np.append(starts, len(step)), max(len(runs.place), 1)
     # Rows with more pairs of tiles than there are overlap for sure, and need not be painted.
