@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -51,10 +52,25 @@ class Plain:
     def publishable(self, a: int, b: int) -> bool:
         return len(set(self.inside(a, b))) >= self.k
 
+    def tightest(self, a: int, b: int) -> tuple[int, int]:
+        """The smallest nodes inside a box that hold all its trips."""
+        trips = len(self.inside(a, b))
+        below = [(c, b) for c in self.origins.children(a).tolist()]
+        below += [(a, c) for c in self.destinations.children(b).tolist()]
+        smaller = [box for box in below if len(self.inside(*box)) == trips]
+        return self.tightest(*smaller[0]) if smaller else (a, b)
+
+    def cost(self, a: int, b: int) -> int:
+        size = len(self.origins.node_tiles(a)) + len(self.destinations.node_tiles(b))
+        return size * len(self.inside(a, b))
+
+    def whole(self, a: int, b: int) -> set[tuple[int, int]]:
+        """(cost, suppressed volume) of a box that is not split, if it need not be."""
+        return {(self.cost(a, b), 0)}
+
     def _partitions(self, a: int, b: int) -> frozenset[tuple[int, int]]:
         """(cost, suppressed volume) of every partition of a box that may be published."""
-        size = len(self.origins.node_tiles(a)) + len(self.destinations.node_tiles(b))
-        found = {(size * len(self.inside(a, b)), 0)}
+        found = self.whole(a, b)
         for children, box in (
             (self.origins.children(a).tolist(), lambda c: (c, b)),
             (self.destinations.children(b).tolist(), lambda c: (a, c)),
@@ -72,6 +88,37 @@ class Plain:
     def all(self) -> frozenset[tuple[int, int]]:
         root = self.origins.root, self.destinations.root
         return self.partitions(*root) if self.publishable(*root) else frozenset()
+
+
+class PlainExtent(Plain):
+    """Boxes whose areas must have so many tiles (of those that count), and may have so many."""
+
+    def __init__(self, flows: Flows, trips: Trips, k: int, least: int, most: int, counting: set[int]) -> None:
+        super().__init__(flows, trips, k)
+        self.least, self.most, self.counting = least, most, counting
+
+    def _sides(self, a: int, b: int) -> tuple[set[int], set[int]]:
+        return set(self.origins.node_tiles(a).tolist()), set(self.destinations.node_tiles(b).tolist())
+
+    def publishable(self, a: int, b: int) -> bool:
+        large = all(len(side & self.counting) >= self.least for side in self._sides(a, b))
+        return large and super().publishable(a, b)
+
+    def whole(self, a: int, b: int) -> set[tuple[int, int]]:
+        if all(len(side) <= self.most for side in self._sides(a, b)):
+            return super().whole(a, b)
+        can_be_split = len(self.origins.children(a)) + len(self.destinations.children(b)) > 0
+        return set() if can_be_split else {(0, len(self.inside(a, b)))}
+
+
+class PlainDeviation(Plain):
+    """Boxes that cost what spreading their volume evenly gets wrong, in thousandths of a trip."""
+
+    def cost(self, a: int, b: int) -> int:
+        froms, tos = self.origins.node_tiles(a).tolist(), self.destinations.node_tiles(b).tolist()
+        cells = [sum(1 for o, d, _ in self.rows if (o, d) == (i, j)) for i in froms for j in tos]
+        exact = sum(abs(Fraction(v) - Fraction(sum(cells), len(cells))) for v in cells)
+        return int(1000 * exact + Fraction(1, 2))
 
 
 def on_hull(point: tuple[int, int], everything: frozenset[tuple[int, int]]) -> bool:

@@ -29,7 +29,6 @@ from crowdveil.synth.trips import write_trips
 
 DAYS = 14
 DATA_FILES = ("flows.parquet", "steps.parquet", "areas.geojson")
-BOXES_USE_ENGINE = pytest.mark.skip(reason="until boxes use the engine")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +98,6 @@ def half(city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Steps:
     return steps
 
 
-@BOXES_USE_ENGINE
 def test_an_interrupted_run_goes_on(
     city: Path, whole: dict[str, bytes], half: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +113,6 @@ def test_an_interrupted_run_goes_on(
     assert all(f.holds for _, f in pipeline.verify(tmp_path / "out"))
 
 
-@BOXES_USE_ENGINE
 def test_a_run_that_is_stopped_after_the_last_step_solves_none_again(
     city: Path, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,7 +159,6 @@ def arguments(city: Path, out: Path, kept: Path) -> list[str]:
     ]  # fmt: skip
 
 
-@BOXES_USE_ENGINE
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_process_that_is_stopped_goes_on(
     number: int, city: Path, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
@@ -190,7 +186,6 @@ def test_a_process_that_is_stopped_goes_on(
     assert data_files(out) == whole and not kept.exists()
 
 
-@BOXES_USE_ENGINE
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
@@ -216,7 +211,6 @@ def test_steps_of_another_run_are_refused_before_anything_is_read(
     assert said == [] and any((tmp_path / "kept").glob("*.npz"))
 
 
-@BOXES_USE_ENGINE
 def test_steps_of_another_version_are_refused(
     city: Path, half: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,7 +219,6 @@ def test_steps_of_another_version_are_refused(
         run(request(city, tmp_path / "out", tmp_path / "kept"))
 
 
-@BOXES_USE_ENGINE
 def test_where_a_file_lies_and_the_form_of_the_tables_do_not_matter(
     city: Path, half: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,7 +228,6 @@ def test_where_a_file_lies_and_the_form_of_the_tables_do_not_matter(
     assert sorted(half.begun + steps.begun) == list(range(steps.count))
 
 
-@BOXES_USE_ENGINE
 def test_a_broken_promise_removes_what_was_kept(city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was kept may be what is wrong; going on from it would only end here again."""
     broken = (FlowKAnonymity(k=10**6, counts="people"),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -33,6 +34,7 @@ def build_manifest(
     counts: str,
     checked: list[tuple[Guarantee, Finding]],
     cost: dict[str, Any],
+    facts: Mapping[str, Any],
     folder: Path,
     files: dict[str, str],
 ) -> dict[str, Any]:
@@ -48,6 +50,7 @@ def build_manifest(
             "status": method.status,
             "parameters": params.model_dump(mode="json"),
             "seed": seed,
+            "facts": dict(facts),
         },
         "input": {
             "data": _described(data),

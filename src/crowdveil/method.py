@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from crowdveil.errors import ParameterError
 from crowdveil.guarantees.base import Guarantee
 from crowdveil.model.flows import trips_within as trips_within
 from crowdveil.model.release import Release
+from crowdveil.model.reporting import Reporting
 from crowdveil.progress import Progress
 
 Status = Literal["proved", "argued", "heuristic"]
@@ -34,6 +35,22 @@ class Params(BaseModel):
             return cls(**values)
         except ValidationError as error:
             raise ParameterError(_sentence(error, list(cls.model_fields))) from None
+
+
+class FlowParams(Params):
+    """What every method for flows can be told."""
+
+    k: int = Field(10, ge=2)
+    """Smallest crowd."""
+    report_small: bool = False
+    """Report the withheld destinations of an origin as one area, where a crowd of k goes there."""
+    include_empty: bool = True
+    """Let reported areas hold places that nobody goes to; without them it can be seen that somebody goes to each part."""
+
+    @property
+    def reporting(self) -> Reporting:
+        """What becomes of small volumes."""
+        return Reporting(self.report_small, self.include_empty)
 
 
 def _sentence(error: ValidationError, known: list[str]) -> str:

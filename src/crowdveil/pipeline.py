@@ -116,7 +116,8 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             refuse_broken(checked)
             manifest = build_manifest(
                 method=method, params=params, reading=reading, seed=request.seed, data=request.data, notes=notes,
-                counts=data.counts, checked=checked, cost=cost_numbers(data, release), folder=folder, files=files,
+                counts=data.counts, checked=checked, cost=cost_numbers(data, release),
+                facts=getattr(release, "facts", {}), folder=folder, files=files,
             )  # fmt: skip
             write_manifest(folder, manifest)
     return Result(Path(request.output), manifest, release, notes, cost_lines(data, release))

@@ -19,6 +19,8 @@ METHODS: dict[str, str] = {
     "atg-dual": "crowdveil.methods.od.atg_dual",
     "atg-soft": "crowdveil.methods.od.atg_soft",
     "atg-coupled": "crowdveil.methods.od.atg_coupled",
+    "atg-exact": "crowdveil.methods.od.atg_exact",
+    "uniform": "crowdveil.methods.od.uniform",
     "suppression": "crowdveil.methods.od.suppression",
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
 }

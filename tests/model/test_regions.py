@@ -42,7 +42,7 @@ def test_halves_come_first_and_the_map_last(points: list[tuple[int, int]]) -> No
     assert np.all(regions.first < whole) and np.all(regions.second < whole)
     assert sorted(regions.node_tiles(regions.root).tolist()) == list(range(len(points)))
     weights = np.arange(len(points)) + 1
-    assert regions.sums(weights).tolist() == [weights[regions.node_tiles(i)].sum() for i in range(len(regions))]
+    assert regions.subtree_sums(weights).tolist() == [weights[regions.node_tiles(i)].sum() for i in range(len(regions))]
 
 
 def test_on_a_grid_they_are_the_dyadic_rectangles() -> None:

@@ -106,6 +106,8 @@ def perform(request: pipeline.Request) -> pipeline.Result:
         click.echo("  promise  none of anonymity: this method is a heuristic")
     for line in result.cost:
         click.echo(f"  {line}")
+    for name, value in result.manifest["method"]["facts"].items():
+        click.echo(f"  {name.replace('_', ' '):32}{value}")
     return result
 
 

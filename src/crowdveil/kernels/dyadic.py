@@ -37,8 +37,10 @@ def build_dyadic_boxes(
     way_offsets: Ints,
     first: Ints,
     second: Ints,
+    o_fits: Ints,
+    d_fits: Ints,
     k: int,
-) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
+) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
     """All boxes (origin region, destination region) with a crowd of at least k, in the form of `tree_boxes.build_boxes`.
 
     Parameters
@@ -49,6 +51,8 @@ def build_dyadic_boxes(
         Who went from where to where, sorted by person, each once; empty where people are not known.
     tile_offsets, tiles, way_offsets, first, second
         The regions, smaller ones first.
+    o_fits, d_fits
+        Which of them may be published on either side; a region that holds one that may, may too.
     """
     regions, n_tiles = len(tile_offsets) - 1, len(row_offsets) - 1
     with_people, people = len(pair_person) > 0, 0
@@ -66,7 +70,9 @@ def build_dyadic_boxes(
             holder[place[tiles[e]]] = region
             place[tiles[e]] += 1
     volume_to, crowd_to = np.zeros(n_tiles, np.int64), np.zeros(n_tiles, np.int64)
+    cells_to = np.zeros(n_tiles, np.int64)
     volume, crowd = np.zeros(regions, np.int64), np.zeros(regions, np.int64)
+    cells = np.zeros(regions, np.int64)
     inside, counted = np.zeros(n_tiles, np.bool_), np.full(regions, -1, np.int64)
     where = np.full(regions, -1, np.int64)
     box_start, box_end = np.zeros(regions, np.int64), np.zeros(regions, np.int64)
@@ -74,17 +80,23 @@ def build_dyadic_boxes(
     room = 1024
     box_o, box_d = np.empty(room, np.int64), np.empty(room, np.int64)
     box_v, box_u = np.empty(room, np.int64), np.empty(room, np.int64)
+    box_cells = np.empty(room, np.int64)
     way_off, link_off = np.zeros(room + 1, np.int64), np.zeros(room + 1, np.int64)
     way_kind, way_lost, link = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     boxes, ways, links = 0, 0, 0
 
     for a in range(regions):
+        if not o_fits[a]:
+            box_start[a], box_end[a] = boxes, boxes
+            continue
         volume_to[:] = 0
         crowd_to[:] = 0
+        cells_to[:] = 0
         for e in range(tile_offsets[a], tile_offsets[a + 1]):
             for row in range(row_offsets[tiles[e]], row_offsets[tiles[e] + 1]):
                 volume_to[row_tile[row]] += row_volume[row]
                 crowd_to[row_tile[row]] += row_crowd[row]
+                cells_to[row_tile[row]] += 1
         if with_people:
             crowd[:] = 0
             for e in range(tile_offsets[a], tile_offsets[a + 1]):
@@ -98,6 +110,12 @@ def build_dyadic_boxes(
                             crowd[holder[h]] += 1
             for e in range(tile_offsets[a], tile_offsets[a + 1]):
                 inside[tiles[e]] = False
+        # Room for all that may come of this origin at once: asking box by box takes longer than the rest.
+        box_o, box_d = _room(box_o, boxes + regions), _room(box_d, boxes + regions)
+        box_v, box_u = _room(box_v, boxes + regions), _room(box_u, boxes + regions)
+        box_cells, way_off = _room(box_cells, boxes + regions), _room(way_off, boxes + regions + 1)
+        way_kind, way_lost = _room(way_kind, ways + 4 * regions), _room(way_lost, ways + 4 * regions)
+        link_off, link = _room(link_off, ways + 4 * regions + 1), _room(link, links + 8 * regions)
         box_start[a] = boxes
         o_ways = way_offsets[a + 1] - way_offsets[a]
         for w in range(o_ways):
@@ -107,24 +125,24 @@ def build_dyadic_boxes(
             if way_offsets[b + 1] > way_offsets[b]:
                 left, right = first[way_offsets[b]], second[way_offsets[b]]
                 volume[b] = volume[left] + volume[right]
+                cells[b] = cells[left] + cells[right]
                 if not with_people:
                     crowd[b] = crowd[left] + crowd[right]
             else:
                 # Tiles that lie on one place cannot be halved, and may be several.
                 volume[b] = 0
+                cells[b] = 0
                 total = 0
                 for e in range(tile_offsets[b], tile_offsets[b + 1]):
                     volume[b] += volume_to[tiles[e]]
                     total += crowd_to[tiles[e]]
+                    cells[b] += cells_to[tiles[e]]
                 if not with_people:
                     crowd[b] = total
-            if crowd[b] < k:
+            if crowd[b] < k or not d_fits[b]:
                 continue
-            box_o, box_d = _room(box_o, boxes + 1), _room(box_d, boxes + 1)
-            box_v, box_u = _room(box_v, boxes + 1), _room(box_u, boxes + 1)
-            way_off, link_off = _room(way_off, boxes + 2), _room(link_off, ways + 5)
-            way_kind, way_lost, link = _room(way_kind, ways + 4), _room(way_lost, ways + 4), _room(link, links + 8)
             box_o[boxes], box_d[boxes], box_v[boxes], box_u[boxes] = a, b, volume[b], crowd[b]
+            box_cells[boxes] = cells[b]
             for w in range(way_offsets[b], way_offsets[b + 1]):
                 lost = volume[b]
                 for half in (first[w], second[w]):
@@ -161,6 +179,7 @@ def build_dyadic_boxes(
         box_d[:boxes].copy(),
         box_v[:boxes].copy(),
         box_u[:boxes].copy(),
+        box_cells[:boxes].copy(),
         way_off[: boxes + 1].copy(),
         way_kind[:ways].copy(),
         way_lost[:ways].copy(),

@@ -126,6 +126,13 @@ class Flows:
         """The time step of each row."""
         return row_slices(self.offsets)
 
+    def crowd_of(self, step: int) -> int:
+        """The people in a time step; where it is not known who they are, an upper bound."""
+        low, high = self.offsets[step], self.offsets[step + 1]
+        if self.member is not None and self.member_offsets is not None:
+            return len(np.unique(self.member[self.member_offsets[low] : self.member_offsets[high]]))
+        return int(self.people[low:high].sum())
+
     def where(self, keep: Mask) -> Flows:
         """The rows in `keep`; every time step stays, even if it has no row left."""
         kept_before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep, dtype=np.int64)])
@@ -147,14 +154,19 @@ class Flows:
     def withheld_totals(self, withheld: Mask, k: int, not_given: int) -> Ints:
         """Volume of the withheld rows of each step, or `not_given` where it is not sure that k people made it.
 
-        Where people are counted, those of different rows may be the same people, so that only the largest row is a
-        lower bound of the crowd behind them all.
+        Where people are counted, those of different rows may be the same people: unless it is known who they are, only the
+        largest row is a lower bound of the crowd behind them all.
         """
         step = self.step[withheld]
         volume = np.zeros(self.steps, np.int64)
         np.add.at(volume, step, self.volume[withheld])
         crowd = np.zeros(self.steps, np.int64)
-        (np.maximum if self.counts == "people" else np.add).at(crowd, step, self.people[withheld])
+        if self.member is not None and self.member_offsets is not None:
+            rows, offsets = take_slices(self.member_offsets, np.flatnonzero(withheld))
+            pairs = np.unique(np.column_stack([step[row_slices(offsets)], self.member[rows]]), axis=0)
+            crowd = np.bincount(pairs[:, 0], minlength=self.steps)
+        else:
+            (np.maximum if self.counts == "people" else np.add).at(crowd, step, self.people[withheld])
         # With weights below one, k people may stand for less than k trips; such a total is not worth telling either.
         return np.where((volume == 0) | (np.minimum(volume, crowd) >= k), volume, not_given)
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.errors import InputError, ParameterError, counted
-from crowdveil.model.arrays import Indices, Ints, Mask, check_lengths, frozen, require
+from crowdveil.model.arrays import Indices, Ints, Mask, check_lengths, frozen, require, row_slices, take_slices
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +215,18 @@ class Hierarchy:
     def node_tiles(self, node: int) -> Indices:
         """The tiles under a node, in depth-first order."""
         return self.leaf_tile[self.first_leaf[node] : self.last_leaf[node]]
+
+    def parts(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """The children of several nodes one after the other, rising, and the place of their node in the list."""
+        rows, offsets = take_slices(self.child_offsets.astype(np.int64), nodes)
+        return self.child_nodes[rows].astype(np.int64), row_slices(offsets)
+
+    def tiles_of(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """The tiles of several nodes one after the other, and where those of each begin and end."""
+        size = self.size[nodes]
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(size, dtype=np.int64)])
+        rows = np.arange(offsets[-1]) + np.repeat(self.first_leaf[nodes] - offsets[:-1], size)
+        return offsets, self.leaf_tile[rows].astype(np.int64)
 
     def is_ancestor(self, above: int, below: int) -> bool:
         """Whether all tiles of `below` are tiles of `above`; a node is an ancestor of itself."""

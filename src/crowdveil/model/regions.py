@@ -7,11 +7,13 @@ tiles. Rectangles that hold the same tiles are one region. A quadtree is one pat
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Indices, Ints, frozen
+from crowdveil.model.arrays import Indices, Ints, frozen, take_slices
 from crowdveil.model.zones import Zones
 
 MOST_REGIONS = 40_000
@@ -62,10 +64,21 @@ class DyadicRegions:
         """The tiles of a region."""
         return self.tiles[self.tile_offsets[region] : self.tile_offsets[region + 1]].astype(np.int32)
 
-    def sums(self, by_tile: Ints) -> Ints:
+    def subtree_sums(self, values_by_tile: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Sum of a number of each tile, for each region."""
-        total: Ints = np.add.reduceat(by_tile[self.tiles], self.tile_offsets[:-1])
+        total: npt.NDArray[Any] = np.add.reduceat(values_by_tile[self.tiles], self.tile_offsets[:-1])
         return total
+
+    def halves(self, regions: Ints, way: Ints) -> tuple[Ints, Ints]:
+        """Both halves of each region, halved in the given one of its ways, rising, and the place of the region in the list."""
+        at = self.way_offsets[regions] + way
+        both = np.sort(np.column_stack([self.first[at], self.second[at]]), axis=1)
+        return both.ravel(), np.repeat(np.arange(len(regions)), 2)
+
+    def tiles_of(self, regions: Ints) -> tuple[Ints, Ints]:
+        """The tiles of several regions one after the other, and where those of each begin and end."""
+        rows, offsets = take_slices(self.tile_offsets, regions)
+        return offsets, self.tiles[rows]
 
 
 def _places(zones: Zones) -> tuple[Ints, Ints, int]:

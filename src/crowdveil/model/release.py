@@ -5,9 +5,9 @@ A release holds no original id. A flow that is not in it is withheld: fewer than
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from crowdveil.model.arrays import (
     frozen,
     require,
     row_slices,
+    take_slices,
 )
 from crowdveil.model.flows import FlowCounts
 from crowdveil.model.zones import Zones
@@ -70,6 +71,16 @@ class Areas:
         return cls(zones, zones.ids[tiles], np.arange(len(tiles) + 1), tiles)
 
     @classmethod
+    def of_parts(cls, zones: Zones, part: Ints) -> Areas:
+        """Areas that the map is cut into, from the part of each tile; parts are numbered 0, 1, …, each with a tile."""
+        order = np.argsort(part, kind="stable")
+        offsets = np.searchsorted(part[order], np.arange(int(part.max(initial=-1)) + 2))
+        prefix = _free_prefix(zones, "area")
+        parts = zip(offsets[:-1], np.diff(offsets), strict=True)
+        names = [zones.ids[order[low]] if size == 1 else f"{prefix}-{i}" for i, (low, size) in enumerate(parts)]
+        return cls(zones, np.array(names, dtype=object), offsets, order.astype(np.int32))
+
+    @classmethod
     def of_nodes(
         cls, zones: Zones, nodes: Sequence[tuple[Hierarchy | DyadicRegions, Ints]]
     ) -> tuple[Areas, list[Ints]]:
@@ -77,9 +88,7 @@ class Areas:
 
         A node of one tile is that tile, whichever tree it is of; others are named after the tree and the node.
         """
-        prefix = "area"
-        while any(name.startswith(prefix) for name in zones.ids):
-            prefix = "_" + prefix
+        prefix = _free_prefix(zones, "area")
         number: dict[str, int] = {}
         tiles: list[Indices] = []
         places = []
@@ -97,6 +106,23 @@ class Areas:
         flat = np.concatenate([np.zeros(0, np.int32), *tiles])
         return cls(zones, np.array(list(number), dtype=object), offsets, flat), places
 
+    def and_more(self, tiles: Sequence[Indices], word: str) -> Areas:
+        """These areas and more, named after a word and numbered."""
+        word = _free_prefix(self.zones, word)
+        names = [self.zones.ids[here[0]] if len(here) == 1 else f"{word}-{i}" for i, here in enumerate(tiles, start=1)]
+        offsets = np.cumsum([len(self.tiles), *(len(here) for here in tiles)])
+        return Areas(
+            self.zones,
+            np.concatenate([self.names, np.array(names, dtype=object)]),
+            np.concatenate([self.offsets, offsets[1:]]),
+            np.concatenate([self.tiles, *tiles]),
+        )
+
+    def only(self, used: Ints) -> Areas:
+        """The areas in `used`."""
+        rows, offsets = take_slices(self.offsets, used)
+        return Areas(self.zones, self.names[used], offsets, self.tiles[rows])
+
     def __len__(self) -> int:
         return len(self.names)
 
@@ -113,6 +139,13 @@ class Areas:
         tile_area = self.zones.area_m2[self.tiles]
         sums: Floats = np.add.reduceat(tile_area, self.offsets[:-1])
         return sums
+
+
+def _free_prefix(zones: Zones, word: str) -> str:
+    """A word that no id of a zone begins with, so that names made of it are new."""
+    while any(name.startswith(word) for name in zones.ids):
+        word = "_" + word
+    return word
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +170,8 @@ class FlowRelease:
         Volume that was withheld in each time step, or NOT_GIVEN where fewer than k people made it.
     counts, step_s, tz
         As in `Flows`.
+    facts
+        What the method says of how it was made, for the certificate; published, so nothing in it may tell of a person.
     """
 
     areas: Areas
@@ -151,6 +186,7 @@ class FlowRelease:
     counts: FlowCounts
     step_s: int | None = None
     tz: str = "UTC"
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, dtype in _FLOW_TYPES.items():
@@ -178,6 +214,18 @@ class FlowRelease:
     def step(self) -> Ints:
         """The time step of each row."""
         return row_slices(self.offsets)
+
+    def with_withheld(self, withheld: Ints) -> FlowRelease:
+        """The same with what is withheld in each time step."""
+        return replace(self, withheld=withheld)
+
+    def without_unused_areas(self) -> FlowRelease:
+        """The same without areas that no row names: that they are there would say that somebody was."""
+        used, place = np.unique(np.concatenate([self.origin, self.destination]), return_inverse=True)
+        n = len(self)
+        return replace(
+            self, areas=self.areas.only(used), origin=place[:n].astype(np.int32), destination=place[n:].astype(np.int32)
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,29 +13,47 @@ from crowdveil.errors import InputError
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.method import trips_within
 from crowdveil.methods.od.joint import JointParams, run
-from crowdveil.model.boxes import Boxes, Rectangles, Trees
+from crowdveil.model.boxes import Boxes
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.systems import System
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from plain_boxes import Plain, PlainRectangles, on_hull, problems, with_trees
+from plain_boxes import TILES, Plain, PlainDeviation, PlainExtent, PlainRectangles, on_hull, problems, with_trees
 
 
 def _built(flows: Flows, k: int) -> Boxes:
-    return Boxes.of(flows, 0, Trees.of(flows), k)
+    return Boxes.of(flows, 0, System.trees(flows), k)
 
 
-@settings(max_examples=150)
+@st.composite
+def scattered(draw: st.DrawFn) -> tuple[Flows, Trips]:
+    """Trips between a few tiles somewhere in the plane."""
+    n = draw(st.integers(1, 5))
+    points = draw(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=n, max_size=n))
+    x, y = (np.array(c, float) / 100 for c in zip(*points, strict=True))
+    zones = Zones(np.arange(n).astype(str), 2.0 + x, 48.0 + y, kind="centroids")
+    rows = draw(
+        st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.integers(0, 9)), min_size=1, max_size=40)
+    )
+    o, d, who = (np.array(c) for c in zip(*rows, strict=True))
+    trips = Trips(zones, o, d, person=who if draw(st.booleans()) else None)
+    return trips_to_flows(trips, members=True), trips
+
+
+@settings(max_examples=200)
 @given(problem=problems(), k=st.integers(2, 5))
-def test_boxes_are_those_that_reach_k_with_their_people(problem: Any, k: int) -> None:
+def test_boxes_are_the_tightest_of_those_that_reach_k(problem: Any, k: int) -> None:
     flows, trips = problem
     plain = Plain(flows, trips, k)
     boxes = _built(flows, k)
     columns = (c.tolist() for c in (boxes.origin, boxes.destination, boxes.volume, boxes.crowd))
     found = {(a, b): (v, u) for a, b, v, u in zip(*columns, strict=True)}
     nodes = [(a, b) for a in range(len(flows.origin_tree)) for b in range(len(flows.destination_tree))]
-    assert found == {n: (len(plain.inside(*n)), len(set(plain.inside(*n)))) for n in nodes if plain.publishable(*n)}
+    tightest = {plain.tightest(*n) for n in nodes if plain.publishable(*n)}
+    assert found == {n: (len(plain.inside(*n)), len(set(plain.inside(*n)))) for n in tightest}
+    assert len(boxes) == len(found)
 
 
 @settings(max_examples=150)
@@ -46,7 +65,7 @@ def test_an_evaluation_is_the_best_of_all_partitions(problem: Any, k: int, p: in
     if not everything:
         assert len(boxes) == 0
         return
-    got = boxes.evaluate(Fraction(p, q) if q else None, boxes.every_way())[:2]
+    got = boxes.evaluate(Fraction(p, q) if q else None)[:2]
     if q == 0:
         assert tuple(got[::-1]) == min((s, a) for a, s in everything)
     else:
@@ -72,6 +91,88 @@ def test_the_budget_is_kept_and_the_gap_is_within_its_bound(problem: Any, k: int
     # The best point of the lower hull that keeps the budget: what the price alone can reach.
     hull = min(a for a, s in everything if s <= budget and on_hull((a, s), everything))
     assert best <= cost <= hull
+
+
+@settings(max_examples=300)
+@given(
+    problem=problems(),
+    k=st.integers(2, 4),
+    share=st.sampled_from([0.0, 0.2, 0.6, 1.0]),
+    tiles=st.integers(1, 3),
+    inhabited=st.integers(0, 2),
+    most=st.integers(1, 4),
+)
+def test_areas_as_large_as_wanted(problem: Any, k: int, share: float, tiles: int, inhabited: int, most: int) -> None:
+    """Square kilometres are tiles here: each has one."""
+    flows, trips = problem
+    visited = {*trips.origin.tolist(), *trips.destination.tolist()}
+    counting, least = (visited, inhabited) if inhabited else (set(range(TILES)), tiles)
+    plain = PlainExtent(flows, trips, k, least, most, counting)
+    flows = replace(flows, zones=_squares())
+    params = JointParams(
+        k=k, suppress=share, l_tiles=1 if inhabited else tiles, l_inhabited=inhabited, max_area_km2=most * 1.5
+    )
+    everything, budget = plain.all(), int(share * flows.total + 1e-9)
+    if len(counting) < least:
+        return
+    if not everything:
+        assert len(run(flows, params, np.random.default_rng(0), no_progress)) == 0
+        return
+    if min(s for _, s in everything) > budget:
+        with pytest.raises(InputError, match=f"fewer than {min(s for _, s in everything)} trips"):
+            run(flows, params, np.random.default_rng(0), no_progress)
+        return
+    boxes = Boxes.of(flows, 0, System.trees(flows, "generalisation", params.extent), k)
+    found = boxes.within(budget)
+    assert (found.cost, found.suppressed) == min(
+        (a, s) for a, s in everything if s <= budget and on_hull((a, s), everything)
+    )
+    release = run(flows, params, np.random.default_rng(0), no_progress)
+    for area in {*release.origin.tolist(), *release.destination.tolist()}:
+        held = set(release.areas.tiles[release.areas.offsets[area] : release.areas.offsets[area + 1]].tolist())
+        assert len(held & counting) >= least and len(held) <= most
+
+
+def _squares() -> Zones:
+    """Tiles of about 1.2 square kilometres each."""
+    import shapely
+
+    shapes = np.array([shapely.box(2 + 0.02 * i, 48, 2.0147 + 0.02 * i, 48.01) for i in range(TILES)])
+    return Zones(np.arange(TILES).astype(str), 2 + 0.02 * np.arange(TILES), np.full(TILES, 48.0), shapes)
+
+
+def test_a_map_that_is_too_small_is_refused() -> None:
+    one = np.ones(1, np.int64)
+    flows = Flows.from_rows(Zones.from_ids(["a"]), 0 * one, (0 * one).astype(np.int32), np.zeros(1, np.int32), 20 * one)
+    tree = Hierarchy.from_parents([-1], [0])
+    with pytest.raises(InputError, match="whole map"):
+        run(with_trees(flows, tree, tree), JointParams(l_tiles=2), np.random.default_rng(0), no_progress)
+
+
+@settings(max_examples=200)
+@given(problem=problems(), k=st.integers(2, 5), p=st.integers(0, 30), q=st.integers(1, 5))
+def test_reconstruction_weighs_cells(problem: Any, k: int, p: int, q: int) -> None:
+    flows, trips = problem
+    everything = PlainDeviation(flows, trips, k).all()
+    boxes = Boxes.of(flows, 0, System.trees(flows, "reconstruction"), k, "reconstruction")
+    if not everything:
+        assert len(boxes) == 0
+        return
+    a, s, _ = boxes.evaluate(Fraction(1000 * p, q))
+    assert (q * a + 1000 * p * s, s) == min((q * x + 1000 * p * y, y) for x, y in everything)
+
+
+@settings(max_examples=100)
+@given(problem=scattered(), k=st.integers(2, 5))
+def test_reconstruction_over_rectangles(problem: Any, k: int) -> None:
+    flows, trips = problem
+    boxes = Boxes.of(flows, 0, System.rectangles(flows, "reconstruction"), k, "reconstruction")
+    regions = boxes.system.origins.regions
+    made = list(zip(trips.origin.tolist(), trips.destination.tolist(), strict=True))
+    for o, d, cost in zip(boxes.origin.tolist(), boxes.destination.tolist(), boxes.cost.tolist(), strict=True):
+        cells = [made.count((i, j)) for i in regions.node_tiles(o).tolist() for j in regions.node_tiles(d).tolist()]
+        exact = sum(abs(Fraction(v) - Fraction(sum(cells), len(cells))) for v in cells)
+        assert cost == int(1000 * exact + Fraction(1, 2))
 
 
 def test_a_person_with_many_trips_is_one_person() -> None:
@@ -141,31 +242,16 @@ def test_taxis_by_hour_of_day(realdata: Any) -> None:
     assert np.mean(means) == pytest.approx(5.15, abs=0.05)
 
 
-@st.composite
-def scattered(draw: st.DrawFn) -> tuple[Flows, Trips]:
-    """Trips between a few tiles somewhere in the plane."""
-    n = draw(st.integers(1, 5))
-    points = draw(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=n, max_size=n))
-    x, y = (np.array(c, float) / 100 for c in zip(*points, strict=True))
-    zones = Zones(np.arange(n).astype(str), 2.0 + x, 48.0 + y, kind="centroids")
-    rows = draw(
-        st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.integers(0, 9)), min_size=1, max_size=40)
-    )
-    o, d, who = (np.array(c) for c in zip(*rows, strict=True))
-    trips = Trips(zones, o, d, person=who if draw(st.booleans()) else None)
-    return trips_to_flows(trips, members=True), trips
-
-
 @settings(max_examples=100)
 @given(problem=scattered(), k=st.integers(2, 5), p=st.integers(0, 30), q=st.integers(0, 5))
 def test_with_rectangles_too_an_evaluation_is_the_best_of_all(problem: Any, k: int, p: int, q: int) -> None:
     flows, trips = problem
     plain = PlainRectangles(flows.zones, trips, k)
-    boxes = Boxes.of(flows, 0, Rectangles.of(flows), k)
+    boxes = Boxes.of(flows, 0, System.rectangles(flows), k)
     if len(set(plain.inside(plain.everything, plain.everything))) < k:
         assert len(boxes) == 0
         return
-    got = boxes.evaluate(Fraction(p, q) if q else None, boxes.every_way())[:2]
+    got = boxes.evaluate(Fraction(p, q) if q else None)[:2]
     everything = plain.partitions(plain.everything, plain.everything)
     if q == 0:
         assert tuple(got[::-1]) == min((s, a) for a, s in everything)

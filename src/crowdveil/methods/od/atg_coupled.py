@@ -4,8 +4,8 @@ Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step.
-In each time step at most the given share (or number) of trips is withheld. A time step with fewer than k people in all is
-withheld whole.
+WithheldBudget: in each time step at most the given share (or number) of trips is withheld. A time step with fewer than k
+people in all is withheld whole.
 
 Assumptions
 -----------
@@ -25,23 +25,25 @@ problem J.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from pydantic import Field
 
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import Budget, Method, Params, trips_within
-from crowdveil.model.arrays import Ints
-from crowdveil.model.boxes import TreeBoxes, generalise_origins_first
+from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
+from crowdveil.method import Budget, FlowParams, Method, trips_within
+from crowdveil.model.boxes import Boxes
 from crowdveil.model.flows import Flows
+from crowdveil.model.matrices import NOTHING, Outcome, Steps, solve_steps
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.systems import System
+from crowdveil.model.targets import gap_percent, tell_gaps
 from crowdveil.progress import Progress
 
 
-class AtgCoupledParams(Params):
+class AtgCoupledParams(FlowParams):
     """Parameters of coupled tree generalisation."""
 
-    k: int = Field(10, ge=2)
-    """Smallest crowd."""
     suppress: Budget = Field(0.1, ge=0)
     """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
 
@@ -49,16 +51,29 @@ class AtgCoupledParams(Params):
 def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Find the best partition of each time step in which origins are split before destinations."""
 
-    def solve(boxes: TreeBoxes) -> Ints | None:
-        found = boxes.within(trips_within(params.suppress, boxes.total), boxes.origins_first())
-        return None if found is None else found[3]
+    def solve(system: System, step: int) -> Outcome:
+        boxes = Boxes.of(data, step, system, params.k, origins_first=True)
+        if len(boxes) == 0:
+            return NOTHING
+        budget = trips_within(params.suppress, boxes.total)
+        found = boxes.within(budget)
+        gap = gap_percent(found.cost, found.least(budget))
+        return boxes.outcome(found.choice, gap, left=params.report_small)
 
-    return generalise_origins_first(data, params.k, solve, progress)
+    steps = Steps(
+        params.k,
+        lambda: System.trees(data),
+        lambda system: partial(solve, system),
+        params.reporting,
+        lambda facts: tell_gaps(facts[:, 0]),
+    )
+    return solve_steps(data, steps, progress)
 
 
 def promises(data: Flows, params: AtgCoupledParams) -> tuple[Guarantee, ...]:
     """What the release promises."""
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
+    budget = WithheldBudget(suppress=params.suppress, k=params.k)
+    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
 
 
 METHOD = Method(

@@ -4,8 +4,8 @@ Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step.
-In each time step at most the given share (or number) of trips is withheld, or the run stops and says which step cannot be
-done. A time step with fewer than k people in all is withheld whole.
+WithheldBudget: in each time step at most the given share (or number) of trips is withheld, or the run stops and says which
+step cannot be done. A time step with fewer than k people in all is withheld whole.
 
 Assumptions
 -----------
@@ -18,6 +18,10 @@ volume)². Destinations of all origins are then partitioned at one price, which 
 right of the last breakpoint is taken, which keeps the budget. Origins that do not reach k are withheld whole, and a target
 volume may make them hold more than the budget. With `v_target = auto` a grid of target volumes is tried on each matrix, and
 the one with the least generalisation error is kept: that is the best that the method can do, and takes as many times as long.
+With `v_target = sample` the target is chosen once, as in the papers: the one of the grid at which origins and destinations
+have the nearest mean sizes, over 24 matrices spread evenly over the data; where a matrix has no solution with it, the next
+larger one that has is taken. The certificate says which targets were used, and how far the result is at most from the best one
+for its origins.
 
 References
 ----------
@@ -27,58 +31,67 @@ Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from crowdveil.errors import InputError
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import Budget, Method, Params, trips_within
-from crowdveil.model.arrays import Ints
-from crowdveil.model.boxes import TreeBoxes, generalise_origins_first, target_volumes
+from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
+from crowdveil.method import Budget, FlowParams, Method, trips_within
+from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
+from crowdveil.model.forest import Forest, Solved
+from crowdveil.model.matrices import Outcome, Steps, solve_steps
+from crowdveil.model.matrix import Matrix
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.systems import System
+from crowdveil.model.targets import Attempt, Targets, gap_percent, tell_gaps, tell_targets
 from crowdveil.progress import Progress
 
 
-class AtgDualParams(Params):
+class AtgDualParams(FlowParams):
     """Parameters of ATG-Dual."""
 
-    k: int = Field(10, ge=2)
-    """Smallest crowd."""
     suppress: Budget = Field(0.1, ge=0)
     """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
-    v_target: Literal["auto"] | Annotated[float, Field(gt=0)] = "auto"
-    """Volume that should leave each origin; auto takes the best of a grid for each matrix."""
+    v_target: Literal["auto", "sample"] | Annotated[float, Field(gt=0)] = "auto"
+    """Volume that should leave each origin; auto takes the best of a grid for each matrix, sample one for all."""
 
 
 def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Fix the origins of each time step, then find the best destinations of all of them."""
 
-    def solve(boxes: TreeBoxes) -> Ints | None:
-        budget = trips_within(params.suppress, boxes.total)
-        targets = target_volumes(params.k, boxes.total) if params.v_target == "auto" else [params.v_target]
-        solved = [boxes.within(budget, boxes.given_origins(boxes.origins_near(target))) for target in targets]
-        done = [found for found in solved if found is not None]
-        if not done:
-            raise InputError(
-                f"v_target: origins below k hold more than the budget of {budget:,} trips; choose a larger v_target, a "
-                f"larger share with --suppress, or auto. The least that works here is {_least(boxes, targets[0]):,} trips."
-            )
-        return min(done, key=lambda found: found[1] / (boxes.total - found[2]))[3]
+    def attempt(matrix: Matrix, origins: Ints) -> Attempt:
+        forest = Forest.of(matrix, origins, params.k)
+        return forest, forest.within(trips_within(params.suppress, matrix.total))
 
-    return generalise_origins_first(data, params.k, solve, progress)
+    def error(forest: Forest, solved: Solved) -> float:
+        return solved.cost / max(forest.total - solved.suppressed, 1)
 
+    targets = Targets(params.v_target, params.k, attempt, error)
 
-def _least(boxes: TreeBoxes, target: float) -> int:
-    """The least volume that a partition with these origins withholds."""
-    return boxes.evaluate(None, boxes.given_origins(boxes.origins_near(target)))[1]
+    def solver(system: System) -> Callable[[int], Outcome]:
+        choices = targets.choices(data, system)
+
+        def solve(step: int) -> Outcome:
+            matrix = Matrix.of(data, step, system)
+            target, forest, solved = targets.best(matrix, choices(matrix))
+            gap = gap_percent(solved.cost, solved.least(trips_within(params.suppress, matrix.total)))
+            return forest.outcome(solved.published, target, gap, left=params.report_small)
+
+        return solve
+
+    def tell(facts: Floats) -> dict[str, Any]:
+        return {**tell_targets(params.v_target, facts[:, 0]), **tell_gaps(facts[:, 1])}
+
+    return solve_steps(data, Steps(params.k, lambda: System.trees(data), solver, params.reporting, tell), progress)
 
 
 def promises(data: Flows, params: AtgDualParams) -> tuple[Guarantee, ...]:
     """What the release promises."""
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
+    budget = WithheldBudget(suppress=params.suppress, k=params.k)
+    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
 
 
 METHOD = Method(

@@ -15,7 +15,7 @@ Notes
 -----
 A withheld trip costs as much as one that is generalised to `price` of the map, so that nothing is generalised further. A
 destination of one tile cannot be split, whatever its origin. Origins are chosen as in `atg-dual`; with `v_target = auto` the
-target volume of the least total cost is taken from a grid, for each matrix.
+target volume of the least total cost is taken from a grid, for each matrix. Reported flows, where asked for, are not limited.
 
 References
 ----------
@@ -25,30 +25,33 @@ Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, GeneralisationLimit, Guarantee
-from crowdveil.method import Method, Params
-from crowdveil.model.arrays import Ints
-from crowdveil.model.boxes import TreeBoxes, generalise_origins_first, target_volumes
+from crowdveil.method import FlowParams, Method
+from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
+from crowdveil.model.forest import Forest, Solved
+from crowdveil.model.matrices import Outcome, Steps, solve_steps
+from crowdveil.model.matrix import Matrix
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.systems import System
+from crowdveil.model.targets import Attempt, Targets, tell_targets
 from crowdveil.progress import Progress
 
 
-class AtgSoftParams(Params):
+class AtgSoftParams(FlowParams):
     """Parameters of ATG-Soft."""
 
-    k: int = Field(10, ge=2)
-    """Smallest crowd."""
     price: float = Field(0.1, gt=0, le=1)
     """What a withheld trip costs: being generalised to this share of the map."""
-    v_target: Literal["auto"] | Annotated[float, Field(gt=0)] = "auto"
-    """Volume that should leave each origin; auto takes the best of a grid for each matrix."""
+    v_target: Literal["auto", "sample"] | Annotated[float, Field(gt=0)] = "auto"
+    """Volume that should leave each origin; auto takes the best of a grid for each matrix, sample one for all."""
 
     def tiles(self, zones: int) -> Fraction:
         """The price in tiles."""
@@ -59,12 +62,29 @@ def run(data: Flows, params: AtgSoftParams, rng: np.random.Generator, progress: 
     """Fix the origins of each time step, then find the best destinations at the price."""
     price = params.tiles(len(data.zones))
 
-    def solve(boxes: TreeBoxes) -> Ints | None:
-        targets = target_volumes(params.k, boxes.total) if params.v_target == "auto" else [params.v_target]
-        solved = [boxes.evaluate(price, boxes.given_origins(boxes.origins_near(target))) for target in targets]
-        return min(solved, key=lambda found: found[0] + price * found[1])[2]
+    def attempt(matrix: Matrix, origins: Ints) -> Attempt:
+        forest = Forest.of(matrix, origins, params.k)
+        return forest, forest.at(price)
 
-    return generalise_origins_first(data, params.k, solve, progress)
+    def cost(forest: Forest, solved: Solved) -> float:
+        return float(solved.cost + price * solved.suppressed)
+
+    targets = Targets(params.v_target, params.k, attempt, cost)
+
+    def solver(system: System) -> Callable[[int], Outcome]:
+        choices = targets.choices(data, system)
+
+        def solve(step: int) -> Outcome:
+            matrix = Matrix.of(data, step, system)
+            target, forest, solved = targets.best(matrix, choices(matrix))
+            return forest.outcome(solved.published, target, left=params.report_small)
+
+        return solve
+
+    def tell(facts: Floats) -> dict[str, Any]:
+        return tell_targets(params.v_target, facts[:, 0])
+
+    return solve_steps(data, Steps(params.k, lambda: System.trees(data), solver, params.reporting, tell), progress)
 
 
 def promises(data: Flows, params: AtgSoftParams) -> tuple[Guarantee, ...]:

@@ -4,8 +4,11 @@ Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step.
-In each time step at most the given share (or number) of trips is withheld; where no split helps, one flow from everywhere
-to everywhere remains. A time step with fewer than k people in all is withheld whole.
+WithheldBudget: in each time step at most the given share (or number) of trips is withheld; where no split helps, one flow from
+everywhere to everywhere remains. A time step with fewer than k people in all is withheld whole.
+LeastTiles, LeastInhabitedTiles, MostArea, where asked for: published areas have at least so many tiles, or tiles that anyone
+visits, and at most so many square kilometres. With a largest area the budget may be impossible to keep: the run then
+stops and says what the least is.
 
 Assumptions
 -----------
@@ -23,6 +26,10 @@ each trip. People who are behind several flows of a box count once.
 With `splits = dyadic` areas are rectangles in place of nodes: tiles are ranked by x and by y (a grid is taken as it is), each
 axis is halved again and again, and a box can be split in four ways. That is finer than any tree, and takes longer.
 
+The objective `reconstruction` loses least of the cells: it is the sum over the cells of a box of the distance between their
+volume and the mean of the box, which is what somebody gets wrong who spreads the volume evenly. It counts in thousandths of a
+trip. How far the result is at most from the best partition within the budget is certified for each matrix and told.
+
 References
 ----------
 Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of Origin-Destination matrices
@@ -31,51 +38,87 @@ Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import Budget, Method, Params, trips_within
-from crowdveil.model.arrays import Ints
-from crowdveil.model.boxes import Boxes, Objective, generalise
+from crowdveil.guarantees import (
+    DisjointFlows,
+    FlowKAnonymity,
+    Guarantee,
+    LeastInhabitedTiles,
+    LeastTiles,
+    MostArea,
+    WithheldBudget,
+)
+from crowdveil.method import Budget, FlowParams, Method, trips_within
+from crowdveil.model.boxes import Boxes
 from crowdveil.model.flows import Flows
+from crowdveil.model.matrices import NOTHING, Outcome, Steps, solve_steps
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.systems import Extent, Objective, System
+from crowdveil.model.targets import gap_percent, tell_gaps
 from crowdveil.progress import Progress
 
 
-class JointParams(Params):
+class JointParams(FlowParams):
     """Parameters of joint generalisation."""
 
-    k: int = Field(10, ge=2)
-    """Smallest crowd."""
     suppress: Budget = Field(0.1, ge=0)
     """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
     splits: Literal["tree", "dyadic"] = "tree"
     """Areas are nodes of a tree, or rectangles that are halved in either direction, which is finer."""
     objective: Objective = "generalisation"
-    """What to lose least: tiles of origin and destination, or their area, each weighted by trips."""
+    """What to lose least: tiles of origin and destination, or their area, each weighted by trips; or the single cells."""
+    l_tiles: int = Field(1, ge=1)
+    """Least tiles of a published area."""
+    l_inhabited: int = Field(0, ge=0)
+    """Least tiles of a published area that anyone visits."""
+    max_area_km2: float | None = Field(None, gt=0)
+    """Largest area of a published origin or destination."""
+
+    @property
+    def extent(self) -> Extent:
+        """How large published areas must be, and may be."""
+        return Extent(self.l_tiles, self.l_inhabited, self.max_area_km2)
 
 
 def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Find the best partition of each time step into boxes."""
 
-    def solve(boxes: Boxes) -> Ints | None:
-        budget, allowed = trips_within(params.suppress, boxes.total), boxes.every_way()
-        found = boxes.within(budget, allowed)
-        if found is None:  # cannot be: the whole map is a box, and suppresses nothing
-            return None
-        _, _, suppressed, choice = found
-        boxes.spend(choice, allowed, budget - suppressed)
-        return choice
+    def system() -> System:
+        make = System.rectangles if params.splits == "dyadic" else System.trees
+        return make(data, params.objective, params.extent)
 
-    return generalise(data, params.k, params.objective, solve, progress, dyadic=params.splits == "dyadic")
+    def solve(system: System, step: int) -> Outcome:
+        boxes = Boxes.of(data, step, system, params.k, params.objective)
+        if len(boxes) == 0:
+            return NOTHING
+        budget = trips_within(params.suppress, boxes.total)
+        found = boxes.within(budget)
+        boxes.spend(found.choice, budget - found.suppressed)
+        gap = gap_percent(boxes.cost_of(found.choice), found.least(budget))
+        return boxes.outcome(found.choice, gap, left=params.report_small)
+
+    steps = Steps(
+        params.k, system, lambda system: partial(solve, system), params.reporting, lambda facts: tell_gaps(facts[:, 0])
+    )
+    return solve_steps(data, steps, progress)
 
 
 def promises(data: Flows, params: JointParams) -> tuple[Guarantee, ...]:
     """What the release promises."""
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
+    made: list[Guarantee] = [FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows()]
+    made.append(WithheldBudget(suppress=params.suppress, k=params.k))
+    if params.l_tiles > 1:
+        made.append(LeastTiles(tiles=params.l_tiles))
+    if params.l_inhabited > 0:
+        made.append(LeastInhabitedTiles(tiles=params.l_inhabited))
+    if params.max_area_km2 is not None:
+        made.append(MostArea(km2=params.max_area_km2))
+    return tuple(made)
 
 
 METHOD = Method(

@@ -24,42 +24,41 @@ Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymi
 from __future__ import annotations
 
 import numpy as np
-from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import Method, Params
+from crowdveil.method import FlowParams, Method
 from crowdveil.model.flows import Flows
+from crowdveil.model.matrices import finished
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.model.reporting import Left
 from crowdveil.progress import Progress
 
 
-class SuppressionParams(Params):
+class SuppressionParams(FlowParams):
     """Parameters of suppression."""
-
-    k: int = Field(10, ge=2)
-    """Smallest crowd: flows of fewer people are withheld."""
 
 
 def run(data: Flows, params: SuppressionParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Keep the rows with a crowd of at least k."""
     keep = data.people >= params.k
-    kept = data.where(keep)
-    tiles = np.unique(np.concatenate([kept.origin, kept.destination]))
-    progress(data.steps, data.steps)
-    return FlowRelease(
-        areas=Areas.of_tiles(data.zones, tiles),
+    kept, small = data.where(keep), data.where(~keep)
+    release = FlowRelease(
+        areas=Areas.of_tiles(data.zones, np.arange(len(data.zones), dtype=np.int32)),
         t=kept.t,
         offsets=kept.offsets,
-        origin=np.searchsorted(tiles, kept.origin).astype(np.int32),
-        destination=np.searchsorted(tiles, kept.destination).astype(np.int32),
+        origin=kept.origin,
+        destination=kept.destination,
         volume=kept.volume,
         people=kept.people,
         state=np.full(len(kept), PUBLISHED, np.uint8),
-        withheld=data.withheld_totals(~keep, params.k, NOT_GIVEN),
+        withheld=np.full(data.steps, NOT_GIVEN),
         counts=data.counts,
         step_s=data.step_s,
         tz=data.tz,
     )
+    progress(data.steps, data.steps)
+    left = Left(small.offsets, small.origin.astype(np.int64), small.destination.astype(np.int64))
+    return finished(data, release, left, params.k, params.reporting)
 
 
 def promises(data: Flows, params: SuppressionParams) -> tuple[Guarantee, ...]:

@@ -1,0 +1,60 @@
+"""How far the cells of a box are from its mean: what is lost when its volume is spread evenly over them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.kernels._jit import kernel
+
+Ints = npt.NDArray[np.int64]
+
+
+@kernel
+def deviations(
+    origin: Ints,
+    destination: Ints,
+    volume: Ints,
+    cells: Ints,
+    o_offsets: Ints,
+    o_tiles: Ints,
+    d_offsets: Ints,
+    d_tiles: Ints,
+    row_offsets: Ints,
+    row_tile: Ints,
+    row_volume: Ints,
+    scale: int,
+) -> Ints:
+    """Sum over the cells of each box of |volume − mean|, times `scale`, to the nearest whole number.
+
+    Parameters
+    ----------
+    origin, destination, volume, cells
+        The regions of each box, its trips, and the number of its cells that have any.
+    o_offsets, o_tiles, d_offsets, d_tiles
+        The tiles of each region of origins and of destinations.
+    row_offsets, row_tile, row_volume
+        By origin tile: the destination tile and the trips of each cell that has any.
+
+    Where the mean is at most 1 no cell with a trip lies below it, and the sum follows from the number of such cells. What
+    lies above the mean is as much as what lies below it, so that the cells above it are enough.
+    """
+    found = np.empty(len(origin), np.int64)
+    inside = np.full(len(row_offsets), -1, np.int64)
+    for i in range(len(origin)):
+        a, b, v = origin[i], destination[i], volume[i]
+        all_cells = (o_offsets[a + 1] - o_offsets[a]) * (d_offsets[b + 1] - d_offsets[b])
+        if v <= all_cells:
+            above, count = v, cells[i]
+        else:
+            for e in range(d_offsets[b], d_offsets[b + 1]):
+                inside[d_tiles[e]] = i
+            above, count = 0, 0
+            for e in range(o_offsets[a], o_offsets[a + 1]):
+                for row in range(row_offsets[o_tiles[e]], row_offsets[o_tiles[e] + 1]):
+                    if inside[row_tile[row]] == i and row_volume[row] * all_cells > v:
+                        above += row_volume[row]
+                        count += 1
+        # 2 · (above − count · v / cells), rounded; both factors are whole and not negative.
+        found[i] = (2 * scale * (above * all_cells - count * v) + all_cells // 2) // all_cells
+    return found

@@ -1,0 +1,316 @@
+"""The best destinations of given origins under one budget: a forest of trees of boxes, solved at one price or exactly.
+
+A tree is solved by passing up from each box the cost A and the suppressed volume S of the better of staying whole and being
+split, so that one evaluation is one pass over flat arrays in post-order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.kernels._jit import kernel
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@kernel
+def evaluate_forest(
+    cost: Ints, split_a: Ints, split_s: Ints, above: Ints, p: int, q: int, sum_a: Ints, sum_s: Ints, whole: Mask
+) -> tuple[int, int]:
+    """The best partition at the price p/q: its cost A and its suppressed volume S; `whole` tells which boxes stay whole.
+
+    A box that is split costs `split_a` and gives up `split_s` (-1: it cannot be split) besides what its children cost. Of
+    equal ones the least S is taken. q = 0 is an infinite price. `sum_a` and `sum_s` are room for sums and must be zero.
+    """
+    total_a, total_s = 0, 0
+    for i in range(len(cost)):
+        a, s = sum_a[i] + split_a[i], sum_s[i] + split_s[i]
+        sum_a[i], sum_s[i] = 0, 0
+        if q == 0:
+            stays = split_s[i] < 0 or s > 0 or a >= cost[i]
+        else:
+            stays = split_s[i] < 0 or q * a + p * s >= q * cost[i]
+        whole[i] = stays
+        if stays:
+            a, s = cost[i], 0
+        if above[i] >= 0:
+            sum_a[above[i]] += a
+            sum_s[above[i]] += s
+        else:
+            total_a += a
+            total_s += s
+    return total_a, total_s
+
+
+@kernel
+def _contract(
+    cost: Ints, split_a: Ints, split_s: Ints, above: Ints, whole: Mask, known_whole: bool
+) -> tuple[int, int, int]:
+    """Take boxes out whose fate is known, in place: those that stay whole, or those that are split. What they cost goes to
+    the box above; returns how many boxes are left, and cost and suppressed volume that no box is above of.
+    """
+    n = len(cost)
+    base_a, base_s = 0, 0
+    # What is above each box: a box that is left, -1, or -2 inside a box that stays whole.
+    up = np.empty(n, np.int64)
+    stays = np.zeros(n, np.bool_)
+    for i in range(n - 1, -1, -1):
+        over = above[i]
+        if over >= 0:
+            if known_whole and whole[over]:
+                over = -2
+            elif not stays[over]:
+                over = up[over]
+        up[i] = over
+        if over == -2:
+            continue
+        if known_whole and whole[i]:
+            if over >= 0:
+                split_a[over] += cost[i]
+            else:
+                base_a += cost[i]
+        elif not known_whole and not whole[i]:
+            if over >= 0:
+                split_a[over] += split_a[i]
+                split_s[over] += split_s[i]
+            else:
+                base_a += split_a[i]
+                base_s += split_s[i]
+        else:
+            stays[i] = True
+    number = np.empty(n, np.int64)
+    left = 0
+    for i in range(n):
+        if stays[i]:
+            number[i] = left
+            left += 1
+    at = 0
+    for i in range(n):
+        if stays[i]:
+            cost[at], split_a[at], split_s[at] = cost[i], split_a[i], split_s[i]
+            above[at] = number[up[i]] if up[i] >= 0 else -1
+            at += 1
+    return left, base_a, base_s
+
+
+@kernel
+def _divisor(a: int, b: int) -> int:
+    """The greatest common divisor."""
+    while b:
+        a, b = b, a % b
+    return a
+
+
+@kernel
+def search_forest(
+    cost: Ints, lost: Ints, above: Ints, lost_cost: int, gone: int, budget: int
+) -> tuple[bool, int, int, int, int]:
+    """The price whose best partition suppresses at most `budget`: found or not, p, q, cost A and suppressed volume S.
+
+    As `partition.search`. `lost` is what each box gives up when it is split, -1 where it cannot be; each suppressed trip costs
+    `lost_cost` besides the price; `gone` trips are suppressed whatever is done. Boxes whose fate is settled by the two
+    prices around the answer are taken out after each step: one that stays whole at the lower price, one that is split at the
+    higher. All steps together cost a few passes.
+    """
+    n = len(cost)
+    whole_cost, up = cost.copy(), above.copy()
+    split_a, split_s = np.empty(n, np.int64), lost.copy()
+    for i in range(n):
+        split_a[i] = lost_cost * max(lost[i], 0)
+    sum_a, sum_s, whole = np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.bool_)
+    fixed_a, fixed_s = lost_cost * gone, gone
+    a, s = evaluate_forest(whole_cost, split_a, split_s, up, 0, 1, sum_a, sum_s, whole)
+    left_a, left_s = a + fixed_a, s + fixed_s
+    if left_s <= budget:
+        return True, 0, 1, left_a, left_s
+    n, more_a, more_s = _contract(whole_cost, split_a, split_s, up, whole, True)
+    whole_cost, split_a, split_s, up = whole_cost[:n], split_a[:n], split_s[:n], up[:n]
+    fixed_a, fixed_s = fixed_a + more_a, fixed_s + more_s
+    a, s = evaluate_forest(whole_cost, split_a, split_s, up, 1, 0, sum_a, sum_s, whole)
+    right_a, right_s, p, q = a + fixed_a, s + fixed_s, 1, 0
+    if right_s > budget:
+        return False, 1, 0, right_a, right_s
+    n, more_a, more_s = _contract(whole_cost, split_a, split_s, up, whole, False)
+    whole_cost, split_a, split_s, up = whole_cost[:n], split_a[:n], split_s[:n], up[:n]
+    fixed_a, fixed_s = fixed_a + more_a, fixed_s + more_s
+    while right_s < budget:
+        try_p, try_q = right_a - left_a, left_s - right_s
+        common = _divisor(try_p, try_q)
+        try_p, try_q = try_p // common, try_q // common
+        a, s = evaluate_forest(whole_cost, split_a, split_s, up, try_p, try_q, sum_a, sum_s, whole)
+        a, s = a + fixed_a, s + fixed_s
+        if try_q * a + try_p * s >= try_q * right_a + try_p * right_s:
+            # The lines meet on the curve: the piece with the least S there is the right one.
+            return True, try_p, try_q, a, s
+        if s <= budget:
+            right_a, right_s, p, q = a, s, try_p, try_q
+        else:
+            left_a, left_s = a, s
+        n, more_a, more_s = _contract(whole_cost, split_a, split_s, up, whole, s > budget)
+        whole_cost, split_a, split_s, up = whole_cost[:n], split_a[:n], split_s[:n], up[:n]
+        fixed_a, fixed_s = fixed_a + more_a, fixed_s + more_s
+    return True, p, q, right_a, right_s
+
+
+@kernel
+def solve_forest(
+    cost: Ints, lost: Ints, above: Ints, lost_cost: int, gone: int, p: int, q: int
+) -> tuple[int, int, Mask]:
+    """The best partition at a price: its cost A, its suppressed volume S, and the boxes that are published."""
+    n = len(cost)
+    split_a = np.empty(n, np.int64)
+    for i in range(n):
+        split_a[i] = lost_cost * max(lost[i], 0)
+    sums_a, sums_s, whole = np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.bool_)
+    a, s = evaluate_forest(cost.copy(), split_a, lost.copy(), above.copy(), p, q, sums_a, sums_s, whole)
+    hidden = np.zeros(n, np.bool_)
+    for i in range(n - 1, -1, -1):
+        if above[i] >= 0 and (hidden[above[i]] or whole[above[i]]):
+            hidden[i] = True
+    for i in range(n):
+        whole[i] = whole[i] and not hidden[i]
+    return a + lost_cost * gone, s + gone, whole
+
+
+@kernel
+def split_boxes(above: Ints, published: Mask) -> Mask:
+    """The boxes that are split: not published, and in none that is."""
+    n = len(above)
+    inside, split = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    for i in range(n - 1, -1, -1):
+        if above[i] >= 0:
+            inside[i] = inside[above[i]] or published[above[i]]
+        split[i] = not inside[i] and not published[i]
+    return split
+
+
+@kernel
+def _room(array: Ints, needed: int) -> Ints:
+    """The array, or a copy of twice the size if it is too small."""
+    if needed <= len(array):
+        return array
+    larger = np.empty(max(needed, 2 * len(array)), np.int64)
+    for i in range(len(array)):
+        larger[i] = array[i]
+    return larger
+
+
+@kernel
+def exact_forest(
+    cost: Ints, lost: Ints, above: Ints, lost_cost: int, gone: int, budget: int, p: int, q: int, slack: int, most: int
+) -> tuple[bool, int, int, Mask]:
+    """The cheapest partition within the budget, by dynamic programming over lists of (cost, suppressed volume).
+
+    `p`/`q` is the price that `search_forest` found and `slack` = p · (budget − its S): a state whose q·A + p·S exceeds the
+    least of its box by more than that cannot be part of anything better than what the price gave, and is dropped, as
+    are states that another beats in both. Returns whether it was done, cost, suppressed volume and the boxes that stay
+    whole (of those above which all are split). Not done: more than `most` states would be needed.
+    """
+    n = len(cost)
+    whole = np.zeros(n, np.bool_)
+    # Children of each box, and of the place above all trees (number n), as linked lists.
+    first, following = np.full(n + 1, -1, np.int64), np.full(n, -1, np.int64)
+    for i in range(n - 1, -1, -1):
+        up = above[i] if above[i] >= 0 else n
+        following[i] = first[up]
+        first[up] = i
+    state_a, state_s = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    # A state is a sum of two (the first may be none), or a box that stays whole (-2, its number).
+    state_x, state_y = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    states = 0
+    low, high = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    least = np.zeros(n + 1, np.int64)
+    for i in range(n + 1):
+        base = gone if i == n else lost[i]
+        begin, end = states, states
+        floor = 0
+        if base >= 0:
+            state_a, state_s = _room(state_a, states + 1), _room(state_s, states + 1)
+            state_x, state_y = _room(state_x, states + 1), _room(state_y, states + 1)
+            state_a[states], state_s[states] = lost_cost * base, base
+            state_x[states], state_y[states] = -1, -1
+            states += 1
+            end = states
+            floor = q * lost_cost * base + p * base
+            child = first[i]
+            while child >= 0:  # to the end even if no state is left: the least must be known
+                floor += least[child]
+                new, new_end = states, states
+                for x in range(begin, end):
+                    for y in range(low[child], high[child]):
+                        a, s = state_a[x] + state_a[y], state_s[x] + state_s[y]
+                        if s > budget or q * a + p * s - floor > slack:
+                            continue
+                        # Into the list by rising S and falling A: behind all with S not above.
+                        left, right = new, new_end
+                        while left < right:
+                            middle = (left + right) // 2
+                            if state_s[middle] <= s:
+                                left = middle + 1
+                            else:
+                                right = middle
+                        if left > new and state_a[left - 1] <= a:
+                            continue
+                        place = left
+                        if place > new and state_s[place - 1] == s:
+                            place -= 1
+                        over = place
+                        while over < new_end and state_a[over] >= a:
+                            over += 1
+                        shift = place + 1 - over
+                        if shift > 0:
+                            state_a, state_s = _room(state_a, new_end + 1), _room(state_s, new_end + 1)
+                            state_x, state_y = _room(state_x, new_end + 1), _room(state_y, new_end + 1)
+                            for z in range(new_end - 1, over - 1, -1):
+                                state_a[z + 1], state_s[z + 1] = state_a[z], state_s[z]
+                                state_x[z + 1], state_y[z + 1] = state_x[z], state_y[z]
+                        elif shift < 0:
+                            for z in range(over, new_end):
+                                state_a[z + shift], state_s[z + shift] = state_a[z], state_s[z]
+                                state_x[z + shift], state_y[z + shift] = state_x[z], state_y[z]
+                        new_end += shift
+                        state_a[place], state_s[place], state_x[place], state_y[place] = a, s, x, y
+                begin, end, states = new, new_end, new_end
+                if states > most:
+                    return False, 0, 0, whole
+                child = following[child]
+        if i < n:
+            stays = base < 0 or q * cost[i] < floor
+            least[i] = q * cost[i] if stays else floor
+            # Staying whole suppresses nothing: only a split that suppresses nothing and is cheaper beats it.
+            beaten = end > begin and state_s[begin] == 0 and state_a[begin] < cost[i]
+            keep = not beaten and q * cost[i] - least[i] <= slack
+            new = states
+            state_a, state_s = _room(state_a, new + end - begin + 1), _room(state_s, new + end - begin + 1)
+            state_x, state_y = _room(state_x, new + end - begin + 1), _room(state_y, new + end - begin + 1)
+            if keep:
+                state_a[states], state_s[states], state_x[states], state_y[states] = cost[i], 0, -2, i
+                states += 1
+            for z in range(begin, end):
+                a, s = state_a[z], state_s[z]
+                if (keep and a >= cost[i]) or q * a + p * s - least[i] > slack:
+                    continue
+                state_a[states], state_s[states], state_x[states], state_y[states] = a, s, -1, z
+                states += 1
+            begin, end = new, states
+        low[i], high[i] = begin, end
+    if high[n] == low[n]:
+        return False, 0, 0, whole
+    # By rising S costs fall: the last one is the cheapest.
+    answer = high[n] - 1
+    todo = np.empty(states + 1, np.int64)
+    todo[0] = answer
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        state = todo[depth]
+        if state_x[state] == -2:
+            whole[state_y[state]] = True
+            continue
+        for part in (state_x[state], state_y[state]):
+            if part >= 0:
+                todo[depth] = part
+                depth += 1
+    return True, state_a[answer], state_s[answer], whole

@@ -1,0 +1,150 @@
+"""Generalise origins towards a target volume, then find the very best destinations for them within the budget.
+
+Guarantee
+---------
+FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
+DisjointFlows: no pair of tiles is in two published flows of a time step.
+WithheldBudget, with `scope = matrix`: in each time step at most the given share (or number) of trips is withheld, or the run
+stops and says which step cannot be done. A time step with fewer than k people in all is withheld whole.
+
+Assumptions
+-----------
+Owed by the caller: the column of users names people. Without it k counts trips.
+
+Notes
+-----
+What `atg-dual` comes near to: the constrained optimum, by dynamic programming over lists of (cost, withheld volume), one list a
+box, without those that another beats in both. The price of `atg-dual` says which states cannot lead to anything better than
+what it found, so that lists stay short. The certificate tells how far `atg-dual` is from it.
+
+With `scope = origin` each origin is solved on its own and may withhold its share of what leaves it; origins that do not reach
+k are withheld whole. `delta` is what a withheld trip costs besides, as a share of being generalised to the whole map at either
+end; where it is not given it is 0.01 on a quadtree, as published, and 0 on other trees.
+
+References
+----------
+Matet et al., A lightweight approach for origin-destination matrix anonymization (the tree knapsack and G with delta);
+Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of Origin-Destination matrices (problem H).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from crowdveil.errors import InputError
+from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
+from crowdveil.method import Budget, FlowParams, Method, trips_within
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.flows import Flows
+from crowdveil.model.forest import Forest, Solved
+from crowdveil.model.matrices import Outcome, Steps, solve_steps
+from crowdveil.model.matrix import Matrix
+from crowdveil.model.release import FlowRelease
+from crowdveil.model.systems import System
+from crowdveil.model.targets import Attempt, Targets, gap_percent, tell_targets
+from crowdveil.progress import Progress
+
+QUADTREE_DELTA = 0.01
+
+
+class AtgExactParams(FlowParams):
+    """Parameters of exact tree generalisation."""
+
+    suppress: Budget = Field(0.1, ge=0)
+    """Most that may be withheld of a time step, or of an origin: a share such as 10%, or a number of trips above 1."""
+    scope: Literal["matrix", "origin"] = "matrix"
+    """One budget for each time step, or one for each origin."""
+    v_target: Literal["auto", "sample"] | Annotated[float, Field(gt=0)] = "auto"
+    """Volume that should leave each origin; auto takes the best of a grid for each matrix, sample one for all."""
+    delta: float | None = Field(None, ge=0, lt=1)
+    """What a withheld trip costs besides, as a share of the whole map; not given: 0.01 on a quadtree, else 0."""
+
+    def lost_cost(self, system: System) -> Fraction:
+        """What a withheld trip costs, in tiles."""
+        tree = system.origins.tree
+        delta = self.delta if self.delta is not None else QUADTREE_DELTA if tree.kind == "quadtree" else 0.0
+        return 2 * Fraction(delta).limit_denominator(10_000) * tree.tiles
+
+
+def run(data: Flows, params: AtgExactParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
+    """Fix the origins of each time step, then find the cheapest destinations within the budget."""
+
+    def attempt(matrix: Matrix, origins: Ints) -> Attempt:
+        forest = Forest.of(matrix, origins, params.k, params.lost_cost(matrix.system))
+        if params.scope == "origin":
+            return forest, by_origin(forest, params.suppress, exact=False)
+        return forest, forest.within(trips_within(params.suppress, matrix.total))
+
+    def error(forest: Forest, solved: Solved) -> float:
+        return solved.cost / max(forest.total - solved.suppressed, 1)
+
+    targets = Targets(params.v_target, params.k, attempt, error)
+
+    def solver(system: System) -> Callable[[int], Outcome]:
+        choices = targets.choices(data, system)
+
+        def solve(step: int) -> Outcome:
+            matrix = Matrix.of(data, step, system)
+            target, forest, near = targets.best(matrix, choices(matrix))
+            if params.scope == "origin":
+                best = by_origin(forest, params.suppress, exact=True)
+            else:
+                best = exactly(forest, trips_within(params.suppress, matrix.total), near)
+            return forest.outcome(best.published, target, gap_percent(near.cost, best.cost), left=params.report_small)
+
+        return solve
+
+    def tell(facts: Floats) -> dict[str, Any]:
+        gap = facts[:, 1]
+        told = {"gap_of_atg_dual_percent_mean": gap.mean(), "gap_of_atg_dual_percent_largest": gap.max()}
+        return {**tell_targets(params.v_target, facts[:, 0]), **{name: round(float(x), 4) for name, x in told.items()}}
+
+    return solve_steps(data, Steps(params.k, lambda: System.trees(data), solver, params.reporting, tell), progress)
+
+
+def by_origin(forest: Forest, suppress: float, *, exact: bool) -> Solved:
+    """Each origin on its own, within its share of what leaves it."""
+    published = np.zeros(len(forest.part), np.bool_)
+    cost, suppressed, at = 0, int(forest.gone.sum()), 0
+    for tree in forest.trees():
+        leaving = int(tree.volume[-1])
+        near = tree.within(trips_within(suppress, leaving))
+        if isinstance(near, int):  # cannot be: the whole map is a destination, and suppresses nothing
+            raise InputError("an origin cannot keep its budget.")
+        best = exactly(tree, trips_within(suppress, leaving), near) if exact else near
+        published[at : at + len(tree.part)] = best.published
+        cost, suppressed, at = cost + best.cost, suppressed + best.suppressed, at + len(tree.part)
+    return Solved(None, cost + forest.lost_cost * int(forest.gone.sum()), suppressed, published)
+
+
+def exactly(forest: Forest, budget: int, near: Solved) -> Solved:
+    """The cheapest partition within a budget."""
+    best = forest.exact(budget, near)
+    if best is None:
+        raise InputError(
+            "the best partition takes too many states to look for here; use atg-dual, which is near to it."
+        )
+    return best
+
+
+def promises(data: Flows, params: AtgExactParams) -> tuple[Guarantee, ...]:
+    """What the release promises."""
+    made = (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
+    return made if params.scope == "origin" else (*made, WithheldBudget(suppress=params.suppress, k=params.k))
+
+
+METHOD = Method(
+    "atg-exact",
+    takes=Flows,
+    params=AtgExactParams,
+    run=run,
+    promises=promises,
+    status="proved",
+    doc=__doc__ or "",
+    needs_members=True,
+)

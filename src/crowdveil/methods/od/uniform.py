@@ -1,0 +1,83 @@
+"""Merge the cells of a grid into equal blocks, and publish the flows between blocks that are made by at least k people.
+
+Guarantee
+---------
+FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
+DisjointFlows: no pair of tiles is in two published flows of a time step. How much is withheld is not bounded.
+
+Assumptions
+-----------
+Owed by the caller: the column of users names people. Without it k counts trips. Zones are cells of a grid.
+
+Notes
+-----
+The naive way that others are measured against: all areas have the same size, wherever people are. Blocks are counted from the
+lowest column and row of the grid; those at its edges may hold fewer cells. With `report_small`, what an origin's small
+flows hold together is reported too, as in the table of the paper.
+
+References
+----------
+Matet et al., A lightweight approach for origin-destination matrix anonymization (Table 1, "naive N*N agg").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from crowdveil.errors import InputError
+from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
+from crowdveil.method import FlowParams, Method
+from crowdveil.model.arrays import Ints
+from crowdveil.model.flows import Flows
+from crowdveil.model.matrices import need_members
+from crowdveil.model.merging import merged_release
+from crowdveil.model.release import Areas, FlowRelease
+from crowdveil.model.zones import Zones
+from crowdveil.progress import Progress
+
+
+class UniformParams(FlowParams):
+    """Parameters of uniform aggregation."""
+
+    block: int = Field(4, ge=1)
+    """Cells on each side of a block."""
+
+
+def run(data: Flows, params: UniformParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
+    """Merge the cells of each block, and keep the flows between blocks that reach k."""
+    need_members(data)
+    block = blocks(data.zones, params.block) if len(data) else np.zeros(len(data.zones), np.int64)
+    release = merged_release(data, Areas.of_parts(data.zones, block), block, params.k, params.reporting)
+    progress(data.steps, data.steps)
+    return release
+
+
+def blocks(zones: Zones, side: int) -> Ints:
+    """The block of each cell."""
+    if zones.column is None or zones.row is None:
+        raise InputError(
+            "uniform needs cells of a grid, but the zones are no grid; lay one with --grid, such as --grid 200m."
+        )
+    column, row = (np.asarray(c, np.int64) - int(c.min()) for c in (zones.column, zones.row))
+    wide = int(column.max()) // side + 1
+    _, number = np.unique((row // side) * wide + column // side, return_inverse=True)
+    block: Ints = number.astype(np.int64)
+    return block
+
+
+def promises(data: Flows, params: UniformParams) -> tuple[Guarantee, ...]:
+    """What the release promises."""
+    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
+
+
+METHOD = Method(
+    "uniform",
+    takes=Flows,
+    params=UniformParams,
+    run=run,
+    promises=promises,
+    status="proved",
+    doc=__doc__ or "",
+    needs_members=True,
+)

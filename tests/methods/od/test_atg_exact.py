@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil.errors import InputError
+from crowdveil.kernels.forest import exact_forest, search_forest
+from crowdveil.methods.od.atg_dual import AtgDualParams
+from crowdveil.methods.od.atg_dual import run as run_dual
+from crowdveil.methods.od.atg_exact import AtgExactParams, promises, run
+from crowdveil.model.arrays import frozen
+from crowdveil.model.release import FlowRelease
+from crowdveil.progress import no_progress
+from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
+
+
+def _cost(release: FlowRelease) -> int:
+    size = release.areas.size
+    return int(((size[release.origin] + size[release.destination]) * release.volume).sum())
+
+
+@settings(max_examples=300)
+@given(
+    problem=problems(),
+    k=st.integers(2, 5),
+    share=st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9]),
+    target=st.integers(1, 45),
+    delta=st.sampled_from([0.0, 0.01, 0.2, 0.9]),
+)
+def test_it_is_the_best_of_all_partitions(problem: Any, k: int, share: float, target: int, delta: float) -> None:
+    flows, trips = problem
+    plain = PlainOriginsFirst(flows, trips, k)
+    params, budget = AtgExactParams(k=k, suppress=share, v_target=target, delta=delta), int(share * flows.total + 1e-9)
+    if not plain.publishable(plain.origins.root, plain.destinations.root):
+        return
+    everything = sums([plain.destinations_of(a, plain.destinations.root) for a in pruning(plain, target)])
+    within = [(a, s) for a, s in everything if s <= budget]
+    if not within:
+        with pytest.raises(InputError, match="must be withheld here"):
+            run(flows, params, np.random.default_rng(0), no_progress)
+        return
+    release = run(flows, params, np.random.default_rng(0), no_progress)
+    suppressed = flows.total - int(release.volume.sum())
+    each = 2 * Fraction(delta).limit_denominator(100) * TILES
+    assert (_cost(release), suppressed) in within
+    assert _cost(release) + each * suppressed == min(a + each * s for a, s in within)
+
+
+@settings(max_examples=200)
+@given(problem=problems(), k=st.integers(2, 5), share=st.sampled_from([0.0, 0.1, 0.3, 0.6]), target=st.integers(1, 45))
+def test_each_origin_on_its_own(problem: Any, k: int, share: float, target: int) -> None:
+    flows, trips = problem
+    plain = PlainOriginsFirst(flows, trips, k)
+    params = AtgExactParams(k=k, suppress=share, v_target=target, scope="origin", delta=0)
+    release = run(flows, params, np.random.default_rng(0), no_progress)
+    if not plain.publishable(plain.origins.root, plain.destinations.root):
+        assert len(release) == 0
+        return
+    best = 0
+    for a in pruning(plain, target):
+        leaving = plain.inside(a, plain.destinations.root)
+        if len(set(leaving)) >= k:
+            budget = int(share * len(leaving) + 1e-9)
+            best += min(c for c, s in plain.destinations_of(a, plain.destinations.root) if s <= budget)
+    assert _cost(release) == best
+    assert len(promises(flows, params)) == 2
+
+
+@st.composite
+def forests(draw: st.DrawFn) -> tuple[list[int], list[int], list[int], int]:
+    """Costs, losses and parents of random forests, children before parents; and what is lost in any case."""
+    n = draw(st.integers(1, 9))
+    above = [draw(st.sampled_from([-1, *range(i + 1, n)])) for i in range(n)]
+    lost = [draw(st.integers(0, 6)) for _ in range(n)]
+    cost = [draw(st.integers(0, 40)) for _ in range(n)]
+    for i in range(n):
+        if i not in above and draw(st.booleans()):
+            lost[i] = -1
+    return cost, lost, above, draw(st.integers(0, 3))
+
+
+def _everything(cost: list[int], lost: list[int], above: list[int], gone: int) -> frozenset[tuple[int, int]]:
+    def of(i: int) -> frozenset[tuple[int, int]]:
+        whole = frozenset({(cost[i], 0)})
+        if lost[i] < 0:
+            return whole
+        return whole | sums([frozenset({(0, lost[i])}), *(of(c) for c in range(len(cost)) if above[c] == i)])
+
+    return sums([frozenset({(0, gone)}), *(of(i) for i in range(len(cost)) if above[i] < 0)])
+
+
+@settings(max_examples=2500)
+@given(forest=forests(), budget=st.integers(0, 25), lost_cost=st.integers(0, 4))
+def test_random_forests_against_all_partitions(forest: Any, budget: int, lost_cost: int) -> None:
+    cost, lost, above, gone = forest
+    everything = {(a + lost_cost * s, s) for a, s in _everything(cost, lost, above, gone)}
+    arrays = [frozen(x, np.int64) for x in (cost, lost, above)]
+    found, p, q, a, s = search_forest(*arrays, lost_cost, gone, budget)
+    within = [x for x in everything if x[1] <= budget]
+    assert found == bool(within)
+    if not within:
+        assert s == min(x[1] for x in everything)
+        return
+    assert (a, s) in everything and s <= budget
+    # No partition is better at the price, and of equal ones this suppresses least.
+    assert (q * a + p * s, s) == min((q * x + p * y, y) for x, y in everything)
+    done, best, suppressed, published = exact_forest(*arrays, lost_cost, gone, budget, p, q, p * (budget - s), 10**6)
+    assert done and best == min(x for x, _ in within)
+    assert (best, suppressed) in within
+    assert int(np.array(cost)[published].sum()) + lost_cost * suppressed == best
+    # What is certified: the gap to the best is at most the price of what is left of the budget.
+    assert q * (a - best) <= p * (budget - s)
+
+
+def test_too_many_states_are_refused() -> None:
+    arrays = [frozen(x, np.int64) for x in ([9, 7, 8], [3, 2, 5], [-1, -1, -1])]
+    assert not exact_forest(*arrays, 0, 0, 6, 1, 1, 100, 2)[0]
+
+
+def test_the_gap_of_the_price_is_told() -> None:
+    from crowdveil.io.flows import with_trees
+    from crowdveil.synth.profiles import make_profile
+
+    flows = with_trees(make_profile("nyc", np.random.default_rng(5), 2), "ward")
+    exact = run(flows, AtgExactParams(v_target=200), np.random.default_rng(0), no_progress)
+    dual = run_dual(flows, AtgDualParams(v_target=200), np.random.default_rng(0), no_progress)
+    gap = exact.facts["gap_of_atg_dual_percent_largest"]
+    assert 0 <= gap <= dual.facts["certified_gap_percent_largest"] + 1e-3
+    assert _cost(exact) <= _cost(dual) <= _cost(exact) * (1 + gap / 100 + 1e-6)
+
+
+def test_a_quadtree_has_its_own_cost_of_a_withheld_trip() -> None:
+    from crowdveil.model.flows import Flows
+    from crowdveil.model.hierarchy import Hierarchy
+    from crowdveil.model.systems import System
+    from crowdveil.model.zones import Zones
+    from plain_boxes import with_trees as both
+
+    one = np.ones(1, np.int64)
+    flows = Flows.from_rows(Zones.from_ids(["a", "b"]), 0 * one, 0 * one, 0 * one, 20 * one)
+    tree = Hierarchy.from_parents([2, 2, -1], [0, 1, -1], kind="quadtree")
+    assert AtgExactParams().lost_cost(System.trees(both(flows, tree, tree))) == Fraction(4, 100)
+    other = Hierarchy.from_parents([2, 2, -1], [0, 1, -1])
+    assert AtgExactParams().lost_cost(System.trees(both(flows, other, other))) == 0
