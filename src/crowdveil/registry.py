@@ -21,6 +21,7 @@ METHODS: dict[str, str] = {
     "atg-coupled": "crowdveil.methods.od.atg_coupled",
     "atg-exact": "crowdveil.methods.od.atg_exact",
     "uniform": "crowdveil.methods.od.uniform",
+    "oigh": "crowdveil.methods.od.oigh",
     "suppression": "crowdveil.methods.od.suppression",
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
 }

@@ -1,0 +1,120 @@
+"""The rivals as the papers have them, in plain Python over tuples and dicts: what the fast ones are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from crowdveil.model.flows import Flows
+from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.release import FlowRelease
+
+
+class Row(NamedTuple):
+    """A flow of a time step: its crowd, and who that is where people are known."""
+
+    origin: int
+    destination: int
+    volume: int
+    crowd: int
+    people: frozenset[int] | None
+
+
+def rows_of(flows: Flows, step: int) -> list[Row]:
+    """The flows of a time step."""
+    made = []
+    for i in range(int(flows.offsets[step]), int(flows.offsets[step + 1])):
+        people = None
+        if flows.member is not None and flows.member_offsets is not None:
+            people = frozenset(flows.member[flows.member_offsets[i] : flows.member_offsets[i + 1]].tolist())
+        made.append(
+            Row(int(flows.origin[i]), int(flows.destination[i]), int(flows.volume[i]), int(flows.people[i]), people)
+        )
+    return made
+
+
+def crowd(rows: list[Row]) -> int:
+    """Different people of some flows; trips where people are not known."""
+    if any(row.people is None for row in rows):
+        return sum(row.crowd for row in rows)
+    return len(frozenset().union(*(row.people or () for row in rows)))
+
+
+def volume(rows: list[Row]) -> int:
+    """Trips of some flows."""
+    return sum(row.volume for row in rows)
+
+
+def boxes(release: FlowRelease, step: int) -> list[tuple[frozenset[int], frozenset[int], int, int]]:
+    """The rows of a release: tiles of origin and destination, trips, crowd."""
+    tiles, offsets = release.areas.tiles, release.areas.offsets
+    area = [frozenset(tiles[offsets[a] : offsets[a + 1]].tolist()) for a in range(len(release.areas))]
+    listed = range(int(release.offsets[step]), int(release.offsets[step + 1]))
+    return [
+        (area[release.origin[i]], area[release.destination[i]], int(release.volume[i]), int(release.people[i]))
+        for i in listed
+    ]
+
+
+def taxis(realdata: Path, tree: str | None = None) -> Flows:
+    """The yellow taxi sample, one matrix for each hour of the day."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from crowdveil import read_flows
+
+    table = pq.read_table(realdata / "nyc_taxi" / "yellow_sample_2018_2020.parquet")
+    hour = pc.multiply(pc.hour(table["pickup_datetime"]).cast(pa.int64()), 3600)
+    trips = {"origin": table["pickup_location_id"], "destination": table["dropoff_location_id"], "time": hour}
+    zones = realdata / "nyc_taxi" / "taxi_zones.geojson"
+    flows: Flows = read_flows(pa.table(trips), zones=zones, step="1h", hierarchy=tree, drop_invalid=True)
+    return flows
+
+
+# Uniform levels (OIGH)
+
+
+def stepwise_levels(tree: Hierarchy) -> Iterator[frozenset[int]]:
+    """Levels as appendix B of the paper has them: going up joins only what makes the smallest parents there are."""
+    parent, size = tree.parent.tolist(), tree.size.tolist()
+    level = frozenset(tree.tile_node.tolist())
+    yield level
+    while len(level) > 1:
+        above = {parent[node] for node in level}
+        smallest = min(size[node] for node in above)
+        made = {node for node in above if size[node] == smallest}
+        level = frozenset(node for node in level if parent[node] not in made) | made
+        yield level
+
+
+def plain_levels(
+    rows: list[Row], origins: Hierarchy, destinations: Hierarchy, k: int, budget: int
+) -> tuple[float, list[tuple[frozenset[int], frozenset[int], int, int]]]:
+    """All pairs of levels tried: the least mean size, and the published boxes of the first pair that has it."""
+    best: tuple[float, list[Any]] = (float("inf"), [])
+    o_maps, d_maps = ([_areas_at(tree, level) for level in stepwise_levels(tree)] for tree in (origins, destinations))
+    for of_origin in o_maps:
+        for of_destination in d_maps:
+            error, published, lost = _pair(rows, of_origin, of_destination, k)
+            if lost <= budget and published and error < best[0]:
+                best = (error, published)
+    return best
+
+
+def _areas_at(tree: Hierarchy, level: frozenset[int]) -> dict[int, frozenset[int]]:
+    areas = [frozenset(tree.node_tiles(node).tolist()) for node in level]
+    return {tile: area for area in areas for tile in area}
+
+
+def _pair(
+    rows: list[Row], of_origin: dict[int, frozenset[int]], of_destination: dict[int, frozenset[int]], k: int
+) -> tuple[float, list[tuple[frozenset[int], frozenset[int], int, int]], int]:
+    cells: dict[tuple[frozenset[int], frozenset[int]], list[Row]] = {}
+    for row in rows:
+        cells.setdefault((of_origin[row.origin], of_destination[row.destination]), []).append(row)
+    published = [(o, d, volume(held), crowd(held)) for (o, d), held in cells.items() if crowd(held) >= k]
+    total = sum(v for _, _, v, _ in published)
+    cost = sum((len(o) + len(d)) * v for o, d, v, _ in published)
+    return cost / max(total, 1), published, volume(rows) - total
