@@ -57,6 +57,11 @@ def boxes(release: FlowRelease, step: int) -> list[tuple[frozenset[int], frozens
     ]
 
 
+def by_tiles(listed: list[tuple[frozenset[int], frozenset[int], int, int]]) -> list[Any]:
+    """Boxes in an order of their own, to compare lists of them."""
+    return sorted((sorted(o), sorted(d), v, people) for o, d, v, people in listed)
+
+
 def taxis(realdata: Path, tree: str | None = None) -> Flows:
     """The yellow taxi sample, one matrix for each hour of the day."""
     import pyarrow as pa
@@ -118,3 +123,50 @@ def _pair(
     total = sum(v for _, _, v, _ in published)
     cost = sum((len(o) + len(d)) * v for o, d, v, _ in published)
     return cost / max(total, 1), published, volume(rows) - total
+
+
+# Median cuts (Mondrian)
+
+Point = tuple[float, float, float, float]
+
+
+def points_of(flows: Flows, rows: list[Row]) -> list[Point]:
+    """Centroids of origin and destination, in metres."""
+    x, y = (values.tolist() for values in flows.zones.xy)
+    return [(x[row.origin], y[row.origin], x[row.destination], y[row.destination]) for row in rows]
+
+
+def plain_cuts(rows: list[Row], points: list[Point], k: int) -> list[list[Row]]:
+    """Clusters by median cuts."""
+
+    def cut(inside: list[int]) -> list[list[int]]:
+        values = [[points[i][d] for i in inside] for d in range(4)]
+        widths = [max(v) - min(v) for v in values]
+        d = widths.index(max(widths))
+        trips = sorted((points[i][d], rows[i].volume) for i in inside)
+        all_trips, so_far, at = volume([rows[i] for i in inside]), 0, -1
+        while 2 * so_far < all_trips:
+            at += 1
+            so_far += trips[at][1]
+        median = trips[at][0]
+        for left in ([i for i in inside if points[i][d] <= median], [i for i in inside if points[i][d] < median]):
+            chosen = set(left)
+            right = [i for i in inside if i not in chosen]
+            if min(crowd([rows[i] for i in left]), crowd([rows[i] for i in right])) >= k:
+                return cut(left) + cut(right)
+        return [inside]
+
+    return [[rows[i] for i in held] for held in cut(list(range(len(rows))))]
+
+
+def plain_box(flows: Flows, held: list[Row]) -> tuple[frozenset[int], frozenset[int], int, int]:
+    """A cluster as a row of a release: tiles with centroids in the rectangles around its ends, trips, crowd."""
+    x, y = (values.tolist() for values in flows.zones.xy)
+
+    def around(tiles: set[int]) -> frozenset[int]:
+        xs, ys = [x[t] for t in tiles], [y[t] for t in tiles]
+        inside = (t for t in range(len(x)) if min(xs) <= x[t] <= max(xs) and min(ys) <= y[t] <= max(ys))
+        return frozenset(inside)
+
+    origins, destinations = {row.origin for row in held}, {row.destination for row in held}
+    return around(origins), around(destinations), volume(held), crowd(held)

@@ -22,6 +22,7 @@ METHODS: dict[str, str] = {
     "atg-exact": "crowdveil.methods.od.atg_exact",
     "uniform": "crowdveil.methods.od.uniform",
     "oigh": "crowdveil.methods.od.oigh",
+    "mondrian": "crowdveil.methods.od.mondrian",
     "suppression": "crowdveil.methods.od.suppression",
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
 }
