@@ -47,79 +47,55 @@ def tiles_inside(x: Floats, y: Floats, by_x: Ints, rectangles: Floats) -> tuple[
 
 
 @kernel
-def _median(values: Floats, weights: Ints, n: int) -> float:
-    """The least of the first n values that, with all below it, has half of the weight or more. Puts them in another order."""
-    half = 0
-    for i in range(n):
-        half += weights[i]
-    low, high, below = 0, n, 0
-    while high - low > 1:
-        a, b, c = values[low], values[(low + high) // 2], values[high - 1]
+def _median(values: Floats, weights: Ints, n: int, half: int) -> float:
+    """The least of the first n values that, with all below it, has `half` of the weight or more; spoils both arrays.
+
+    Comparisons are added up and not branched on: a processor that guesses at medians guesses wrong half of the time.
+    """
+    below = 0
+    while n > 1:
+        a, b, c = values[0], values[n // 2], values[n - 1]
         pivot = max(min(a, b), min(max(a, b), c))
-        # Three parts: below the pivot, equal to it, above it.
-        less, i, more, weight, equal = low, low, high, 0, 0
-        while i < more:
-            v, w = values[i], weights[i]
-            if v < pivot:
-                values[i], weights[i] = values[less], weights[less]
-                values[less], weights[less] = v, w
-                weight += w
-                less += 1
-                i += 1
-            elif v > pivot:
-                more -= 1
-                values[i], weights[i] = values[more], weights[more]
-                values[more], weights[more] = v, w
-            else:
-                equal += w
-                i += 1
-        if 2 * (below + weight) >= half:
-            high = less
-        elif 2 * (below + weight + equal) >= half:
+        less, equal = 0, 0
+        for i in range(n):
+            less += weights[i] * (values[i] < pivot)
+            equal += weights[i] * (values[i] == pivot)
+        kept = 0
+        if below + less >= half:
+            for i in range(n):
+                values[kept], weights[kept] = values[i], weights[i]
+                kept += values[i] < pivot
+        elif below + less + equal >= half:
             return float(pivot)
         else:
-            below += weight + equal
-            low = more
-    return float(values[low])
+            below += less + equal
+            for i in range(n):
+                v = values[i]
+                values[kept], weights[kept] = v, weights[i]
+                kept += v > pivot
+        n = kept
+    return float(values[0])
 
 
 @kernel
-def _sides_reach(
-    low: int,
-    high: int,
-    order: Ints,
-    at: Floats,
-    cut: float,
-    with_cut: bool,
-    crowd: Ints,
-    member_offsets: Ints,
-    member: Ints,
-    seen: Ints,
-    mark: int,
-    k: int,
-) -> bool:
-    """Whether both sides of a cut have a crowd of k. Uses two marks."""
-    left, right = 0, 0
-    for i in range(low, high):
-        row = order[i]
-        is_left = at[row] < cut or (with_cut and at[row] == cut)
-        if len(member) == 0:
-            if is_left:
-                left += crowd[row]
-            else:
-                right += crowd[row]
-            continue
-        # Somebody may be on both sides: two bits of what was seen of them since the mark.
-        for e in range(member_offsets[row], member_offsets[row + 1]):
+def _people_on_sides(
+    rows: Ints, values: Floats, cut: float, member_offsets: Ints, member: Ints, seen: Ints, mark: int
+) -> tuple[int, int, int, int]:
+    """Different people with x ≤ cut and with x > cut, and with x < cut and with x ≥ cut."""
+    up_to, above, below, from_on = 0, 0, 0, 0
+    for i in range(len(rows)):
+        # Somebody may be on several sides: a bit for each of them, on top of the mark.
+        on = (1 if values[i] <= cut else 2) + (4 if values[i] < cut else 8)
+        for e in range(member_offsets[rows[i]], member_offsets[rows[i] + 1]):
             person = member[e]
-            if seen[person] < mark:
-                seen[person] = mark
-            bit = 1 if is_left else 2
-            if not (seen[person] - mark) & bit:
-                seen[person] += bit
-                left += is_left
-                right += not is_left
-    return left >= k and right >= k
+            before = seen[person] - mark if seen[person] >= mark else 0
+            new = on & ~before
+            seen[person] = mark + (before | on)
+            up_to += new & 1
+            above += (new >> 1) & 1
+            below += (new >> 2) & 1
+            from_on += (new >> 3) & 1
+    return up_to, above, below, from_on
 
 
 @kernel
@@ -134,55 +110,81 @@ def median_cuts(
     Parameters
     ----------
     place
-        One row for each dimension, with a value for each flow.
+        The four dimensions of each flow, one row a flow.
     volume, crowd
         Trips and crowd of each flow.
     member_offsets, member
         Who is behind each flow; empty where crowds add up.
     """
-    dimensions, n = place.shape
-    people = -1
+    n, people = len(place), -1
     for e in range(len(member)):
         people = max(people, member[e])
     seen, mark = np.zeros(people + 1, np.int64), 0
     label, clusters = np.full(n, -1, np.int64), 0
-    order = np.arange(n)
-    values, weights = np.empty(n, np.float64), np.empty(n, np.int64)
+    order, right = np.arange(n), np.empty(n, np.int64)
+    values, weights, spoiled = np.empty(n, np.float64), np.empty(n, np.int64), np.empty(n, np.float64)
     stack, depth = np.empty((n + 1, 2), np.int64), 1
     stack[0, 0], stack[0, 1] = 0, n
     while depth > 0:
         depth -= 1
         low, high = stack[depth, 0], stack[depth, 1]
-        widest, dimension = 0.0, -1
-        for d in range(dimensions):
-            least = most = place[d, order[low]]
-            for i in range(low + 1, high):
-                least, most = min(least, place[d, order[i]]), max(most, place[d, order[i]])
-            if most - least > widest:
-                widest, dimension = most - least, d
-        middle = low
-        if dimension >= 0:
-            at = place[dimension]
-            for i in range(low, high):
-                values[i - low], weights[i - low] = at[order[i]], volume[order[i]]
-            cut = _median(values, weights, high - low)
-            for with_cut in (True, False):
-                mark += 4
-                if _sides_reach(
-                    low, high, order, at, cut, with_cut, crowd, member_offsets, member, seen, mark, k
-                ):  # fmt: skip
-                    for i in range(low, high):
-                        row = order[i]
-                        if at[row] < cut or (with_cut and at[row] == cut):
-                            order[i], order[middle] = order[middle], row
-                            middle += 1
-                    break
-        if middle > low:
-            stack[depth, 0], stack[depth, 1] = middle, high
-            stack[depth + 1, 0], stack[depth + 1, 1] = low, middle
-            depth += 2
-        else:
+        size, cut, with_cut, cuttable = high - low, 0.0, True, False
+        total, trips = 0, 0
+        for i in range(low, high):
+            total += crowd[order[i]]
+            trips += volume[order[i]]
+        # Where crowds add up, two sides take two crowds.
+        if total >= 2 * k or len(member) > 0:
+            dimension = _widest(place, order, low, high)
+            if dimension >= 0:
+                for i in range(size):
+                    values[i] = place[order[low + i], dimension]
+                    spoiled[i], weights[i] = values[i], volume[order[low + i]]
+                cut = _median(spoiled, weights, size, (trips + 1) // 2)
+                if len(member) > 0:
+                    mark += 16
+                    up_to, above, below, from_on = _people_on_sides(
+                        order[low:high], values, cut, member_offsets, member, seen, mark
+                    )
+                else:
+                    up_to, below = 0, 0
+                    for i in range(size):
+                        up_to += crowd[order[low + i]] * (values[i] <= cut)
+                        below += crowd[order[low + i]] * (values[i] < cut)
+                    above, from_on = total - up_to, total - below
+                with_cut = up_to >= k and above >= k
+                cuttable = with_cut or (below >= k and from_on >= k)
+        if not cuttable:
             for i in range(low, high):
                 label[order[i]] = clusters
             clusters += 1
+            continue
+        middle, others = low, 0
+        for i in range(size):
+            row = order[low + i]
+            is_left = values[i] < cut or (with_cut and values[i] == cut)
+            order[middle], right[others] = row, row
+            middle += is_left
+            others += not is_left
+        order[middle:high] = right[:others]
+        stack[depth, 0], stack[depth, 1] = middle, high
+        stack[depth + 1, 0], stack[depth + 1, 1] = low, middle
+        depth += 2
     return label, clusters
+
+
+@kernel
+def _widest(place: Floats, order: Ints, low: int, high: int) -> int:
+    """The dimension with the largest range, -1 if all places are one."""
+    a0, b0, c0, d0 = place[order[low], 0], place[order[low], 1], place[order[low], 2], place[order[low], 3]
+    a1, b1, c1, d1 = a0, b0, c0, d0
+    for i in range(low + 1, high):
+        row = order[i]
+        a, b, c, d = place[row, 0], place[row, 1], place[row, 2], place[row, 3]
+        a0, a1, b0, b1 = min(a0, a), max(a1, a), min(b0, b), max(b1, b)
+        c0, c1, d0, d1 = min(c0, c), max(c1, c), min(d0, d), max(d1, d)
+    widest, dimension = 0.0, -1
+    for candidate, width in enumerate((a1 - a0, b1 - b0, c1 - c0, d1 - d0)):
+        if width > widest:
+            widest, dimension = width, candidate
+    return dimension

@@ -23,11 +23,11 @@ Clusterer = Callable[[int], Ints]
 
 
 def places(data: Flows, step: int) -> Floats:
-    """Flows of a time step as points: x and y of the origin, x and y of the destination, in metres, a row each."""
+    """Flows of a time step as points, one row each: x and y of the origin, x and y of the destination, in metres."""
     x, y = data.zones.xy
     rows = slice(data.offsets[step], data.offsets[step + 1])
     origin, destination = data.origin[rows], data.destination[rows]
-    points: Floats = frozen(np.stack([x[origin], y[origin], x[destination], y[destination]]), np.float64)
+    points: Floats = frozen(np.column_stack([x[origin], y[origin], x[destination], y[destination]]), np.float64)
     return points
 
 
