@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -170,3 +171,136 @@ def plain_box(flows: Flows, held: list[Row]) -> tuple[frozenset[int], frozenset[
 
     origins, destinations = {row.origin for row in held}, {row.destination for row in held}
     return around(origins), around(destinations), volume(held), crowd(held)
+
+
+# Greedy merging (Glove)
+
+
+class Cluster(NamedTuple):
+    """Some flows with the box around them."""
+
+    rows: tuple[Row, ...]
+    low: Point
+    high: Point
+
+
+def merged(a: Cluster, b: Cluster) -> Cluster:
+    """Both clusters as one."""
+    low, high = (tuple(map(f, p, q)) for f, p, q in ((min, a.low, b.low), (max, a.high, b.high)))
+    return Cluster(a.rows + b.rows, low, high)  # type: ignore[arg-type]
+
+
+def merging_cost(a: Cluster, b: Cluster, by_volume: bool) -> float:
+    """The extent of the common box, or how much the boxes grow, averaged over trips."""
+
+    def extent(c: Cluster) -> float:
+        total = 0.0
+        for low, high in zip(c.low, c.high, strict=True):
+            total += high - low
+        return total
+
+    common = extent(merged(a, b))
+    if not by_volume:
+        return common
+    v, w = volume(list(a.rows)), volume(list(b.rows))
+    return (v * (common - extent(a)) + w * (common - extent(b))) / (v + w)
+
+
+def brute_merging(
+    rows: list[Row], points: list[Point], k: int, budget: int, *, join_any: bool, by_volume: bool
+) -> list[list[Row]]:
+    """Exact greedy merging: all pairs are looked at each time."""
+    clusters = {i: Cluster((row,), p, p) for i, (row, p) in enumerate(zip(rows, points, strict=True))}
+    number = len(rows)
+
+    def small(i: int) -> bool:
+        return crowd(list(clusters[i].rows)) < k
+
+    while sum(volume(list(clusters[i].rows)) for i in clusters if small(i)) > budget:
+        pairs = [(i, j) for i in clusters for j in clusters if i < j]
+        fitting = [p for p in pairs if (any if join_any else all)(small(i) for i in p)]
+        # The last one below k may join any.
+        fitting = fitting or [p for p in pairs if any(small(i) for i in p)]
+        _, i, j = min((merging_cost(clusters[i], clusters[j], by_volume), i, j) for i, j in fitting)
+        clusters[number] = merged(clusters.pop(i), clusters.pop(j))
+        number += 1
+    return [list(clusters[i].rows) for i in clusters if not small(i)]
+
+
+class PlainGlove:
+    """Greedy merging over a graph of neighbours, with a heap: what one would write in Python.
+
+    Every cluster below k has its best pair in the heap, as of when it was last looked for; if a part of it is gone when it
+    comes up, the cluster looks anew.
+    """
+
+    def __init__(
+        self, rows: list[Row], points: list[Point], near: list[set[int]], more_near: int, k: int, budget: int, *,
+        join_any: bool, by_volume: bool,
+    ) -> None:  # fmt: skip
+        self.clusters = {i: Cluster((row,), p, p) for i, (row, p) in enumerate(zip(rows, points, strict=True))}
+        self.small = {i: row.crowd < k for i, row in enumerate(rows)}
+        self.near = {i: set(others) for i, others in enumerate(near)}
+        self.more_near, self.k, self.budget = more_near, k, budget
+        self.join_any, self.by_volume = join_any, by_volume
+        self.heap: list[tuple[float, int, int, int]] = []
+        self.number = len(rows)
+
+    def solve(self) -> list[list[Row]]:
+        """The clusters that reach k."""
+        waste = sum(volume(list(c.rows)) for i, c in self.clusters.items() if self.small[i])
+        if waste > self.budget:
+            for i in list(self.clusters):
+                self.look(i)
+        while waste > self.budget:
+            if self.heap:
+                _, a, b, owner = heappop(self.heap)
+                if a not in self.clusters or b not in self.clusters:
+                    if owner in self.clusters:
+                        self.look(owner)
+                    continue
+            else:
+                a = next(i for i in self.clusters if self.small[i])
+                b = min((self.cost(a, i), i) for i in self.clusters if i != a)[1]
+            both = [volume(list(self.clusters[i].rows)) for i in (a, b)]
+            waste -= sum(v for v, i in zip(both, (a, b), strict=True) if self.small[i])
+            new = self.merge(a, b)
+            waste += sum(both) if self.small[new] else 0
+            if waste > self.budget:
+                self.look(new)
+        return [list(c.rows) for i, c in self.clusters.items() if not self.small[i]]
+
+    def cost(self, a: int, b: int) -> float:
+        """What it costs to merge two."""
+        return merging_cost(self.clusters[a], self.clusters[b], self.by_volume)
+
+    def fits(self, a: int, b: int) -> bool:
+        """Whether two may be merged."""
+        return self.small[a] or self.small[b] if self.join_any else self.small[a] and self.small[b]
+
+    def merge(self, a: int, b: int) -> int:
+        """Merge two, and return the new one's number."""
+        new, self.number = self.number, self.number + 1
+        self.clusters[new] = merged(self.clusters.pop(a), self.clusters.pop(b))
+        both = self.small[a] and self.small[b]
+        self.small[new] = both and crowd(list(self.clusters[new].rows)) < self.k
+        self.near[new] = (self.near.pop(a) | self.near.pop(b)) - {a, b}
+        for other in self.near[new]:
+            self.near[other] = (self.near[other] - {a, b}) | {new}
+        return new
+
+    def look(self, mine: int) -> None:
+        """Put the best pair of a cluster into the heap."""
+        if not self.small[mine] and not self.join_any:
+            return
+        fitting = [i for i in self.near[mine] if self.fits(mine, i)]
+        if not fitting and self.small[mine]:
+            fitting = [i for i in self.clusters if i != mine and self.fits(mine, i)]
+            costs = sorted(self.cost(mine, i) for i in fitting)
+            fitting = [i for i in fitting if self.cost(mine, i) <= costs[: self.more_near][-1]]
+            self.near[mine] |= set(fitting)
+            for i in fitting:
+                self.near[i].add(mine)
+        if fitting:
+            best = min((self.cost(mine, i), min(mine, i), max(mine, i)) for i in fitting)
+            heappush(self.heap, (*best, mine))

@@ -21,6 +21,11 @@ Status = Literal["proved", "argued", "heuristic"]
 heuristic: no promise of anonymity, only measured risk."""
 
 
+Rows = Literal["exact", "overlapping", "noisy"]
+"""What a row of released flows says. exact: the volume of all flows in it; overlapping: that of some of them, since rows
+overlap; noisy: a volume with noise, so that nothing exact may be told beside it."""
+
+
 class Params(BaseModel):
     """Base of every set of parameters: named, typed, bounded, documented once, by the string below each field."""
 
@@ -85,6 +90,8 @@ class Method:
         How sure the promise of anonymity is.
     needs_members
         Whether it puts flows together, and so must know who is behind each where k counts people.
+    rows
+        What the rows of its releases say, if they are flows.
     aliases
         Names of the method and of its parameters elsewhere.
     """
@@ -97,6 +104,7 @@ class Method:
     status: Status
     doc: str
     needs_members: bool = False
+    rows: Rows = "exact"
     aliases: tuple[str, ...] = ()
     parameter_aliases: tuple[tuple[str, str], ...] = ()
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from crowdveil.errors import InputError, ParameterError, PromiseBrokenError
 from crowdveil.guarantees import (
+    BoundedVolumes,
     Finding,
     Guarantee,
     TrueVolumes,
@@ -22,7 +23,7 @@ from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release import MANIFEST_FILE, TableFormat, WrittenRelease, file_hash, read_release, write_release
 from crowdveil.manifest import build_manifest, read_manifest, reading_again, write_manifest
-from crowdveil.method import Params
+from crowdveil.method import Method, Params, Rows
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release
 from crowdveil.model.trajectories import Trajectories
@@ -103,7 +104,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
 
         stage("anonymising")
         release = method.run(data, params, np.random.default_rng(request.seed), progress)
-        promises = (*method.promises(data, params), *_form_of(release))
+        promises = (*method.promises(data, params), *_form_of(method, release))
         _say_what_matters(data, params, release, notes)
         if finished is not None and not finished.used:
             notes.say(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
@@ -179,9 +180,18 @@ def refuse_broken(checked: list[tuple[Guarantee, Finding]]) -> None:
         )
 
 
-def _form_of(release: Release) -> tuple[Guarantee, ...]:
+_VOLUMES: dict[Rows, tuple[Guarantee, ...]] = {
+    "exact": (TrueVolumes(),),
+    "overlapping": (BoundedVolumes(),),
+    "noisy": (),
+}
+
+
+def _form_of(method: Method, release: Release) -> tuple[Guarantee, ...]:
     """What every release of its kind promises, whatever made it."""
-    return (WellFormedFlows(), TrueVolumes()) if isinstance(release, FlowRelease) else (WellFormedTrajectories(),)
+    if isinstance(release, FlowRelease):
+        return (WellFormedFlows(), *_VOLUMES[method.rows])
+    return (WellFormedTrajectories(),)
 
 
 def _say_what_matters(data: Flows | Trajectories, params: Params, release: Release, notes: ReadNotes) -> None:

@@ -23,6 +23,7 @@ METHODS: dict[str, str] = {
     "uniform": "crowdveil.methods.od.uniform",
     "oigh": "crowdveil.methods.od.oigh",
     "mondrian": "crowdveil.methods.od.mondrian",
+    "glove": "crowdveil.methods.od.glove",
     "suppression": "crowdveil.methods.od.suppression",
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
 }

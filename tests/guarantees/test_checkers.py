@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from crowdveil.errors import InputError
 from crowdveil.guarantees import (
     GUARANTEES,
+    BoundedVolumes,
+    DifferentialPrivacy,
     DisjointFlows,
     FlowKAnonymity,
     GeneralisationLimit,
@@ -36,7 +38,8 @@ GOOD = [(0, "a", "b", 12, 10), (0, "b", "a", 30, 11), (3600, "ab", "c", 10, 10)]
 EVERY = (
     FlowKAnonymity(k=7, counts="trips"), DisjointFlows(), WithheldBudget(suppress=0.1, k=7),
     GeneralisationLimit(tiles=9), LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2), MostArea(km2=1.5),
-    WellFormedFlows(), TrueVolumes(), LocationsOnTileCentres(), WellFormedTrajectories(),
+    WellFormedFlows(), TrueVolumes(), BoundedVolumes(), LocationsOnTileCentres(), WellFormedTrajectories(),
+    DifferentialPrivacy(epsilon=0.5, most_trips=2),
 )  # fmt: skip
 
 
@@ -206,6 +209,21 @@ def test_a_position_off_the_centres() -> None:
 def test_ill_formed_trajectories(columns: dict[str, Any], fault: str) -> None:
     finding = WellFormedTrajectories().check(_points(**columns))
     assert not finding.holds and fault in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("counts", "crowd", "withheld", "fault"),
+    [
+        ("trips", 12, None, ""),
+        ("people", 12, None, "crowd"),
+        ("trips", 11, None, "crowd"),
+        ("trips", 12, 3, "withheld"),
+    ],
+)
+def test_nothing_exact_stands_beside_noise(counts: str, crowd: int, withheld: int | None, fault: str) -> None:
+    release = written([(0, "a", "b", 12, crowd)], [(0, 12, withheld)], counts=counts)
+    finding = DifferentialPrivacy(epsilon=1, most_trips=1).check(release)
+    assert finding.holds is (not fault) and finding.looked is bool(fault) and fault in finding.detail
 
 
 def test_promises_survive_the_manifest() -> None:

@@ -10,12 +10,14 @@ from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.guarantees.extent import GeneralisationLimit, LeastInhabitedTiles, LeastTiles, MostArea
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows, WithheldBudget
-from crowdveil.guarantees.original import TrueVolumes
+from crowdveil.guarantees.noise import DifferentialPrivacy
+from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
 from crowdveil.guarantees.trajectories import LocationsOnTileCentres, WellFormedTrajectories
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
     FlowKAnonymity,
     DisjointFlows,
+    DifferentialPrivacy,
     WithheldBudget,
     GeneralisationLimit,
     LeastTiles,
@@ -23,12 +25,15 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     MostArea,
     WellFormedFlows,
     TrueVolumes,
+    BoundedVolumes,
     LocationsOnTileCentres,
     WellFormedTrajectories,
 )
 
 __all__ = [
     "GUARANTEES",
+    "BoundedVolumes",
+    "DifferentialPrivacy",
     "DisjointFlows",
     "Finding",
     "FlowKAnonymity",

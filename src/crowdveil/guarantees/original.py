@@ -6,6 +6,7 @@ would do it by hand.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -92,6 +93,70 @@ class TrueVolumes(Guarantee):
                 f" Who is behind flows is not known, so crowds of {counted(int((~sure).sum()), 'row')} were left out."
             )
         return Finding(volumes == crowds == totals == 0, detail, with_original=True)
+
+
+class BoundedVolumes(Guarantee):
+    """Nothing is made up, where rows may overlap: each holds some of the original flows that lie in it."""
+
+    name: ClassVar[str] = "bounded-volumes"
+    kind: ClassVar[Kind] = "structure"
+
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return (
+            "No published flow has more trips or a larger crowd than the original flows from its origin to its destination "
+            "in its time step, and those of a time step have no more trips than it has; a withheld total that is given is "
+            "exactly the rest."
+        )
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Say that this needs the original."""
+        return Finding(True, f"{NEEDS_ORIGINAL} what the original flows add up to.", looked=False)
+
+    def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
+        """Add up the original flows that lie in each row, and compare."""
+        rows = _Rows.of(written, original)
+        if rows.strange:
+            return Finding(False, f"{rows.strange}.", with_original=True)
+        volume, crowd = written.column("volume"), written.column(original.counts)
+        volumes, crowds = 0, 0
+        for row, flows in _flows_inside(written, original, rows):
+            volumes += int(volume[row] > original.volume[flows].sum())
+            crowds += int(crowd[row] > _most_people(original, flows))
+        published = volumes_by_step(written, original)[0]
+        over = int((published > step_volumes(original)).sum())
+        totals = _wrong_totals(written, original, rows, volume)
+        detail = (
+            f"{counted(len(volume), 'row')} looked at, {volumes:,} volumes and {crowds:,} crowds are too large; {over:,} time "
+            f"steps with too many trips, {totals:,} with a total that differs."
+        )
+        return Finding(volumes == crowds == over == totals == 0, detail, with_original=True)
+
+
+def _flows_inside(written: WrittenRelease, original: Flows, rows: _Rows) -> Iterator[tuple[int, Ints]]:
+    """Each row, and the original flows that lie in it."""
+    starts, ends = np.zeros(len(original.zones), bool), np.zeros(len(original.zones), bool)
+    order = np.lexsort((rows.origin, rows.step))
+    here, last = np.zeros(0, np.int64), (-1, -1)
+    for row in order.tolist():
+        step, area = int(rows.step[row]), int(rows.origin[row])
+        if (step, area) != last:
+            last = (step, area)
+            starts[:] = False
+            starts[rows.zones[written.area_tiles[area]]] = True
+            low, high = original.offsets[step], original.offsets[step + 1]
+            here = low + np.flatnonzero(starts[original.origin[low:high]])
+        ends[:] = False
+        ends[rows.zones[written.area_tiles[rows.destination[row]]]] = True
+        yield row, here[ends[original.destination[here]]]
+
+
+def _most_people(original: Flows, flows: Ints) -> int:
+    """The crowd of some flows; where people are not known, as many as they can be."""
+    if original.counts == "trips" or original.member is None or original.member_offsets is None:
+        return int(original.people[flows].sum())
+    taken, _ = take_slices(original.member_offsets, flows)
+    return len(distinct(original.member[taken]))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil import engine
-from crowdveil.model.arrays import Floats, Indices, Ints, frozen, row_slices, take_slices
+from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.matrices import need_members
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, REPORTED, Areas, FlowRelease
@@ -37,6 +37,27 @@ def members(data: Flows, step: int) -> tuple[Ints, Ints]:
         return frozen(np.zeros(0), np.int64), frozen(np.zeros(0), np.int64)
     offsets = data.member_offsets[data.offsets[step] : data.offsets[step + 1] + 1]
     return frozen(offsets - offsets[0], np.int64), frozen(data.member[offsets[0] : offsets[-1]], np.int64)
+
+
+def nearest(place: Floats, chosen: Mask, most: int, *, among_all: bool) -> tuple[Ints, Ints]:
+    """A graph of neighbours, as offsets and flows: each is a neighbour of all that it has as neighbours.
+
+    The chosen flows have the nearest, by the sum of differences in all dimensions, among the chosen or among all.
+    """
+    from scipy.spatial import cKDTree
+
+    n, mine = len(place), np.flatnonzero(chosen)
+    others = np.arange(n) if among_all else mine
+    wanted = min(most + 1, len(others))
+    if len(mine) == 0 or wanted < 2:
+        return frozen(np.zeros(n + 1), np.int64), frozen(np.zeros(0), np.int64)
+    _, found = cKDTree(place[others]).query(place[mine], wanted, p=1)
+    a, b = np.repeat(mine, wanted), others[found.ravel()]
+    pairs = np.sort(np.concatenate([a * n + b, b * n + a]))
+    first, second = np.divmod(pairs[np.diff(pairs, prepend=-1) != 0], n)
+    apart = first != second
+    offsets = np.searchsorted(first[apart], np.arange(n + 1))
+    return frozen(offsets, np.int64), frozen(second[apart], np.int64)
 
 
 def clustered_release(

@@ -1,0 +1,44 @@
+"""A promise about released flows with noise."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from crowdveil.errors import counted
+from crowdveil.guarantees.base import Finding, Guarantee, Kind
+from crowdveil.io.release import WrittenRelease
+
+
+class DifferentialPrivacy(Guarantee):
+    """Volumes have noise, and nothing exact stands beside them."""
+
+    name: ClassVar[str] = "differential-privacy"
+    kind: ClassVar[Kind] = "privacy"
+
+    epsilon: float = Field(gt=0)
+    most_trips: int = Field(ge=1)
+
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        trips = "any one trip" if self.most_trips == 1 else f"any {self.most_trips:,} trips"
+        return (
+            f"In each time step, whether {trips} took place or not changes the chance of what is published by a factor of "
+            f"e^{self.epsilon:g} at most, for whoever does not know the seed of the noise."
+        )
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Look whether anything exact stands beside the noisy volumes; that there is noise cannot be seen."""
+        faults = []
+        if "people" in written.data.column_names or not np.array_equal(
+            written.column("trips"), written.column("volume")
+        ):
+            faults.append("the crowd of rows is told besides their volume")
+        told = int(written.listed("withheld")[1].sum())
+        if told:
+            faults.append(f"what is withheld is told in {counted(told, 'time step')}")
+        if faults:
+            return Finding(False, f"{'; '.join(faults)}.")
+        return Finding(True, "nothing exact stands beside volumes; that these have noise cannot be seen.", looked=False)

@@ -1,0 +1,107 @@
+"""Merge flows greedily, the two that fit into the smallest common box first, until what is below k fits the budget.
+
+Guarantee
+---------
+FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
+WithheldBudget: in each time step at most the given share (or number) of trips is withheld. A time step with fewer than k
+people in all is withheld whole. DisjointFlows is not promised.
+
+Assumptions
+-----------
+Owed by the caller: the column of users names people. Without it k counts trips. It is known where zones are. Whoever reads
+the release has nothing to subtract one row from: rows overlap, and that a row holds only some of the flows between its areas
+is all that hides the others.
+
+Notes
+-----
+A rival that others are measured against. Each flow is a cluster at first, told by the rectangles around its origins and its
+destinations (centroids, in metres of an equal-area plane). Of all neighbours the two with the least cost are merged, again
+and again. The cost is the extent of the common box, the sum of its four sides, as in appendix B of the paper; with
+`cost = growth` it is how much the boxes of the two grow, averaged over their trips, as in the paper on Glove. That rewards
+joining what is large already, so that it is good with `join = small` only.
+
+Whether a cluster below k may join one that has k is open in the papers: with `join = small` it may not (finer areas), except
+the last one if the budget is not kept otherwise; with `join = any` it may. Merging stops as soon as what is below k fits the
+budget.
+
+Neighbours of a flow are the nearest by the sum of differences, 100 as in the paper, and all flows that it is one of those for;
+neighbours of a cluster are those of its flows. With more neighbours than flows this is exact greedy merging. A cluster that
+runs out of neighbours looks among all clusters.
+
+The areas of a row are all tiles with centroids in the rectangles of its cluster, its volume and crowd are those of the cluster
+alone. A pair of tiles may lie in several rows. Small volumes, where they are reported, are those of one tile.
+
+References
+----------
+Gramaglia, Fiore, Hiding mobile traffic fingerprints with Glove; Matet et al., Adaptative generalisation over a value hierarchy
+for the k-anonymisation of Origin-Destination matrices (the rival "Glove", and appendix B).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from crowdveil.guarantees import FlowKAnonymity, Guarantee, WithheldBudget
+from crowdveil.method import Budget, FlowParams, Method, trips_within
+from crowdveil.model.arrays import Ints
+from crowdveil.model.clusters import clustered_release, members, nearest, places
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease
+from crowdveil.progress import Progress
+
+
+class GloveParams(FlowParams):
+    """Parameters of greedy merging."""
+
+    suppress: Budget = Field(0.1, ge=0)
+    """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
+    join: Literal["small", "any"] = "small"
+    """Merge two clusters if both are below k, or if one of them is."""
+    cost: Literal["extent", "growth"] = "extent"
+    """What is least of the pair that is merged: the extent of the common box, or how much a trip's box grows."""
+    neighbours: int = Field(100, ge=1)
+    """Nearest flows that each flow may be merged with at first."""
+
+
+def run(data: Flows, params: GloveParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
+    """Merge the flows of each time step."""
+    return clustered_release(data, params.k, partial(merge, data, params), params.reporting, progress)
+
+
+def merge(data: Flows, params: GloveParams, step: int) -> Ints:
+    """The cluster of each flow of a time step."""
+    from crowdveil.kernels.glove import merge_flows
+
+    rows = slice(data.offsets[step], data.offsets[step + 1])
+    volume, crowd, place = data.volume[rows], data.people[rows], places(data, step)
+    near = nearest(place, crowd < params.k, params.neighbours, among_all=params.join == "any")
+    arguments: Any = (
+        place, volume, crowd, *members(data, step), *near, params.neighbours, params.k,
+        trips_within(params.suppress, int(volume.sum())), params.join == "any", params.cost == "growth",
+    )  # fmt: skip
+    label, _ = merge_flows(*arguments)
+    return label
+
+
+def promises(data: Flows, params: GloveParams) -> tuple[Guarantee, ...]:
+    """What the release promises."""
+    budget = WithheldBudget(suppress=params.suppress, k=params.k)
+    return (FlowKAnonymity(k=params.k, counts=data.counts), budget)
+
+
+METHOD = Method(
+    "glove",
+    takes=Flows,
+    params=GloveParams,
+    run=run,
+    promises=promises,
+    status="argued",
+    doc=__doc__ or "",
+    needs_members=True,
+    rows="overlapping",
+    aliases=("GLOVE", "Glove"),
+)

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil import testing
+from crowdveil.methods.od.glove import GloveParams, merge, run
+from crowdveil.model.clusters import nearest, places
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import REPORTED
+from crowdveil.model.zones import Zones
+from crowdveil.progress import no_progress
+from plain_rivals import (
+    PlainGlove,
+    boxes,
+    brute_merging,
+    by_tiles,
+    crowd,
+    plain_box,
+    points_of,
+    rows_of,
+    taxis,
+    volume,
+)
+
+CHOICES = st.fixed_dictionaries(
+    {
+        "k": st.integers(2, 30),
+        "suppress": st.sampled_from([0.0, 0.1, 0.25]),
+        "join": st.sampled_from(["small", "any"]),
+        "cost": st.sampled_from(["extent", "growth"]),
+    }
+)
+
+
+def _solved(data: Flows, params: GloveParams, step: int) -> list[Any]:
+    """The clusters of a time step as lists of rows."""
+    label, rows = merge(data, params, step), rows_of(data, step)
+    return [[rows[i] for i in np.flatnonzero(label == c)] for c in range(int(label.max(initial=-1)) + 1)]
+
+
+def _by_rows(clusters: list[list[Any]]) -> list[Any]:
+    return sorted(sorted((row.origin, row.destination) for row in held) for held in clusters)
+
+
+@settings(max_examples=300)
+@given(data=testing.flows(max_tiles=7), choices=CHOICES)
+def test_with_all_flows_as_neighbours_it_is_exact_greedy_merging(data: Flows, choices: dict[str, Any]) -> None:
+    params = GloveParams(**choices)
+    release = run(data, params, np.random.default_rng(0), no_progress)
+    for step in range(data.steps):
+        rows = rows_of(data, step)
+        if crowd(rows) < params.k:
+            assert boxes(release, step) == []
+            continue
+        budget = int(params.suppress * volume(rows) + 1e-9)
+        how: Any = {"join_any": params.join == "any", "by_volume": params.cost == "growth"}
+        wanted = brute_merging(rows, points_of(data, rows), params.k, budget, **how)
+        assert by_tiles(boxes(release, step)) == by_tiles([plain_box(data, held) for held in wanted])
+
+
+@settings(max_examples=300)
+@given(data=testing.flows(max_tiles=8, max_steps=1), choices=CHOICES, most=st.integers(1, 4))
+def test_with_few_neighbours_it_is_the_plain_twin(data: Flows, choices: dict[str, Any], most: int) -> None:
+    params, rows = GloveParams(**choices, neighbours=most), rows_of(data, 0)
+    if crowd(rows) < params.k:
+        return
+    join_any = params.join == "any"
+    offsets, near = nearest(places(data, 0), data.people < params.k, most, among_all=join_any)
+    sets = [set(near[a:b].tolist()) for a, b in pairwise(offsets.tolist())]
+    budget = int(params.suppress * volume(rows) + 1e-9)
+    twin = PlainGlove(
+        rows, points_of(data, rows), sets, most, params.k, budget, join_any=join_any, by_volume=params.cost == "growth"
+    )
+    assert _by_rows(_solved(data, params, 0)) == _by_rows(twin.solve())
+
+
+def test_it_is_the_plain_twin_on_a_whole_matrix() -> None:
+    from crowdveil.synth.profiles import make_profile
+
+    data = make_profile("nyc", np.random.default_rng(5))
+    data = data.where(np.arange(len(data)) % 4 == 0)
+    rows, params = rows_of(data, 0), GloveParams(neighbours=10)
+    offsets, near = nearest(places(data, 0), data.people < 10, 10, among_all=False)
+    sets = [set(near[a:b].tolist()) for a, b in pairwise(offsets.tolist())]
+    twin = PlainGlove(rows, points_of(data, rows), sets, 10, 10, data.total // 10, join_any=False, by_volume=False)
+    assert _by_rows(_solved(data, params, 0)) == _by_rows(twin.solve())
+
+
+def _line(x: list[int], volumes: list[int]) -> Flows:
+    """Trips from places on a line, all to one place."""
+    n = len(x)
+    zones = Zones(np.arange(n + 1), 2 + np.array([*x, 0]) / 1000, np.full(n + 1, 48.0), kind="centroids")
+    o = np.arange(n, dtype=np.int32)
+    return Flows.from_rows(zones, np.zeros(n, np.int64), o, np.full(n, n, np.int32), np.array(volumes))
+
+
+def test_small_clusters_join_small_ones_unless_told_otherwise() -> None:
+    # The place at 10 is next to one that has enough; the other small one is far.
+    data = _line([9, 10, 40], [20, 4, 4])
+    release = run(data, GloveParams(k=5, suppress=0), np.random.default_rng(0), no_progress)
+    assert sorted(release.volume.tolist()) == [8, 20]
+    release = run(data, GloveParams(k=5, suppress=4, join="any"), np.random.default_rng(0), no_progress)
+    assert release.volume.tolist() == [24] and len(release.areas) == 2
+
+
+def test_the_last_small_cluster_joins_any_if_the_budget_is_not_kept_without_it() -> None:
+    release = run(_line([1, 2], [20, 4]), GloveParams(k=5, suppress=0), np.random.default_rng(0), no_progress)
+    assert release.volume.tolist() == [24] and release.withheld.tolist() == [0]
+
+
+@pytest.mark.parametrize("include_empty", [True, False])
+def test_withheld_flows_of_a_tile_are_reported_if_wanted(include_empty: bool) -> None:
+    zones = Zones(np.arange(4), 2 + np.arange(4) / 1000, np.full(4, 48.0), kind="centroids")
+    d = np.arange(4)
+    data = Flows.from_rows(zones, 0 * d, 0 * d, d, np.array([95, 4, 2, 4]))
+    params = GloveParams(k=10, suppress=0.1, report_small=True, include_empty=include_empty)
+    release = run(data, params, np.random.default_rng(0), no_progress)
+    assert release.volume.tolist() == [95, 10] and release.people.tolist() == [95, 10]
+    assert release.state.tolist() == [0, REPORTED] and release.withheld.tolist() == [0]
+    assert boxes(release, 0)[1][:2] == ({0}, set(range(4)) if include_empty else {1, 2, 3})
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("join", ["small", "any"])
+def test_taxis(realdata: Path, join: Any) -> None:
+    data = taxis(realdata)
+    data = data.where(data.step % 8 == 0)
+    release = run(data, GloveParams(join=join), np.random.default_rng(0), no_progress)
+    for step in range(0, data.steps, 8):
+        rows, published = rows_of(data, step), boxes(release, step)
+        assert all(v >= 10 and people == v for _, _, v, people in published)
+        assert 0 <= volume(rows) - sum(v for _, _, v, _ in published) <= volume(rows) // 10
+        for o, d, v, _ in published[::20]:
+            assert v <= sum(row.volume for row in rows if row.origin in o and row.destination in d)
