@@ -75,7 +75,9 @@ def build_dyadic_boxes(
     cells = np.zeros(regions, np.int64)
     inside, counted = np.zeros(n_tiles, np.bool_), np.full(regions, -1, np.int64)
     where = np.full(regions, -1, np.int64)
-    box_start, box_end = np.zeros(regions, np.int64), np.zeros(regions, np.int64)
+    # The boxes of each region of origins by region of destinations, its own or those that stand for them.
+    ref_start, ref_end = np.zeros(regions, np.int64), np.zeros(regions, np.int64)
+    ref_region, ref_box = np.empty(1024, np.int64), np.empty(1024, np.int64)
     pointer = np.zeros(4, np.int64)
     room = 1024
     box_o, box_d = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -83,11 +85,11 @@ def build_dyadic_boxes(
     box_cells = np.empty(room, np.int64)
     way_off, link_off = np.zeros(room + 1, np.int64), np.zeros(room + 1, np.int64)
     way_kind, way_lost, link = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    boxes, ways, links = 0, 0, 0
+    refs, boxes, ways, links = 0, 0, 0, 0
 
     for a in range(regions):
         if not o_fits[a]:
-            box_start[a], box_end[a] = boxes, boxes
+            ref_start[a], ref_end[a] = refs, refs
             continue
         volume_to[:] = 0
         crowd_to[:] = 0
@@ -116,11 +118,12 @@ def build_dyadic_boxes(
         box_cells, way_off = _room(box_cells, boxes + regions), _room(way_off, boxes + regions + 1)
         way_kind, way_lost = _room(way_kind, ways + 4 * regions), _room(way_lost, ways + 4 * regions)
         link_off, link = _room(link_off, ways + 4 * regions + 1), _room(link, links + 8 * regions)
-        box_start[a] = boxes
+        ref_region, ref_box = _room(ref_region, refs + regions), _room(ref_box, refs + regions)
+        ref_start[a] = refs
         o_ways = way_offsets[a + 1] - way_offsets[a]
         for w in range(o_ways):
-            pointer[2 * w] = box_start[first[way_offsets[a] + w]]
-            pointer[2 * w + 1] = box_start[second[way_offsets[a] + w]]
+            pointer[2 * w] = ref_start[first[way_offsets[a] + w]]
+            pointer[2 * w + 1] = ref_start[second[way_offsets[a] + w]]
         for b in range(regions):
             if way_offsets[b + 1] > way_offsets[b]:
                 left, right = first[way_offsets[b]], second[way_offsets[b]]
@@ -141,8 +144,8 @@ def build_dyadic_boxes(
                     crowd[b] = total
             if crowd[b] < k or not d_fits[b]:
                 continue
-            box_o[boxes], box_d[boxes], box_v[boxes], box_u[boxes] = a, b, volume[b], crowd[b]
-            box_cells[boxes] = cells[b]
+            # A half with all the trips is as good in every way and smaller: it stands for this box.
+            same, first_way, first_link = -1, ways, links
             for w in range(way_offsets[b], way_offsets[b + 1]):
                 lost = volume[b]
                 for half in (first[w], second[w]):
@@ -150,6 +153,8 @@ def build_dyadic_boxes(
                         link[links] = where[half]
                         links += 1
                         lost -= volume[half]
+                        if volume[half] == volume[b]:
+                            same = where[half]
                 way_kind[ways], way_lost[ways] = BY_DESTINATION, lost
                 ways += 1
                 link_off[ways] = links
@@ -158,22 +163,38 @@ def build_dyadic_boxes(
                 for side in range(2):
                     half = first[way_offsets[a] + w] if side == 0 else second[way_offsets[a] + w]
                     at = pointer[2 * w + side]
-                    while at < box_end[half] and box_d[at] < b:
+                    while at < ref_end[half] and ref_region[at] < b:
                         at += 1
                     pointer[2 * w + side] = at
-                    if at < box_end[half] and box_d[at] == b:
-                        link[links] = at
+                    if at < ref_end[half] and ref_region[at] == b:
+                        box = ref_box[at]
+                        link[links] = box
                         links += 1
-                        lost -= box_v[at]
+                        lost -= box_v[box]
+                        if box_v[box] == volume[b]:
+                            same = box
                 way_kind[ways], way_lost[ways] = BY_ORIGIN, lost
                 ways += 1
                 link_off[ways] = links
-            where[b] = boxes
-            boxes += 1
-            way_off[boxes] = ways
-        box_end[a] = boxes
-        for i in range(box_start[a], boxes):
-            where[box_d[i]] = -1
+            if same >= 0:
+                ways, links = first_way, first_link
+            else:
+                same = boxes
+                box_o[boxes], box_d[boxes], box_v[boxes], box_u[boxes] = a, b, volume[b], crowd[b]
+                box_cells[boxes] = cells[b]
+                boxes += 1
+                way_off[boxes] = ways
+            where[b] = same
+            ref_region[refs], ref_box[refs] = b, same
+            refs += 1
+        ref_end[a] = refs
+        for i in range(ref_start[a], refs):
+            where[ref_region[i]] = -1
+    # The box of all trips is the last that was looked up; what came after it is not part of it.
+    if refs > 0:
+        boxes = ref_box[refs - 1] + 1
+        ways = way_off[boxes]
+        links = link_off[ways]
     return (
         box_o[:boxes].copy(),
         box_d[:boxes].copy(),

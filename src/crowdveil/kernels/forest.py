@@ -17,15 +17,25 @@ Mask = npt.NDArray[np.bool_]
 
 @kernel
 def evaluate_forest(
-    cost: Ints, split_a: Ints, split_s: Ints, above: Ints, p: int, q: int, sum_a: Ints, sum_s: Ints, whole: Mask
+    start: int,
+    cost: Ints,
+    split_a: Ints,
+    split_s: Ints,
+    above: Ints,
+    p: int,
+    q: int,
+    sum_a: Ints,
+    sum_s: Ints,
+    whole: Mask,
 ) -> tuple[int, int]:
     """The best partition at the price p/q: its cost A and its suppressed volume S; `whole` tells which boxes stay whole.
 
     A box that is split costs `split_a` and gives up `split_s` (-1: it cannot be split) besides what its children cost. Of
-    equal ones the least S is taken. q = 0 is an infinite price. `sum_a` and `sum_s` are room for sums and must be zero.
+    equal ones the least S is taken. q = 0 is an infinite price. Boxes before `start` do not count. `sum_a` and `sum_s` are room
+    for sums and must be zero.
     """
     total_a, total_s = 0, 0
-    for i in range(len(cost)):
+    for i in range(start, len(cost)):
         a, s = sum_a[i] + split_a[i], sum_s[i] + split_s[i]
         sum_a[i], sum_s[i] = 0, 0
         if q == 0:
@@ -46,32 +56,35 @@ def evaluate_forest(
 
 @kernel
 def _contract(
-    cost: Ints, split_a: Ints, split_s: Ints, above: Ints, whole: Mask, known_whole: bool
+    start: int,
+    cost: Ints,
+    split_a: Ints,
+    split_s: Ints,
+    above: Ints,
+    whole: Mask,
+    place: Ints,
+    known_whole: bool,
 ) -> tuple[int, int, int]:
     """Take boxes out whose fate is known, in place: those that stay whole, or those that are split. What they cost goes to
-    the box above; returns how many boxes are left, and cost and suppressed volume that no box is above of.
+    the box above; returns where the boxes that are left begin, and cost and suppressed volume that no box is above of.
+
+    Boxes are moved to the end, those above first, so that one pass from the back is enough. `place` is room for where each went:
+    its new number, that of the box above where it was split, -1 for none, or -2 inside a box that stays whole.
     """
-    n = len(cost)
     base_a, base_s = 0, 0
-    # What is above each box: a box that is left, -1, or -2 inside a box that stays whole.
-    up = np.empty(n, np.int64)
-    stays = np.zeros(n, np.bool_)
-    for i in range(n - 1, -1, -1):
-        over = above[i]
-        if over >= 0:
-            if known_whole and whole[over]:
-                over = -2
-            elif not stays[over]:
-                over = up[over]
-        up[i] = over
+    end = len(cost)
+    for i in range(len(cost) - 1, start - 1, -1):
+        over = place[above[i]] if above[i] >= 0 else -1
         if over == -2:
-            continue
-        if known_whole and whole[i]:
+            place[i] = -2
+        elif known_whole and whole[i]:
+            place[i] = -2
             if over >= 0:
                 split_a[over] += cost[i]
             else:
                 base_a += cost[i]
         elif not known_whole and not whole[i]:
+            place[i] = over
             if over >= 0:
                 split_a[over] += split_a[i]
                 split_s[over] += split_s[i]
@@ -79,20 +92,10 @@ def _contract(
                 base_a += split_a[i]
                 base_s += split_s[i]
         else:
-            stays[i] = True
-    number = np.empty(n, np.int64)
-    left = 0
-    for i in range(n):
-        if stays[i]:
-            number[i] = left
-            left += 1
-    at = 0
-    for i in range(n):
-        if stays[i]:
-            cost[at], split_a[at], split_s[at] = cost[i], split_a[i], split_s[i]
-            above[at] = number[up[i]] if up[i] >= 0 else -1
-            at += 1
-    return left, base_a, base_s
+            end -= 1
+            place[i] = end
+            cost[end], split_a[end], split_s[end], above[end] = cost[i], split_a[i], split_s[i], over
+    return end, base_a, base_s
 
 
 @kernel
@@ -115,42 +118,39 @@ def search_forest(
     higher. All steps together cost a few passes.
     """
     n = len(cost)
-    whole_cost, up = cost.copy(), above.copy()
+    price_of, up = cost.copy(), above.copy()
     split_a, split_s = np.empty(n, np.int64), lost.copy()
     for i in range(n):
         split_a[i] = lost_cost * max(lost[i], 0)
     sum_a, sum_s, whole = np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.bool_)
-    fixed_a, fixed_s = lost_cost * gone, gone
-    a, s = evaluate_forest(whole_cost, split_a, split_s, up, 0, 1, sum_a, sum_s, whole)
-    left_a, left_s = a + fixed_a, s + fixed_s
+    place = np.empty(n, np.int64)
+    a, s = evaluate_forest(0, price_of, split_a, split_s, up, 0, 1, sum_a, sum_s, whole)
+    left_a, left_s = a + lost_cost * gone, s + gone
     if left_s <= budget:
         return True, 0, 1, left_a, left_s
-    n, more_a, more_s = _contract(whole_cost, split_a, split_s, up, whole, True)
-    whole_cost, split_a, split_s, up = whole_cost[:n], split_a[:n], split_s[:n], up[:n]
-    fixed_a, fixed_s = fixed_a + more_a, fixed_s + more_s
-    a, s = evaluate_forest(whole_cost, split_a, split_s, up, 1, 0, sum_a, sum_s, whole)
+    start, fixed_a, fixed_s = _contract(0, price_of, split_a, split_s, up, whole, place, True)
+    fixed_a, fixed_s = fixed_a + lost_cost * gone, fixed_s + gone
+    a, s = evaluate_forest(start, price_of, split_a, split_s, up, 1, 0, sum_a, sum_s, whole)
     right_a, right_s, p, q = a + fixed_a, s + fixed_s, 1, 0
     if right_s > budget:
         return False, 1, 0, right_a, right_s
-    n, more_a, more_s = _contract(whole_cost, split_a, split_s, up, whole, False)
-    whole_cost, split_a, split_s, up = whole_cost[:n], split_a[:n], split_s[:n], up[:n]
-    fixed_a, fixed_s = fixed_a + more_a, fixed_s + more_s
+    known_whole = False
     while right_s < budget:
+        start, more_a, more_s = _contract(start, price_of, split_a, split_s, up, whole, place, known_whole)
+        fixed_a, fixed_s = fixed_a + more_a, fixed_s + more_s
         try_p, try_q = right_a - left_a, left_s - right_s
         common = _divisor(try_p, try_q)
         try_p, try_q = try_p // common, try_q // common
-        a, s = evaluate_forest(whole_cost, split_a, split_s, up, try_p, try_q, sum_a, sum_s, whole)
+        a, s = evaluate_forest(start, price_of, split_a, split_s, up, try_p, try_q, sum_a, sum_s, whole)
         a, s = a + fixed_a, s + fixed_s
         if try_q * a + try_p * s >= try_q * right_a + try_p * right_s:
             # The lines meet on the curve: the piece with the least S there is the right one.
             return True, try_p, try_q, a, s
-        if s <= budget:
-            right_a, right_s, p, q = a, s, try_p, try_q
-        else:
+        known_whole = s > budget
+        if known_whole:
             left_a, left_s = a, s
-        n, more_a, more_s = _contract(whole_cost, split_a, split_s, up, whole, s > budget)
-        whole_cost, split_a, split_s, up = whole_cost[:n], split_a[:n], split_s[:n], up[:n]
-        fixed_a, fixed_s = fixed_a + more_a, fixed_s + more_s
+        else:
+            right_a, right_s, p, q = a, s, try_p, try_q
     return True, p, q, right_a, right_s
 
 
@@ -164,7 +164,7 @@ def solve_forest(
     for i in range(n):
         split_a[i] = lost_cost * max(lost[i], 0)
     sums_a, sums_s, whole = np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.bool_)
-    a, s = evaluate_forest(cost.copy(), split_a, lost.copy(), above.copy(), p, q, sums_a, sums_s, whole)
+    a, s = evaluate_forest(0, cost.copy(), split_a, lost.copy(), above.copy(), p, q, sums_a, sums_s, whole)
     hidden = np.zeros(n, np.bool_)
     for i in range(n - 1, -1, -1):
         if above[i] >= 0 and (hidden[above[i]] or whole[above[i]]):

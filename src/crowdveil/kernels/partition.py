@@ -8,10 +8,11 @@ import numpy.typing as npt
 from crowdveil.kernels._jit import kernel
 
 Ints = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int32]
 Small = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
 
-WHOLE = 1
+WHOLE, ANYTHING = 1, 7
 """What a box may do besides being split; the kinds of ways are 2 (by destination) and 4 (by origin)."""
 STAYS, GOES = -1, -2
 """What becomes of a box that is not split: it is published whole, or withheld since it may not be."""
@@ -19,6 +20,8 @@ STAYS, GOES = -1, -2
 
 MOST_GUESSES = 6
 GUESS_PARTS = 16
+FIRST_GUESS = 0.04
+"""The first price that is tried, as a share of what a trip costs if nothing is split."""
 
 
 @kernel
@@ -34,8 +37,7 @@ def evaluate(
     allowed: Small,
     p: int,
     q: int,
-    best_a: Ints,
-    best_s: Ints,
+    best: Ints,
     choice: Ints,
 ) -> None:
     """The best partition of each box at the price p/q of a suppressed trip: cost A and suppressed volume S, q·A + p·S least.
@@ -43,30 +45,33 @@ def evaluate(
     Of equal ones the least S is taken, which is the piece right of a breakpoint. q = 0 stands for an infinite price: S
     counts first, then A. `allowed` says whether each box may stay whole and which kinds of ways it may go, and `choice` is
     filled with the way that it goes, or STAYS; or GOES, if it may not stay whole and cannot be split. Only boxes in `active`
-    are looked at, children before parents.
+    are looked at, children before parents. `best` is filled with A and S of each box, side by side.
     """
     for i in active:
-        if allowed[i] & WHOLE:
+        may = allowed[i]
+        if may & WHOLE:
             a, s, how = cost[i], 0, STAYS
         else:
             a, s, how = 0, volume[i], GOES
+        here = q * a + p * s
         for way in range(way_off[i], way_off[i + 1]):
-            if not allowed[i] & way_kind[way]:
+            if may != ANYTHING and not may & way_kind[way]:
                 continue
             split_a, split_s = 0, way_lost[way]
             for e in range(link_off[way], link_off[way + 1]):
-                split_a += best_a[link[e]]
-                split_s += best_s[link[e]]
+                at = 2 * link[e]
+                split_a += best[at]
+                split_s += best[at + 1]
+            there = q * split_a + p * split_s
             if how == GOES:
                 better = True
             elif q == 0:
                 better = split_s < s or (split_s == s and split_a < a)
             else:
-                here, there = q * a + p * s, q * split_a + p * split_s
                 better = there < here or (there == here and split_s < s)
             if better:
-                a, s, how = split_a, split_s, way
-        best_a[i], best_s[i], choice[i] = a, s, how
+                a, s, how, here = split_a, split_s, way, there
+        best[2 * i], best[2 * i + 1], choice[i] = a, s, how
 
 
 @kernel
@@ -109,9 +114,11 @@ def _divisor(a: int, b: int) -> int:
 @kernel
 def _guess(p: int, q: int, s: int, budget: int) -> tuple[int, int]:
     """A price nearer to the one that suppresses `budget` than p/q, which suppresses s: S falls about as the price rises."""
-    if budget == 0:
+    if budget == 0 or s == 0 or q == 0 or p == 0:
         return 0, 1
-    return int(p / q * (s / budget) * GUESS_PARTS), GUESS_PARTS
+    ratio = min(max(s / budget, 1 / 16), 16.0)
+    ratio *= 1.02 if ratio > 1 else 0.98  # a little beyond, so that the budget soon lies between two prices
+    return int(p / q * ratio * GUESS_PARTS), GUESS_PARTS
 
 
 @kernel
@@ -128,53 +135,54 @@ def search(
 ) -> tuple[bool, int, int, int, int, Ints]:
     """The price whose best partition suppresses at most `budget`: found or not, p, q, cost, suppressed volume, choices.
 
-    The best cost as a function of the price is concave and made of straight pieces with slope S. Two pieces are known, left
-    of the budget and right of it; the price at which their lines meet is tried, and the new piece replaces one of them, until
+    The best cost as a function of the price is concave and made of straight pieces with slope S. With two pieces known, left
+    of the budget and right of it, the price at which their lines meet is tried, and the new piece replaces one of them, until
     no piece lies below. The least S of equal ones is taken, so that the piece right of the last breakpoint, which keeps the
     budget, is the answer. Nothing is compared in floating point: prices are fractions p/q, q = 0 an infinite one.
-    Far from the answer a guess may be tried in place of where the lines meet; it has to lie between the two known prices.
+    Far from the answer prices are guessed; what they give is exact, and a guess has to lie between the prices known so far.
 
     A box that stays whole at a price stays whole at all higher ones, so that ever fewer boxes are looked at.
     """
     n = len(cost)
     top = n - 1
-    best_a, best_s = np.empty(n, np.int64), np.empty(n, np.int64)
+    best = np.empty(2 * n, np.int64)
     choice = np.full(n, STAYS, np.int64)
     active = np.arange(n)
     ways = (way_off, way_kind, way_lost, link_off, link)
-    evaluate(active, cost, volume, *ways, allowed, 1, 0, best_a, best_s, choice)
-    right_a, right_s, p, q = best_a[top], best_s[top], 1, 0
-    if right_s > budget:
-        return False, 1, 0, right_a, right_s, choice
-    evaluate(active, cost, volume, *ways, allowed, 0, 1, best_a, best_s, choice)
-    left_a, left_s, left_p, left_q = best_a[top], best_s[top], 0, 1
-    if left_s <= budget:
-        return True, 0, 1, left_a, left_s, choice
-    active = _still_open(active, way_off, way_kind, link_off, link, allowed, choice, top)
-    try_p, try_q, s, steps = 0, 1, 0, 0
-    while right_s < budget:
-        last_p, last_q, last_s, steps = try_p, try_q, s, steps + 1
-        try_p, try_q = right_a - left_a, left_s - right_s
-        guessed = False
-        if 1 < steps < MOST_GUESSES and left_s - right_s > budget // 50:
-            guess_p, guess_q = _guess(last_p, last_q, last_s, budget)
-            if guess_p * left_q > left_p * guess_q and (q == 0 or guess_p * q < p * guess_q):
-                try_p, try_q, guessed = guess_p, guess_q, True
-        common = _divisor(try_p, try_q)
-        try_p, try_q = try_p // common, try_q // common
-        evaluate(active, cost, volume, *ways, allowed, try_p, try_q, best_a, best_s, choice)
-        a, s = best_a[top], best_s[top]
-        if not guessed and try_q * a + try_p * s >= try_q * right_a + try_p * right_s:
+    # A piece on either side of the budget: none is known yet. A price of 0 is as far left as there is, an infinite one as right.
+    left_a, left_s, left_p, left_q, has_left = 0, 0, 0, 1, False
+    right_a, right_s, right_p, right_q, has_right = 0, 0, 1, 0, False
+    p, q = int(cost[top] / max(volume[top], 1) * FIRST_GUESS * GUESS_PARTS) + 1, GUESS_PARTS
+    guesses = 0
+    while True:
+        evaluate(active, cost, volume, *ways, allowed, p, q, best, choice)
+        a, s = best[2 * top], best[2 * top + 1]
+        met = has_left and has_right and q * (right_a - left_a) == p * (left_s - right_s)
+        if met and q * a + p * s >= q * right_a + p * right_s:
             # The lines meet on the curve: the piece with the least S there is the right one.
-            return True, try_p, try_q, a, s, choice
+            return True, p, q, a, s, choice
         if s <= budget:
-            right_a, right_s, p, q = a, s, try_p, try_q
+            right_a, right_s, right_p, right_q, has_right = a, s, p, q, True
+            if p == 0 or s == budget:
+                return True, p, q, a, s, choice
         else:
-            left_a, left_s, left_p, left_q = a, s, try_p, try_q
+            left_a, left_s, left_p, left_q, has_left = a, s, p, q, True
+            if q == 0:
+                return False, p, q, a, s, choice
             active = _still_open(active, way_off, way_kind, link_off, link, allowed, choice, top)
-    if try_p != p or try_q != q:
-        evaluate(active, cost, volume, *ways, allowed, p, q, best_a, best_s, choice)
-    return True, p, q, right_a, right_s, choice
+        guesses += 1
+        near = has_left and has_right and left_s - right_s <= budget // 50
+        p, q = _guess(p, q, s, budget)
+        inside = p * left_q > left_p * q and (right_q == 0 or p * right_q < right_p * q)
+        if near or guesses > MOST_GUESSES or not inside:
+            if not has_left:
+                p, q = 0, 1
+            elif not has_right:
+                p, q = 1, 0
+            else:
+                p, q = right_a - left_a, left_s - right_s
+        common = _divisor(p, q)
+        p, q = p // common, q // common
 
 
 @kernel
@@ -248,16 +256,35 @@ def apply_splits(boxes: Ints, ways: Ints, way_lost: Ints, link_off: Ints, link: 
 
 
 @kernel
-def best_origins(outgoing: Ints, target: float, child_offsets: Ints, children: Ints) -> Ints:
-    """The nodes that a tree is cut into for the least sum of (target − outgoing)²: a node, or its children's best."""
-    n = len(outgoing)
+def best_origins(
+    origin: Indices,
+    volume: Ints,
+    target: float,
+    child_offsets: Ints,
+    children: Ints,
+    first_leaf: Ints,
+    leaves: int,
+) -> Ints:
+    """The nodes that a tree is cut into for the least sum of (target − outgoing)²: a node, or its children's best.
+
+    `origin` and `volume` are leaf and trips of each flow; `first_leaf` is the first leaf of each node, of `leaves` in all.
+    """
+    n = len(first_leaf)
+    leaving = np.zeros(leaves, np.int64)
+    for row in range(len(origin)):
+        leaving[origin[row]] += volume[row]
+    outgoing = np.empty(n, np.int64)
     best = np.empty(n, np.float64)
     split = np.zeros(n, np.bool_)
     for node in range(n):
-        best[node] = (target - outgoing[node]) ** 2
-        below = 0.0
+        below, total = 0.0, 0
         for e in range(child_offsets[node], child_offsets[node + 1]):
             below += best[children[e]]
+            total += outgoing[children[e]]
+        if child_offsets[node + 1] == child_offsets[node]:
+            total = leaving[first_leaf[node]]
+        outgoing[node] = total
+        best[node] = (target - total) ** 2
         if child_offsets[node + 1] > child_offsets[node] and below < best[node]:
             best[node] = below
             split[node] = True

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from crowdveil.kernels._jit import kernel
 
 Ints = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int32]
 
 BY_DESTINATION, BY_ORIGIN = 2, 4
 
@@ -50,7 +51,7 @@ def _ancestor(table: Ints, exponent: Ints, leaves: int, i: int, j: int) -> int:
 
 
 @kernel
-def _order(key: Ints, keys: int, before: Ints) -> Ints:
+def _order(key: Indices, keys: int, before: Ints) -> Ints:
     """The rows in `before`, in stable order of their key."""
     place = np.zeros(keys + 1, np.int64)
     for row in before:
@@ -114,44 +115,46 @@ def _grow(
     """The nodes above the leaves of one origin that hold a crowd, in post-order; returns their number.
 
     Leaves rise. Each counts at its anchor: the leaf's own node, or the lowest node above it that is large enough to be
-    published. `stack` and `out` are tables of rows: node, volume, crowd, cells, and for `stack` volume below that is kept
-    and where its subtree begins in `out`; for `out` the volume that a split gives up and the number of nodes in the subtree.
+    published. `stack` and `out` hold six numbers a node: its number, volume, crowd and cells; in `stack` the volume below that is
+    kept and where its subtree begins in `out`, in `out` the volume that a split gives up and the number of nodes in its subtree.
     """
-    width = len(stack) // 6
-    room = len(out) // 6
     depth, found = 0, 0
     # The node at hand lies below the top of the stack; most are leaves that never get there.
     node = anchor[leaf[low]] if high > low else -1
     sum_volume, sum_crowd, sum_cells, kept, begin = 0, 0, 0, 0, 0
+    before = node
     for i in range(low, high):
         here = anchor[leaf[i]]
         if i > low:
-            meet = max(_ancestor(table, exponent, len(anchor), leaf[i - 1], leaf[i]), here, anchor[leaf[i - 1]])
+            meet = max(_ancestor(table, exponent, len(anchor), leaf[i - 1], leaf[i]), here, before)
+            before = here
             while node < meet:
                 if with_people:
                     sum_crowd += gain[node]
                     gain[node] = 0
                 if sum_crowd >= k:
-                    out[found], out[room + found], out[2 * room + found] = node, sum_volume, sum_crowd
-                    out[3 * room + found], out[4 * room + found] = sum_cells, sum_volume - kept
-                    out[5 * room + found] = found + 1 - begin
+                    at = 6 * found
+                    out[at], out[at + 1], out[at + 2], out[at + 3] = node, sum_volume, sum_crowd, sum_cells
+                    out[at + 4], out[at + 5] = sum_volume - kept, found + 1 - begin
                     found += 1
                     kept = sum_volume
                 else:
                     kept = 0
-                if depth > 0 and stack[depth - 1] <= meet:
+                at = 6 * (depth - 1)
+                if depth > 0 and stack[at] <= meet:
                     depth -= 1
-                    node = stack[depth]
-                    sum_volume += stack[width + depth]
-                    sum_crowd += stack[2 * width + depth]
-                    sum_cells += stack[3 * width + depth]
-                    kept += stack[4 * width + depth]
-                    begin = stack[5 * width + depth]
+                    node = stack[at]
+                    sum_volume += stack[at + 1]
+                    sum_crowd += stack[at + 2]
+                    sum_cells += stack[at + 3]
+                    kept += stack[at + 4]
+                    begin = stack[at + 5]
                 else:
                     node = meet
             if node != here:
-                stack[depth], stack[width + depth], stack[2 * width + depth] = node, sum_volume, sum_crowd
-                stack[3 * width + depth], stack[4 * width + depth], stack[5 * width + depth] = sum_cells, kept, begin
+                at = 6 * depth
+                stack[at], stack[at + 1], stack[at + 2] = node, sum_volume, sum_crowd
+                stack[at + 3], stack[at + 4], stack[at + 5] = sum_cells, kept, begin
                 depth += 1
                 node, sum_volume, sum_crowd, sum_cells, kept, begin = here, 0, 0, 0, 0, found
         sum_volume += volume[i]
@@ -163,9 +166,9 @@ def _grow(
             sum_crowd += gain[node]
             gain[node] = 0
         if sum_crowd >= k:
-            out[found], out[room + found], out[2 * room + found] = node, sum_volume, sum_crowd
-            out[3 * room + found], out[4 * room + found] = sum_cells, sum_volume - kept
-            out[5 * room + found] = found + 1 - begin
+            at = 6 * found
+            out[at], out[at + 1], out[at + 2], out[at + 3] = node, sum_volume, sum_crowd, sum_cells
+            out[at + 4], out[at + 5] = sum_volume - kept, found + 1 - begin
             found += 1
             kept = sum_volume
         else:
@@ -173,20 +176,21 @@ def _grow(
         if depth == 0:
             break
         depth -= 1
-        node = stack[depth]
-        sum_volume += stack[width + depth]
-        sum_crowd += stack[2 * width + depth]
-        sum_cells += stack[3 * width + depth]
-        kept += stack[4 * width + depth]
-        begin = stack[5 * width + depth]
+        at = 6 * depth
+        node = stack[at]
+        sum_volume += stack[at + 1]
+        sum_crowd += stack[at + 2]
+        sum_cells += stack[at + 3]
+        kept += stack[at + 4]
+        begin = stack[at + 5]
     return found
 
 
 @kernel
 def build_forest(
-    part: Ints,
+    part: Indices,
     parts: int,
-    row_leaf: Ints,
+    row_leaf: Indices,
     row_volume: Ints,
     row_crowd: Ints,
     pair_offsets: Ints,
@@ -227,7 +231,6 @@ def build_forest(
     stack = np.empty(6 * (d_depth + 2), np.int64)
     widest = min(2 * leaves, 2 * rows + 1)
     out = np.empty(6 * (widest + 1), np.int64)
-    room = widest + 1
     size = max(16, rows // 4)
     box_part, box_node, box_volume = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     box_crowd, box_lost, box_above = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
@@ -258,15 +261,15 @@ def build_forest(
         box_volume, box_crowd = _room(box_volume, boxes + found), _room(box_crowd, boxes + found)
         box_lost, box_above = _room(box_lost, boxes + found), _room(box_above, boxes + found)
         for i in range(found):
-            node = out[i]
+            node = out[6 * i]
             box_part[boxes + i], box_node[boxes + i] = origin, node
-            box_volume[boxes + i], box_crowd[boxes + i] = out[room + i], out[2 * room + i]
-            box_lost[boxes + i] = -1 if d_is_leaf[node] else out[4 * room + i]
+            box_volume[boxes + i], box_crowd[boxes + i] = out[6 * i + 1], out[6 * i + 2]
+            box_lost[boxes + i] = -1 if d_is_leaf[node] else out[6 * i + 4]
             box_above[boxes + i] = -1
-            child, stop = i - 1, i - out[5 * room + i]
+            child, stop = i - 1, i - out[6 * i + 5]
             while child > stop:
                 box_above[boxes + child] = boxes + i
-                child -= out[5 * room + child]
+                child -= out[6 * child + 5]
         boxes += found
     return (
         box_part[:boxes].copy(),
@@ -330,8 +333,8 @@ def _merge_people(person: Ints, leaf: Ints, low: int, middle: int, high: int, sp
 
 @kernel
 def build_boxes(
-    row_origin: Ints,
-    row_leaf: Ints,
+    row_origin: Indices,
+    row_leaf: Indices,
     row_volume: Ints,
     row_crowd: Ints,
     pair_offsets: Ints,
@@ -464,7 +467,7 @@ def build_boxes(
         way_kind, way_lost = _room(way_kind, ways + 2 * found), _room(way_lost, ways + 2 * found)
         link = _room(link, links + found * (children + 1))
         for i in range(found):
-            node, here = out[i], out[room + i]
+            node, here = out[6 * i], out[6 * i + 1]
             # By origin: of each child, the box of its trips to this node.
             same, first_link, kept = -1, links, 0
             if children > 0 and (not origins_first or i == found - 1):
@@ -487,18 +490,18 @@ def build_boxes(
                 ref_box[refs + i] = same
                 continue
             box_o[boxes], box_d[boxes], box_v[boxes] = a, node, here
-            box_u[boxes], box_cells[boxes] = out[2 * room + i], out[3 * room + i]
+            box_u[boxes], box_cells[boxes] = out[6 * i + 2], out[6 * i + 3]
             if children > 0 and (not origins_first or i == found - 1):
                 way_kind[ways], way_lost[ways] = BY_ORIGIN, here - kept
                 ways += 1
                 link_off[ways] = links
             if not d_is_leaf[node]:
-                child, stop = i - 1, i - out[5 * room + i]
+                child, stop = i - 1, i - out[6 * i + 5]
                 while child > stop:
                     link[links] = ref_box[refs + child]
                     links += 1
-                    child -= out[5 * room + child]
-                way_kind[ways], way_lost[ways] = BY_DESTINATION, out[4 * room + i]
+                    child -= out[6 * child + 5]
+                way_kind[ways], way_lost[ways] = BY_DESTINATION, out[6 * i + 4]
                 ways += 1
                 link_off[ways] = links
             ref_box[refs + i] = boxes
@@ -506,6 +509,11 @@ def build_boxes(
             way_off[boxes] = ways
         refs += found
         ref_end[a] = refs
+    # The box of all trips is the last that was looked up; what came after it is not part of it.
+    if refs > 0:
+        boxes = ref_box[refs - 1] + 1
+        ways = way_off[boxes]
+        links = link_off[ways]
     return (
         box_o[:boxes].copy(),
         box_d[:boxes].copy(),

@@ -116,9 +116,9 @@ class Boxes:
 
         p, q = (1, 0) if price is None else price.as_integer_ratio()
         n = len(self)
-        a, s, choice = (np.empty(n, np.int64) for _ in range(3))
-        evaluate(np.arange(n), self.cost, self.volume, *self.ways, self.allowed, p, q, a, s, choice)
-        return int(a[-1]), int(s[-1]), choice
+        best, choice = np.empty(2 * n, np.int64), np.empty(n, np.int64)
+        evaluate(np.arange(n), self.cost, self.volume, *self.ways, self.allowed, p, q, best, choice)
+        return int(best[-2]), int(best[-1]), choice
 
     def within(self, budget: int) -> Found:
         """The partition that keeps a budget."""
@@ -204,10 +204,14 @@ class Boxes:
 
 
 def _holding(regions: Regions, part: Ints, of_part: Ints, wanted: Ints, of_wanted: Ints) -> Ints:
-    """Where among the parts of each box the one lies that holds a wanted region: parts rise, as regions in post-order do."""
-    span = len(regions.size) + 1
-    found: Ints = np.searchsorted(of_part * span + part, of_wanted * span + wanted)
-    return found
+    """Where among the parts of each box the one lies that holds a wanted region; a box has them in rising order."""
+    if isinstance(regions, Hierarchy):
+        # In post-order the child that holds a node is the first that is not before it.
+        span = len(regions) + 1
+        found: Ints = np.searchsorted(of_part * span + part, of_wanted * span + wanted)
+        return found
+    first_half = 2 * of_wanted  # of two halves, which hold no tile in common
+    return first_half + ~regions.holds(part[first_half], regions.tiles[regions.tile_offsets[wanted]])
 
 
 def check_exact(cost: int, total: int) -> None:
@@ -233,7 +237,7 @@ def _build(data: Flows, step: int, system: System, k: int, origins_first: bool) 
         return build_dyadic_boxes(*arguments)
     matrix, leaves = Matrix.of(data, step, system), origins.tree.tiles
     rows = (matrix.origin, matrix.destination, matrix.volume, matrix.crowd)
-    pairs = matrix.pairs_by(np.arange(leaves), leaves)
+    pairs = matrix.pairs_by(np.arange(leaves, dtype=np.int32), leaves)
     arguments = (*rows, *pairs, *origins.as_origins, *destinations.as_destinations, origins_first, k)
     return build_boxes(*arguments)
 

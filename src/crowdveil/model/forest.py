@@ -92,8 +92,8 @@ class Forest:
 
         system = matrix.system
         tree = system.origins.tree
-        part_of_leaf = frozen(np.repeat(np.arange(len(origins)), tree.size[origins]), np.int64)
-        row_part = frozen(part_of_leaf[matrix.origin], np.int64)
+        part_of_leaf = np.repeat(np.arange(len(origins), dtype=np.int32), tree.size[origins])
+        row_part = frozen(part_of_leaf[matrix.origin], np.int32)
         anchor, table, exponent, first, depth, leaf = system.destinations.as_destinations
         arguments: Any = (
             row_part, len(origins), matrix.destination, matrix.volume, matrix.crowd,

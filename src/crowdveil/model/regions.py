@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Indices, Ints, frozen, take_slices
+from crowdveil.model.arrays import Indices, Ints, Mask, frozen, row_slices, take_slices
 from crowdveil.model.zones import Zones
 
 MOST_REGIONS = 40_000
@@ -74,6 +74,14 @@ class DyadicRegions:
         at = self.way_offsets[regions] + way
         both = np.sort(np.column_stack([self.first[at], self.second[at]]), axis=1)
         return both.ravel(), np.repeat(np.arange(len(regions)), 2)
+
+    def holds(self, regions: Ints, tiles: Ints) -> Mask:
+        """Whether each region holds the tile given with it."""
+        span = int(self.tile_offsets[-1] - self.tile_offsets[-2]) + 1  # the whole map is the last region
+        keys = row_slices(self.tile_offsets) * span + self.tiles
+        wanted = regions * span + tiles
+        held: Mask = keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
+        return held
 
     def tiles_of(self, regions: Ints) -> tuple[Ints, Ints]:
         """The tiles of several regions one after the other, and where those of each begin and end."""

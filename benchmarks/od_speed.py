@@ -1,0 +1,101 @@
+"""Solving matrices: `atg-dual` beside the plain recursive twin, `joint` beside `atg-dual`, all on one thread and the same data.
+
+k = 10, at most 10 % withheld, target volumes as published (nyc 100, senegal 300). Solving only: flows lie in memory and
+nothing is written. The last figure is how many times as fast as the twin `atg-dual` is on matrices like `senegal`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from _bench import say
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+MATRICES = {"nyc": 12, "senegal": 6}
+TARGET = {"nyc": 100.0, "senegal": 300.0}
+
+
+def best(job: Callable[[], Any], runs: int) -> float:
+    """The fewest CPU seconds of several runs: what other work on the machine disturbs least."""
+    taken = []
+    for _ in range(runs):
+        begin = time.process_time()
+        job()
+        taken.append(time.process_time() - begin)
+    return min(taken)
+
+
+def main() -> None:
+    from crowdveil.io.flows import with_trees
+    from crowdveil.model.boxes import Boxes
+    from crowdveil.model.forest import Forest
+    from crowdveil.model.matrix import Matrix
+    from crowdveil.model.systems import System
+    from crowdveil.model.targets import origins_near
+    from crowdveil.synth.profiles import make_profile
+    from plain_atg import leaves, nodes
+    from plain_atg import solve as plain_solve
+
+    ratio = 0.0
+    for name, count in MATRICES.items():
+        flows = with_trees(make_profile(name, np.random.default_rng(11), count), "ward")
+        system = System.trees(flows)
+        budgets = [
+            int(flows.volume[a:b].sum()) // 10 for a, b in zip(flows.offsets[:-1], flows.offsets[1:], strict=True)
+        ]
+        root = nodes(system.origins.tree)
+        leaf = leaves(root)
+
+        def dual(flows: Any = flows, system: Any = system, budgets: Any = budgets, name: str = name) -> list[Any]:
+            answers = []
+            for step, budget in enumerate(budgets):
+                matrix = Matrix.of(flows, step, system)
+                forest = Forest.of(matrix, origins_near(matrix, TARGET[name]), 10)
+                answers.append(forest.within(budget))
+            return answers
+
+        def joint(flows: Any = flows, system: Any = system, budgets: Any = budgets) -> None:
+            for step, budget in enumerate(budgets):
+                boxes = Boxes.of(flows, step, system, 10)
+                found = boxes.within(budget)
+                boxes.spend(found.choice, budget - found.suppressed)
+
+        def plain(
+            flows: Any = flows, root: Any = root, leaf: Any = leaf, budgets: Any = budgets, name: str = name
+        ) -> list[Any]:
+            return [plain_solve(flows, i, root, leaf, 10, budget, TARGET[name]) for i, budget in enumerate(budgets[:2])]
+
+        answers = dual()
+        joint()
+        for found, twin in zip(answers, plain(), strict=False):
+            if (found.cost, found.suppressed) != twin:
+                raise SystemExit("the twin found another answer")
+        fast, slow, both = best(dual, 25) / count, best(plain, 2) / 2, best(joint, 8) / count
+        say(f"{name}_plain_ms", 1e3 * slow)
+        say(f"{name}_atg_dual_ms", 1e3 * fast)
+        say(f"{name}_joint_ms", 1e3 * both)
+        say(f"{name}_joint_over_atg_dual", both / fast)
+        ratio = slow / fast
+        say(f"{name}_times_as_fast_as_plain", ratio)
+    if "nyc" in MATRICES:
+        flows = make_profile("nyc", np.random.default_rng(11), 4)
+        rectangles = System.rectangles(flows)
+
+        def dyadic() -> None:
+            for step in range(4):
+                boxes = Boxes.of(flows, step, rectangles, 10)
+                boxes.within(boxes.total // 10)
+
+        dyadic()
+        say("nyc_dyadic_ms", 1e3 * best(dyadic, 3) / 4)
+    say("ratio", ratio)
+
+
+if __name__ == "__main__":
+    main()
