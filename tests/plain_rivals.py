@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from pathlib import Path
@@ -304,3 +305,14 @@ class PlainGlove:
         if fitting:
             best = min((self.cost(mine, i), min(mine, i), max(mine, i)) for i in fitting)
             heappush(self.heap, (*best, mine))
+
+
+# Noise
+
+
+def plain_noise(pair: list[int], volumes: list[int], cells: int, epsilon: float, rng: Any) -> list[int]:
+    """A full matrix with the difference of two geometric numbers in every cell, cut off at 0."""
+    known = dict(zip(pair, volumes, strict=True))
+    chance = 1 - math.exp(-epsilon)
+    noise = rng.geometric(chance, cells) - rng.geometric(chance, cells)
+    return [max(0, known.get(cell, 0) + int(noise[cell])) for cell in range(cells)]

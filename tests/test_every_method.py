@@ -74,7 +74,9 @@ def test_empty_data_gives_an_empty_release(method: Method) -> None:
 def test_one_row(method: Method, draw: st.DataObject) -> None:
     data = draw.draw(_data(method))
     one = data.where(np.arange(len(data)) == 0)
-    assert len(_run(method, one, **_small_k(method))) <= 1
+    # Noise has rows where nobody travelled too: at most one for each pair of tiles.
+    most = one.steps * len(one.zones) ** 2 if method.rows == "noisy" else 1
+    assert len(_run(method, one, **_small_k(method))) <= most
 
 
 @EVERY

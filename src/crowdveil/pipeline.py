@@ -105,7 +105,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         stage("anonymising")
         release = method.run(data, params, np.random.default_rng(request.seed), progress)
         promises = (*method.promises(data, params), *_form_of(method, release))
-        _say_what_matters(data, params, release, notes)
+        _say_what_matters(method, data, params, release, notes)
         if finished is not None and not finished.used:
             notes.say(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
 
@@ -120,6 +120,8 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
                 counts=data.counts, checked=checked, cost=cost_numbers(data, release),
                 facts=getattr(release, "facts", {}), folder=folder, files=files,
             )  # fmt: skip
+            if method.rows == "noisy":
+                manifest = _without_exact_figures(manifest)
             write_manifest(folder, manifest)
     return Result(Path(request.output), manifest, release, notes, cost_lines(data, release))
 
@@ -194,8 +196,29 @@ def _form_of(method: Method, release: Release) -> tuple[Guarantee, ...]:
     return (WellFormedTrajectories(),)
 
 
-def _say_what_matters(data: Flows | Trajectories, params: Params, release: Release, notes: ReadNotes) -> None:
+def _without_exact_figures(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The certificate of a noisy release: a figure of the data without noise, or a way to take the noise off, undoes it."""
+    method, cost, read_from = manifest["method"], manifest["cost"], manifest["input"]
+    return manifest | {
+        "method": method | {"seed": None},
+        "input": read_from
+        | {
+            "data": {name: value for name, value in read_from["data"].items() if name != "sha256"},
+            "notes": [],
+            "dropped": {},
+        },
+        "cost": {name: value for name, value in cost.items() if name != "withheld_volume_percent"},
+    }
+
+
+def _say_what_matters(
+    method: Method, data: Flows | Trajectories, params: Params, release: Release, notes: ReadNotes
+) -> None:
     """Tell whoever signs what is easily overlooked."""
+    if method.rows == "noisy":
+        notes.say(
+            "whoever knows the seed can take the noise off: give one that nobody can guess with --seed, and keep it secret."
+        )
     if hasattr(params, "k") and data.counts != "people":
         notes.say(f"people are not known, so k counts {data.counts} (name the column of people with --user).")
     if len(release) == 0:
