@@ -316,3 +316,30 @@ def plain_noise(pair: list[int], volumes: list[int], cells: int, epsilon: float,
     chance = 1 - math.exp(-epsilon)
     noise = rng.geometric(chance, cells) - rng.geometric(chance, cells)
     return [max(0, known.get(cell, 0) + int(noise[cell])) for cell in range(cells)]
+
+
+# Complete linkage (Glove-sk)
+
+
+def plain_linkage(points: list[list[float]]) -> Iterator[frozenset[int]]:
+    """The clusters that complete linkage makes: the two whose farthest points are nearest, again and again."""
+    clusters = [frozenset([i]) for i in range(len(points))]
+
+    def farthest(a: frozenset[int], b: frozenset[int]) -> float:
+        return max(sum(abs(x - y) for x, y in zip(points[i], points[j], strict=True)) for i in a for j in b)
+
+    while len(clusters) > 1:
+        pairs = [(a, b) for i, a in enumerate(clusters) for b in clusters[:i]]
+        a, b = min(pairs, key=lambda pair: farthest(*pair))
+        clusters = [c for c in clusters if c not in (a, b)] + [a | b]
+        yield a | b
+
+
+def plain_cut(rows: list[Row], merges: list[list[int]], k: int, budget: int) -> list[list[Row]]:
+    """The clusters with a crowd after the fewest merges that leave at most `budget` trips in others."""
+    clusters = {i: [row] for i, row in enumerate(rows)}
+    for i, (a, b) in enumerate(merges):
+        if sum(volume(held) for held in clusters.values() if crowd(held) < k) <= budget:
+            break
+        clusters[len(rows) + i] = clusters.pop(a) + clusters.pop(b)
+    return [held for held in clusters.values() if crowd(held) >= k]

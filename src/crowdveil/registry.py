@@ -24,6 +24,7 @@ METHODS: dict[str, str] = {
     "oigh": "crowdveil.methods.od.oigh",
     "mondrian": "crowdveil.methods.od.mondrian",
     "glove": "crowdveil.methods.od.glove",
+    "glove-sk": "crowdveil.methods.od.glove_sk",
     "laplace": "crowdveil.methods.od.laplace",
     "suppression": "crowdveil.methods.od.suppression",
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
