@@ -39,25 +39,21 @@ def members(data: Flows, step: int) -> tuple[Ints, Ints]:
     return frozen(offsets - offsets[0], np.int64), frozen(data.member[offsets[0] : offsets[-1]], np.int64)
 
 
-def nearest(place: Floats, chosen: Mask, most: int, *, among_all: bool) -> tuple[Ints, Ints]:
-    """A graph of neighbours, as offsets and flows: each is a neighbour of all that it has as neighbours.
+def nearest(place: Floats, chosen: Mask, most: int) -> tuple[Ints, Ints]:
+    """A graph of neighbours, as offsets and flows: each is a neighbour of all that it has as neighbours, some twice.
 
-    The chosen flows have the nearest, by the sum of differences in all dimensions, among the chosen or among all.
+    Each of the chosen flows has the nearest of them by the sum of differences in all dimensions.
     """
-    from scipy.spatial import cKDTree
+    from crowdveil.kernels.neighbours import both_ways, nearest_points
 
-    n, mine = len(place), np.flatnonzero(chosen)
-    others = np.arange(n) if among_all else mine
-    wanted = min(most + 1, len(others))
-    if len(mine) == 0 or wanted < 2:
-        return frozen(np.zeros(n + 1), np.int64), frozen(np.zeros(0), np.int64)
-    _, found = cKDTree(place[others]).query(place[mine], wanted, p=1)
-    a, b = np.repeat(mine, wanted), others[found.ravel()]
-    pairs = np.sort(np.concatenate([a * n + b, b * n + a]))
-    first, second = np.divmod(pairs[np.diff(pairs, prepend=-1) != 0], n)
-    apart = first != second
-    offsets = np.searchsorted(first[apart], np.arange(n + 1))
-    return frozen(offsets, np.int64), frozen(second[apart], np.int64)
+    mine = np.flatnonzero(chosen)
+    most = min(most, len(mine) - 1)
+    if most < 1:
+        return frozen(np.zeros(len(place) + 1), np.int64), frozen(np.zeros(0), np.int64)
+    offsets, near = both_ways(nearest_points(frozen(place[mine], np.float64), most))
+    degree = np.zeros(len(place) + 1, np.int64)
+    degree[mine + 1] = np.diff(offsets)
+    return frozen(np.cumsum(degree), np.int64), frozen(mine[near], np.int64)
 
 
 def clustered_release(

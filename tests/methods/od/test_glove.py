@@ -72,7 +72,7 @@ def test_with_few_neighbours_it_is_the_plain_twin(data: Flows, choices: dict[str
     if crowd(rows) < params.k:
         return
     join_any = params.join == "any"
-    offsets, near = nearest(places(data, 0), data.people < params.k, most, among_all=join_any)
+    offsets, near = nearest(places(data, 0), (data.people < params.k) | join_any, most)
     sets = [set(near[a:b].tolist()) for a, b in pairwise(offsets.tolist())]
     budget = int(params.suppress * volume(rows) + 1e-9)
     twin = PlainGlove(
@@ -87,7 +87,7 @@ def test_it_is_the_plain_twin_on_a_whole_matrix() -> None:
     data = make_profile("nyc", np.random.default_rng(5))
     data = data.where(np.arange(len(data)) % 4 == 0)
     rows, params = rows_of(data, 0), GloveParams(neighbours=10)
-    offsets, near = nearest(places(data, 0), data.people < 10, 10, among_all=False)
+    offsets, near = nearest(places(data, 0), data.people < 10, 10)
     sets = [set(near[a:b].tolist()) for a, b in pairwise(offsets.tolist())]
     twin = PlainGlove(rows, points_of(data, rows), sets, 10, 10, data.total // 10, join_any=False, by_volume=False)
     assert _by_rows(_solved(data, params, 0)) == _by_rows(twin.solve())

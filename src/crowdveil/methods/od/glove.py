@@ -78,7 +78,7 @@ def merge(data: Flows, params: GloveParams, step: int) -> Ints:
 
     rows = slice(data.offsets[step], data.offsets[step + 1])
     volume, crowd, place = data.volume[rows], data.people[rows], places(data, step)
-    near = nearest(place, crowd < params.k, params.neighbours, among_all=params.join == "any")
+    near = nearest(place, (crowd < params.k) | (params.join == "any"), params.neighbours)
     arguments: Any = (
         place, volume, crowd, *members(data, step), *near, params.neighbours, params.k,
         trips_within(params.suppress, int(volume.sum())), params.join == "any", params.cost == "growth",
