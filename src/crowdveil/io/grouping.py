@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import itertools
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -257,6 +258,14 @@ def read_piecewise(
             failed.append(error)
             raise
 
+    if columns.is_flows and columns.user is None and zones is not None:
+        held, ordered = _taken_in_order(itertools.chain([first], batches), steps, len(zones))
+        if ordered:
+            reader.problems.settle(source.name, drop_invalid, notes)
+            flows = _from_ordered(held, zones, steps, columns.people is not None, source.name)
+            return _with_own_steps(flows) if seconds == 1 and own_steps else flows
+        first, batches = held[0], itertools.chain(held[1:], batches)
+
     step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
     names = [*schema.names, "members"] if members else schema.names
     sql = _sum_volumes(step_sql, columns) if columns.is_flows else group_sql(step_sql, "rows", names)
@@ -274,6 +283,43 @@ def read_piecewise(
         )
     flows = to_flows(grouped, known, final, steps, columns.user is not None or columns.people is not None, source.name)
     return _with_own_steps(flows) if seconds == 1 and own_steps else flows
+
+
+def _taken_in_order(
+    batches: Iterator[pa.RecordBatch], steps: Steps | None, zones: int
+) -> tuple[list[pa.RecordBatch], bool]:
+    """Take pieces as long as rows come by step, origin and destination, each once; then there is nothing to group.
+
+    Returns the pieces that were taken, and whether these were all.
+    """
+    held, last = [], -1
+    for batch in batches:
+        held.append(batch)
+        step = _steps_of(batch, steps)
+        if len(step) == 0 or int(step.max()) >= 2**62 // max(zones * zones, 1):
+            return held, False
+        key = (step * zones + batch["o"].to_numpy()) * zones + batch["d"].to_numpy()
+        if int(key[0]) <= last or bool((key[1:] <= key[:-1]).any()):
+            return held, False
+        last = int(key[-1])
+    return held, True
+
+
+def _steps_of(batch: pa.RecordBatch, steps: Steps | None) -> Ints:
+    return np.zeros(batch.num_rows, np.int64) if steps is None else steps.number(batch["wall"].to_numpy())
+
+
+def _from_ordered(held: list[pa.RecordBatch], zones: Zones, steps: Steps | None, with_people: bool, name: str) -> Flows:
+    """Flows from pieces that are in order."""
+    step = np.concatenate([_steps_of(batch, steps) for batch in held])
+    o, d, volume = (np.concatenate([batch[c].to_numpy() for batch in held]) for c in ("o", "d", "volume"))
+    people = np.concatenate([batch["people"].to_numpy() for batch in held]) if with_people else volume
+    kept = (volume > 0) & (people > 0)
+    if not kept.all():
+        o, d, step, volume, people = (a[kept] for a in (o, d, step, volume, people))
+    if len(o) == 0:
+        raise InputError(f"{name}: no row can be used, or all volumes are zero; wanted at least one.")
+    return _flows(zones, steps, step, o, d, volume, people, with_people)
 
 
 def _sum_volumes(step: str, columns: OdColumns) -> str:
@@ -310,11 +356,26 @@ def to_flows(
         raise InputError(f"{name or 'trips'}: no row can be used, or all volumes are zero; wanted at least one.")
     order = _order(step, o, d, len(zones))
     o, d, step, volume, people = side_by_side(*(partial(np.take, a, order) for a in (o, d, step, volume, people)))
+    members = _members(grouped["members"].take(pa.array(order))) if "members" in grouped.column_names else (None, None)
+    return _flows(zones, steps, step, o, d, volume, people, with_people, members)
+
+
+def _flows(
+    zones: Zones,
+    steps: Steps | None,
+    step: Ints,
+    o: Indices,
+    d: Indices,
+    volume: Ints,
+    people: Ints,
+    with_people: bool,
+    members: tuple[Ints | None, Ints | None] = (None, None),
+) -> Flows:
+    """The model from rows in order."""
     starts = np.flatnonzero(np.concatenate([[True], step[1:] != step[:-1]]))
     offsets: Ints = np.append(starts, len(step))
     t = steps.starts(step[starts]) if steps else np.zeros(1, np.int64)
     counts: FlowCounts = "people" if with_people else "trips"
-    members = _members(grouped["members"].take(pa.array(order))) if "members" in grouped.column_names else (None, None)
     seconds, tz = (steps.seconds, steps.tz) if steps else (None, "UTC")
     return Flows(zones, t, offsets, o, d, volume, people, counts, seconds, tz, *members)
 

@@ -15,7 +15,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
 from crowdveil.io.times import Clock, read_seconds
 from crowdveil.io.values import codes, ids_of, read_floats
-from crowdveil.model.arrays import Floats, Indices, Mask
+from crowdveil.model.arrays import Floats, Indices, Ints, Mask
 from crowdveil.model.tessellation import locate
 from crowdveil.model.zones import Zones
 
@@ -168,7 +168,8 @@ class OdReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The usable rows. What is wrong with the others is in `problems` when all batches have been read."""
         start = 0
-        for batch in self.source.batches(self.columns.used):
+        ids = [c for c in (self.columns.origin, self.columns.destination) if c is not None and self.columns.by_id]
+        for batch in self.source.batches(self.columns.used, ids):
             if batch.num_rows:
                 yield self._prepare(batch, start)
                 start += batch.num_rows
@@ -230,6 +231,10 @@ class OdReader:
         return clock.to_wall(times.values if times.instants else clock.to_utc(times.values))
 
     def _amount(self, column: Any, name: str, fractions: bool, problem: Any) -> Floats | Any:
+        if pa.types.is_integer(column.type) and column.null_count == 0 and not fractions and column.type != pa.uint64():
+            whole: Ints = column.to_numpy().astype(np.int64, copy=False)
+            if len(whole) == 0 or (whole.min() >= 0 and whole.max() <= 2**53):
+                return whole
         values, missing = read_floats(column, f"{self.source.name}, column {name}")
         problem(f"have no usable number in column {name}", missing)
         problem(f"are below zero in column {name}", values < 0)

@@ -21,7 +21,16 @@ from crowdveil.io.tables import write_table
 from crowdveil.io.times import read_seconds, time_column
 from crowdveil.io.values import codes, one_array
 from crowdveil.model.arrays import Ints, Mask
-from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, Release, TrajectoryRelease
+from crowdveil.model.release import (
+    NOT_GIVEN,
+    PUBLISHED,
+    REPORTED,
+    STATES,
+    Areas,
+    FlowRelease,
+    Release,
+    TrajectoryRelease,
+)
 from crowdveil.model.tessellation import outlines
 
 TableFormat = Literal["parquet", "csv"]
@@ -45,7 +54,7 @@ def write_release(
         write_table(_trajectory_table(release, table_format), folder / files["data"])
     if release.areas is not None:
         files["areas"] = AREAS_FILE
-        write_features(_area_features(release.areas), folder / AREAS_FILE)
+        write_features(_area_features(release.areas, _drawn(release, release.areas)), folder / AREAS_FILE)
     return files
 
 
@@ -93,11 +102,12 @@ def _trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> 
     return pa.table(columns)
 
 
-def _area_features(areas: Areas) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Each area with its tiles, its size and its outline."""
+def _area_features(areas: Areas, drawn: Mask) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Each area with its tiles, its size and, where it is drawn, its outline."""
     import shapely
 
-    shapes, area_km2 = outlines(areas.zones, areas.tiles), areas.area_m2 / 1e6
+    used, place = np.unique(areas.tiles, return_inverse=True)
+    shapes, area_km2 = outlines(areas.zones, used)[place], areas.area_m2 / 1e6
     for i, name in enumerate(areas.names):
         low, high = areas.offsets[i], areas.offsets[i + 1]
         tiles = areas.tiles[low:high]
@@ -108,7 +118,18 @@ def _area_features(areas: Areas) -> Iterator[tuple[dict[str, Any], Any]]:
             "area_km2": round(float(area_km2[i]), 6) if np.isfinite(area_km2[i]) else None,
             **_centre(areas, tiles),
         }
-        yield properties, shapes[low] if high - low == 1 else shapely.union_all(shapes[low:high])
+        outline = shapes[low] if high - low == 1 else shapely.union_all(shapes[low:high]) if drawn[i] else None
+        yield properties, outline
+
+
+def _drawn(release: Release, areas: Areas) -> Mask:
+    """Which areas get an outline. What reported flows go to is no place to look at, and there may be as many as such flows."""
+    drawn = np.ones(len(areas), np.bool_)
+    if isinstance(release, FlowRelease):
+        drawn[release.destination[release.state == REPORTED]] = False
+        drawn[release.destination[release.state == PUBLISHED]] = True
+        drawn[release.origin] = True
+    return drawn
 
 
 def _centre(areas: Areas, tiles: Any) -> dict[str, float]:

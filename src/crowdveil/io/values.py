@@ -67,8 +67,12 @@ def _text_to_floats(array: Any) -> Any:
 
 
 def codes(column: Any, what: str = "the ids") -> tuple[Ints, Labels, Mask | None]:
-    """Number the distinct values from 0 in order of appearance: numbers by row, the values, rows without one."""
-    encoded = ids_of(column, what).dictionary_encode()
+    """Number the distinct values from 0 in order of appearance: numbers by row, the values, rows without one.
+
+    Text that comes numbered keeps its numbers; some values may then be in no row.
+    """
+    numbered = isinstance(column, pa.DictionaryArray) and pa.types.is_string(column.type.value_type)
+    encoded = column if numbered else ids_of(column, what).dictionary_encode()
     missing: Mask | None = None
     indices = encoded.indices
     if indices.null_count:

@@ -219,6 +219,7 @@ def best_splits(
     link_off: Ints,
     link: Ints,
     allowed: Small,
+    lost_cost: int,
     rest: int,
 ) -> tuple[Floats, Ints]:
     """For each whole box, the split into whole boxes that gains most for a suppressed trip within `rest`, and the gain."""
@@ -233,7 +234,7 @@ def best_splits(
             for e in range(link_off[way], link_off[way + 1]):
                 after += cost[link[e]]
                 may &= (allowed[link[e]] & WHOLE) > 0
-            worth = (cost[i] - after) / max(way_lost[way], 1)
+            worth = (cost[i] - after - lost_cost * way_lost[way]) / max(way_lost[way], 1)
             if may and worth > gain[at]:
                 gain[at] = worth
                 best[at] = way

@@ -47,8 +47,10 @@ def tiles_inside(x: Floats, y: Floats, by_x: Ints, rectangles: Floats) -> tuple[
 
 
 @kernel
-def _median(values: Floats, weights: Ints, n: int, half: int) -> float:
+def _median(values: Floats, weights: Ints, n: int, half: int) -> tuple[float, int, int]:
     """The least of the first n values that, with all below it, has `half` of the weight or more; spoils both arrays.
+
+    Also the weight below it, and its own.
 
     Comparisons are added up and not branched on: a processor that guesses at medians guesses wrong half of the time.
     """
@@ -66,7 +68,7 @@ def _median(values: Floats, weights: Ints, n: int, half: int) -> float:
                 values[kept], weights[kept] = values[i], weights[i]
                 kept += values[i] < pivot
         elif below + less + equal >= half:
-            return float(pivot)
+            return float(pivot), below + less, equal
         else:
             below += less + equal
             for i in range(n):
@@ -74,7 +76,7 @@ def _median(values: Floats, weights: Ints, n: int, half: int) -> float:
                 values[kept], weights[kept] = v, weights[i]
                 kept += v > pivot
         n = kept
-    return float(values[0])
+    return float(values[0]), below, weights[0]
 
 
 @kernel
@@ -123,37 +125,40 @@ def median_cuts(
     label, clusters = np.full(n, -1, np.int64), 0
     order, right = np.arange(n), np.empty(n, np.int64)
     values, weights, spoiled = np.empty(n, np.float64), np.empty(n, np.int64), np.empty(n, np.float64)
-    stack, depth = np.empty((n + 1, 2), np.int64), 1
-    stack[0, 0], stack[0, 1] = 0, n
+    stack, depth = np.empty((n + 1, 3), np.int64), 1
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, n, volume.sum()
+    alike = len(member) == 0 and np.array_equal(volume, crowd)
     while depth > 0:
         depth -= 1
-        low, high = stack[depth, 0], stack[depth, 1]
-        size, cut, with_cut, cuttable = high - low, 0.0, True, False
-        total, trips = 0, 0
-        for i in range(low, high):
-            total += crowd[order[i]]
-            trips += volume[order[i]]
-        # Where crowds add up, two sides take two crowds.
-        if total >= 2 * k or len(member) > 0:
+        low, high, trips = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+        size, cut, with_cut, cuttable, left_trips = high - low, 0.0, True, False, 0
+        # Where trips are the crowd, two sides take two crowds.
+        if not alike or trips >= 2 * k:
             dimension = _widest(place, order, low, high)
             if dimension >= 0:
                 for i in range(size):
                     values[i] = place[order[low + i], dimension]
                     spoiled[i], weights[i] = values[i], volume[order[low + i]]
-                cut = _median(spoiled, weights, size, (trips + 1) // 2)
+                cut, trips_below, trips_at = _median(spoiled, weights, size, (trips + 1) // 2)
                 if len(member) > 0:
                     mark += 16
                     up_to, above, below, from_on = _people_on_sides(
                         order[low:high], values, cut, member_offsets, member, seen, mark
                     )
+                elif alike:
+                    up_to, above = trips_below + trips_at, trips - trips_below - trips_at
+                    below, from_on = trips_below, trips - trips_below
                 else:
-                    up_to, below = 0, 0
+                    up_to, above, below, from_on = 0, 0, 0, 0
                     for i in range(size):
-                        up_to += crowd[order[low + i]] * (values[i] <= cut)
-                        below += crowd[order[low + i]] * (values[i] < cut)
-                    above, from_on = total - up_to, total - below
+                        here = crowd[order[low + i]]
+                        up_to += here * (values[i] <= cut)
+                        above += here * (values[i] > cut)
+                        below += here * (values[i] < cut)
+                        from_on += here * (values[i] >= cut)
                 with_cut = up_to >= k and above >= k
                 cuttable = with_cut or (below >= k and from_on >= k)
+                left_trips = trips_below + trips_at * with_cut
         if not cuttable:
             for i in range(low, high):
                 label[order[i]] = clusters
@@ -167,8 +172,8 @@ def median_cuts(
             middle += is_left
             others += not is_left
         order[middle:high] = right[:others]
-        stack[depth, 0], stack[depth, 1] = middle, high
-        stack[depth + 1, 0], stack[depth + 1, 1] = low, middle
+        stack[depth, 0], stack[depth, 1], stack[depth, 2] = middle, high, trips - left_trips
+        stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = low, middle, left_trips
         depth += 2
     return label, clusters
 

@@ -35,19 +35,23 @@ class Found:
     price
         The price of a suppressed trip that it is best at; None is an infinite one.
     cost, suppressed
-        What it costs, and the volume that it suppresses.
+        What the published boxes cost, and the volume that it suppresses.
     choice
         What becomes of each box.
+    lost_cost
+        What a suppressed trip costs.
     """
 
     price: Fraction | None
     cost: int
     suppressed: int
     choice: Ints
+    lost_cost: int = 0
 
     def least(self, budget: int) -> Fraction:
-        """A bound that no partition within the budget goes below."""
-        return Fraction(self.cost - (self.price or 0) * (budget - self.suppressed))
+        """A bound that no partition within the budget goes below, with what suppressed trips cost."""
+        over = Fraction(0) if self.price is None else max(self.price - self.lost_cost, Fraction(0))
+        return self.cost + self.lost_cost * self.suppressed - over * (budget - self.suppressed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,8 @@ class Boxes:
         What each box may do.
     total
         Volume of the whole matrix.
+    lost_cost
+        What a suppressed trip costs: nothing but room in the budget, unless cells are to be kept.
     """
 
     system: System
@@ -82,6 +88,7 @@ class Boxes:
     ways: tuple[Ints, Ints, Ints, Ints, Ints]
     allowed: Small
     total: int
+    lost_cost: int = 0
 
     @classmethod
     def of(
@@ -102,10 +109,11 @@ class Boxes:
         else:
             cost = frozen((system.origins.cost[o] + system.destinations.cost[d]) * volume, np.int64)
         total = int(data.volume[data.offsets[step] : data.offsets[step + 1]].sum())
-        check_exact(int(cost.max(initial=0)), total)
+        lost_cost = DEVIATION_SCALE if objective == "reconstruction" else 0
+        check_exact(int(cost.max(initial=0)) + lost_cost * total, total)
         allowed = np.full(len(o), WHOLE + BY_DESTINATION + BY_ORIGIN, np.int8)
         allowed[~(system.origins.narrow[o] & system.destinations.narrow[d])] -= WHOLE
-        return cls(system, o, d, volume, crowd, cost, tuple(ways), frozen(allowed, np.int8), total)  # type: ignore[arg-type]
+        return cls(system, o, d, volume, crowd, cost, tuple(ways), frozen(allowed, np.int8), total, lost_cost)  # type: ignore[arg-type]
 
     def __len__(self) -> int:
         return len(self.volume)
@@ -121,7 +129,7 @@ class Boxes:
         return int(best[-2]), int(best[-1]), choice
 
     def within(self, budget: int) -> Found:
-        """The partition that keeps a budget."""
+        """The best partition within a budget that a price can reach."""
         from crowdveil.kernels.partition import search
 
         done, p, q, cost, suppressed, choice = search(self.cost, self.volume, *self.ways, self.allowed, budget)
@@ -130,7 +138,11 @@ class Boxes:
                 f"wanted at most {budget:,} trips to be withheld, but no partition of the map withholds fewer than "
                 f"{suppressed:,} trips; allow more with --suppress, or larger areas."
             )
-        return Found(Fraction(p, q) if q else None, int(cost), int(suppressed), choice)
+        if q and p < self.lost_cost * q:
+            # A suppressed trip is worth more than the budget asks for: less is suppressed than may be.
+            p, q = self.lost_cost, 1
+            cost, suppressed, choice = self.evaluate(Fraction(p))
+        return Found(Fraction(p, q) if q else None, int(cost), int(suppressed), choice, self.lost_cost)
 
     def spend(self, choice: Ints, rest: int) -> None:
         """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last."""
@@ -138,7 +150,7 @@ class Boxes:
 
         while len(self):
             whole = np.sort(published_boxes(choice, *self.ways[3:])[0])
-            gain, way = best_splits(whole, self.cost, *self.ways, self.allowed, rest)
+            gain, way = best_splits(whole, self.cost, *self.ways, self.allowed, self.lost_cost, rest)
             order = np.argsort(-gain, kind="stable")[: np.count_nonzero(gain)]
             spent = apply_splits(whole[order], way[order], *self.ways[2:], choice, rest)
             if spent == 0:
@@ -146,10 +158,11 @@ class Boxes:
             rest -= spent
 
     def cost_of(self, choice: Ints) -> int:
-        """What a partition costs."""
+        """What a partition costs, with what suppressed trips cost."""
         from crowdveil.kernels.partition import published_boxes
 
-        return int(self.cost[published_boxes(choice, *self.ways[3:])[0]].sum())
+        kept = published_boxes(choice, *self.ways[3:])[0]
+        return int(self.cost[kept].sum()) + self.lost_cost * (self.total - int(self.volume[kept].sum()))
 
     def outcome(self, choice: Ints, *facts: float, left: bool) -> Outcome:
         """What a partition publishes and, if wanted, leaves out."""

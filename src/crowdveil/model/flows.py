@@ -98,9 +98,10 @@ class Flows:
             raise InputError(f"flows: an origin or destination is none of the {len(self.zones):,} zones.")
         require(bool(np.all(self.volume > 0)), "flows: volumes must be above zero.")
         require(bool(np.all(self.people > 0)), "flows: the number of people must be above zero.")
-        step, n_zones = row_slices(self.offsets), len(self.zones)
-        pair = self.origin.astype(np.int64) * n_zones + self.destination
-        rising = (np.diff(step) > 0) | (np.diff(pair) > 0)
+        o, d = self.origin, self.destination
+        rising = (o[1:] > o[:-1]) | ((o[1:] == o[:-1]) & (d[1:] > d[:-1]))
+        inner = self.offsets[1:-1]
+        rising[inner[(inner > 0) & (inner < len(o))] - 1] = True  # a new step begins anew
         require(bool(rising.all()), "flows: rows must be sorted by step, origin, destination, each pair once.")
 
     def __len__(self) -> int:

@@ -162,6 +162,23 @@ def test_reconstruction_weighs_cells(problem: Any, k: int, p: int, q: int) -> No
     assert (q * a + 1000 * p * s, s) == min((q * x + 1000 * p * y, y) for x, y in everything)
 
 
+@settings(max_examples=200)
+@given(problem=problems(), k=st.integers(2, 5), share=st.sampled_from([0.0, 0.1, 0.3, 0.8]))
+def test_reconstruction_counts_withheld_trips(problem: Any, k: int, share: float) -> None:
+    """What is lost is the deviation of published cells and all of the withheld ones."""
+    flows, trips = problem
+    everything, budget = PlainDeviation(flows, trips, k).all(), int(share * flows.total + 1e-9)
+    if not everything:
+        return
+    boxes = Boxes.of(flows, 0, System.trees(flows, "reconstruction"), k, "reconstruction")
+    found = boxes.within(budget)
+    lost = {(a + 1000 * s, s) for a, s in everything}
+    best = min(a for a, s in lost if s <= budget)
+    assert found.suppressed <= budget
+    boxes.spend(found.choice, budget - found.suppressed)
+    assert found.least(budget) <= best <= boxes.cost_of(found.choice) <= found.cost + 1000 * found.suppressed
+
+
 @settings(max_examples=100)
 @given(problem=scattered(), k=st.integers(2, 5))
 def test_reconstruction_over_rectangles(problem: Any, k: int) -> None:

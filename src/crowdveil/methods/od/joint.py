@@ -27,8 +27,10 @@ With `splits = dyadic` areas are rectangles in place of nodes: tiles are ranked 
 axis is halved again and again, and a box can be split in four ways. That is finer than any tree, and takes longer.
 
 The objective `reconstruction` loses least of the cells: it is the sum over the cells of a box of the distance between their
-volume and the mean of the box, which is what somebody gets wrong who spreads the volume evenly. It counts in thousandths of a
-trip. How far the result is at most from the best partition within the budget is certified for each matrix and told.
+volume and the mean of the box, which is what somebody gets wrong who spreads the volume evenly; a withheld trip counts as one.
+It counts in thousandths of a trip, and withholds less than it may where that is better.
+
+How far the result is at most from the best partition within the budget is certified for each matrix and told.
 
 References
 ----------
