@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -226,6 +226,23 @@ def brute_merging(
         clusters[number] = merged(clusters.pop(i), clusters.pop(j))
         number += 1
     return [list(clusters[i].rows) for i in clusters if not small(i)]
+
+
+def plain_nearest(rows: list[Row], points: list[Point], k: int, most: int) -> list[set[int]]:
+    """The nearest of each flow below k among these, and those that it is one of the nearest of."""
+    small = [i for i, row in enumerate(rows) if row.crowd < k]
+    near: list[set[int]] = [set() for _ in rows]
+    for i in small:
+        a, b, c, d = points[i]
+        far = [
+            (abs(x - a) + abs(y - b) + abs(z - c) + abs(w - d), j)
+            for j, (x, y, z, w) in ((j, points[j]) for j in small)
+            if j != i
+        ]
+        for _, j in nsmallest(most, far):
+            near[i].add(j)
+            near[j].add(i)
+    return near
 
 
 class PlainGlove:

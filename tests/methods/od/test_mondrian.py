@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,10 @@ from plain_rivals import boxes, by_tiles, crowd, plain_box, plain_cuts, points_o
 
 
 @settings(max_examples=300)
-@given(data=testing.flows(max_tiles=9), k=st.integers(2, 30))
-def test_it_is_the_plain_twin(data: Flows, k: int) -> None:
+@given(data=testing.flows(max_tiles=9), k=st.integers(2, 30), weight=st.sampled_from([1, 3]))
+def test_it_is_the_plain_twin(data: Flows, k: int, weight: int) -> None:
+    # With weights the volume is no longer the crowd.
+    data = replace(data, volume=data.volume * np.where(np.arange(len(data)) % 2, weight, 1))
     release = run(data, MondrianParams(k=k), np.random.default_rng(0), no_progress)
     for step in range(data.steps):
         rows = rows_of(data, step)

@@ -1,0 +1,266 @@
+"""All OD methods side by side, k = 10 and at most 10 % withheld: generalisation Ḡ, reconstruction E, suppression S, seconds.
+
+On matrices like those of the literature, and on the yellow taxi sample by hour of day where it lies beside the checkout; one
+thread, solving only. Ḡ is the mean over matrices of |o| + |d| over published trips, |o| the tiles that are published. For boxes
+of rivals that are no nodes of a tree (mondrian, glove, glove-sk) these are the tiles whose centroids lie in them, the finest way
+to count; `meets` counts the tiles whose outlines meet the box, as the paper does (Voronoi cells of the centroids where there are
+no outlines). E of rows that overlap is that of their sum. `uniform` needs a grid and is left out; glove-sk is slow and gets one
+matrix of each data set.
+
+Before that: how many times as fast as plain Python twins on the same data, and as anonypy's Mondrian where that is installed.
+Last come ratios, mean over data sets, of Ḡ of `joint` with dyadic splits to that of the best rival: of those whose rows do not
+overlap (as ours do not), of all as the paper counts, and, last, of all as published.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from _bench import say
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+DATA = Path(__file__).parents[2] / "shared" / "data"
+PROFILES = ("nyc", "civ", "senegal_crop", "senegal")
+MATRICES = 3
+K = 10
+OURS: dict[str, tuple[str, dict[str, Any]]] = {
+    "joint-tree": ("joint", {}),
+    "joint-dyadic": ("joint", {"splits": "dyadic"}),
+    "atg-dual": ("atg-dual", {}),
+    "atg-coupled": ("atg-coupled", {}),
+    "atg-soft": ("atg-soft", {}),
+    "atg-exact": ("atg-exact", {}),
+}
+RIVALS: dict[str, tuple[str, dict[str, Any]]] = {
+    "oigh": ("oigh", {}),
+    "mondrian": ("mondrian", {}),
+    "glove-small": ("glove", {"join": "small"}),
+    "glove-any": ("glove", {"join": "any"}),
+    "glove-sk": ("glove-sk", {}),
+    "suppression": ("suppression", {}),
+    "laplace": ("laplace", {}),
+}
+BOXES = ("mondrian", "glove-small", "glove-any", "glove-sk")
+"""Rivals whose areas are rectangles."""
+
+
+def timed(job: Callable[[], Any]) -> tuple[float, Any]:
+    """CPU seconds of a job, and what came of it."""
+    begin = time.process_time()
+    result = job()
+    return time.process_time() - begin, result
+
+
+def solved(name: str, flows: Any, parameters: dict[str, Any]) -> tuple[float, Any]:
+    """Seconds and release of a method."""
+    from crowdveil import engine
+    from crowdveil.progress import no_progress
+    from crowdveil.registry import find_method
+
+    found = find_method(name)
+    known = {"k": K} if "k" in found.params.model_fields else {}
+    params = found.params.checked({**known, **parameters})
+    with engine.use(engine.LocalEngine(1)):
+        return timed(lambda: found.run(flows, params, np.random.default_rng(0), no_progress))
+
+
+def generalisation(flows: Any, release: Any, size: Any) -> float:
+    """Ḡ, with these sizes of areas."""
+    errors = []
+    for low, high in pairwise(release.offsets.tolist()):
+        volume = release.volume[low:high]
+        if volume.sum():
+            both = size[release.origin[low:high]] + size[release.destination[low:high]]
+            errors.append((both * volume).sum() / volume.sum())
+    return float(np.mean(errors))
+
+
+def reconstruction(flows: Any, release: Any) -> float:
+    """E by its definition: rows spread evenly over their cells and added up, matrix by matrix."""
+    n, errors = len(flows.zones), []
+    tiles = [release.areas.tiles[a:b] for a, b in pairwise(release.areas.offsets.tolist())]
+    size = release.areas.size
+    for step in range(flows.steps):
+        rows = slice(release.offsets[step], release.offsets[step + 1])
+        here = slice(flows.offsets[step], flows.offsets[step + 1])
+        o, d, level = release.origin[rows], release.destination[rows], release.volume[rows].astype(float)
+        level /= size[o] * size[d]
+        dense = np.zeros((n, n))
+        single = (size[o] == 1) & (size[d] == 1)
+        first = release.areas.tiles[release.areas.offsets[:-1]]
+        np.add.at(dense, (first[o[single]], first[d[single]]), level[single])
+        for a, b, value in zip(o[~single], d[~single], level[~single], strict=True):
+            dense[np.ix_(tiles[a], tiles[b])] += value
+        dense[flows.origin[here], flows.destination[here]] -= flows.volume[here]
+        errors.append(np.abs(dense).sum() / flows.volume[here].sum())
+    return float(np.mean(errors))
+
+
+def suppressed(flows: Any, release: Any) -> float:
+    """S, mean over matrices."""
+    published, volume = (np.add.reduceat(x.volume, x.offsets[:-1]) for x in (release, flows))
+    return float(np.mean(1 - published / volume))
+
+
+def tiles_met(release: Any) -> Any:
+    """Tiles whose outlines meet the rectangle around the centroids of each area."""
+    import shapely
+
+    from crowdveil.model.tessellation import voronoi_zones
+
+    areas = release.areas
+    zones = areas.zones
+    if zones.polygons is None:
+        zones = voronoi_zones(zones.ids, zones.lon, zones.lat)
+    planar = zones.projection.polygons_to_plane(zones.polygons)
+    tree = shapely.STRtree(planar)
+    x, y = zones.xy
+    met = []
+    for a, b in pairwise(areas.offsets.tolist()):
+        held = areas.tiles[a:b]
+        box = shapely.box(x[held].min(), y[held].min(), x[held].max(), y[held].max())
+        met.append(len(tree.query(box, predicate="intersects")))
+    return np.array(met)
+
+
+def compare(name: str, flows: Any) -> dict[str, float]:
+    """All methods on a data set; Ḡ of joint with dyadic splits over that of the best rival, in three ways."""
+    errors, met = {}, {}
+    for label, (method, parameters) in {**OURS, **RIVALS}.items():
+        here = flows if label != "glove-sk" else flows.where(flows.step == 0)
+        solved(method, flows.where(flows.step == -1), parameters)  # so that imports are not measured
+        seconds, release = solved(method, here, parameters)
+        if label == "glove-sk":
+            here = first_of(here)
+            release = first_of(release)
+        say(f"{name}_{label}_seconds_a_matrix", seconds / max(1, here.steps))
+        if label not in ("suppression", "laplace"):
+            errors[label] = generalisation(here, release, release.areas.size)
+            say(f"{name}_{label}_G", errors[label])
+        if label in BOXES:
+            met[label] = generalisation(here, release, tiles_met(release))
+            say(f"{name}_{label}_G_meets", met[label])
+        say(f"{name}_{label}_E", reconstruction(here, release))
+        say(f"{name}_{label}_S", suppressed(here, release))
+    published = {label: errors[label] for label in ("oigh", *BOXES)}
+    ways = {
+        "ratio_disjoint": {label: errors[label] for label in ("oigh", "mondrian")},
+        "ratio_meets": published | met,
+        "ratio": published,
+    }
+    ratios = {way: errors["joint-dyadic"] / min(rivals.values()) for way, rivals in ways.items()}
+    say(f"{name}_best_rival", min(published, key=lambda label: published[label]))
+    for way, ratio in ratios.items():
+        say(f"{name}_{way}", ratio)
+    return ratios
+
+
+def first_of(table: Any) -> Any:
+    """Flows or a release with their first time step alone."""
+    from dataclasses import replace
+
+    more = {"withheld": table.withheld[:1]} if hasattr(table, "withheld") else {}
+    return replace(table, t=table.t[:1], offsets=table.offsets[:2], **more)
+
+
+def against_twins() -> None:
+    """How many times as fast as plain Python, on one matrix each."""
+    from crowdveil.io.flows import with_trees
+    from crowdveil.methods.od import glove, laplace, mondrian, oigh
+    from crowdveil.model.systems import System
+    from crowdveil.synth.profiles import make_profile
+    from plain_rivals import PlainGlove, plain_cuts, plain_levels, plain_nearest, plain_noise, points_of, rows_of
+
+    nyc = with_trees(make_profile("nyc", np.random.default_rng(11)), "ward")
+    senegal = make_profile("senegal", np.random.default_rng(11))
+    budget, rows, system = nyc.total // 10, rows_of(nyc, 0), System.trees(nyc)
+    many, pair = rows_of(senegal, 0), nyc.origin.astype(np.int64) * len(nyc.zones) + nyc.destination
+    rng = np.random.default_rng(0)
+    tree = system.origins.tree
+
+    def plain_glove() -> Any:
+        points = points_of(nyc, rows)
+        near = plain_nearest(rows, points, K, 100)
+        return PlainGlove(rows, points, near, 100, K, budget, join_any=False, by_volume=False).solve()
+
+    pairs: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+        "oigh_nyc": (
+            lambda: oigh.solve(nyc, oigh.OighParams(), system, 0),
+            lambda: plain_levels(rows, tree, tree, K, budget),
+        ),
+        "mondrian_senegal": (
+            lambda: mondrian.cut(senegal, K, 0),
+            lambda: plain_cuts(many, points_of(senegal, many), K),
+        ),
+        "glove_nyc": (lambda: glove.merge(nyc, glove.GloveParams(), 0), plain_glove),
+        "laplace_nyc": (
+            lambda: laplace.noisy_matrix(pair, nyc.volume, len(nyc.zones) ** 2, laplace.LaplaceParams(), rng),
+            lambda: plain_noise(pair.tolist(), nyc.volume.tolist(), len(nyc.zones) ** 2, 1.0, rng),
+        ),
+    }
+    for label, (fast, plain) in pairs.items():
+        fast()
+        ours = min(timed(fast)[0] for _ in range(7))
+        theirs = timed(plain)[0]
+        say(f"{label}_seconds", ours)
+        say(f"{label}_plain_seconds", theirs)
+        say(f"{label}_times_as_fast", theirs / ours)
+    for name in ("nyc", "senegal", "senegal_big"):
+        flows = make_profile(name, np.random.default_rng(11))
+        say(f"glove_{name}_flows", len(flows))
+        say(
+            f"glove_{name}_microseconds_a_flow",
+            1e6 * timed(lambda f=flows: glove.merge(f, glove.GloveParams(), 0))[0] / len(flows),
+        )
+
+
+def against_anonypy() -> None:
+    """Mondrian of anonypy on the trips of a matrix, each a row."""
+    try:
+        import pandas as pd
+        from anonypy.mondrian import Mondrian
+    except ImportError:
+        print("anonypy is not installed: left out")
+        return
+    from crowdveil.methods.od import mondrian
+    from crowdveil.model.clusters import places
+    from crowdveil.synth.profiles import make_profile
+
+    flows = make_profile("nyc", np.random.default_rng(11))
+    table = pd.DataFrame(np.repeat(places(flows, 0), flows.volume, axis=0), columns=list("abcd"))
+    seconds, parts = timed(lambda: Mondrian(table, list("abcd")).partition(K))
+    mondrian.cut(flows, K, 0)
+    ours = min(timed(lambda: mondrian.cut(flows, K, 0))[0] for _ in range(7))
+    say("anonypy_nyc_seconds", seconds)
+    say("anonypy_nyc_clusters", len(parts))
+    say("mondrian_nyc_clusters", int(mondrian.cut(flows, K, 0).max()) + 1)
+    say("anonypy_nyc_times_as_fast", seconds / ours)
+
+
+def main() -> None:
+    from crowdveil.io.flows import with_trees
+    from crowdveil.synth.profiles import make_profile
+    from plain_rivals import taxis
+
+    data = {name: with_trees(make_profile(name, np.random.default_rng(11), MATRICES), "ward") for name in PROFILES}
+    if (DATA / "nyc_taxi").is_dir():
+        data["taxi_by_hour"] = taxis(DATA, "ward")
+    warm = with_trees(make_profile("nyc", np.random.default_rng(1)), "ward")
+    for method, parameters in {**OURS, **RIVALS}.values():
+        solved(method, warm, parameters)
+    against_twins()
+    against_anonypy()
+    ratios = [compare(name, flows) for name, flows in data.items()]
+    for way in ratios[0]:
+        say(way, float(np.mean([ratio[way] for ratio in ratios])))
+
+
+if __name__ == "__main__":
+    main()
