@@ -11,8 +11,8 @@ from crowdveil.errors import InputError
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.read_back import flow_release_from
-from crowdveil.io.release import TableFormat, read_release
-from crowdveil.manifest import read_manifest, reading_again
+from crowdveil.io.release import TableFormat
+from crowdveil.manifest import reading_again
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress, no_progress
@@ -89,8 +89,7 @@ def measure(
     wanted, said = named_measures(measures), notes if notes is not None else ReadNotes()
     if isinstance(release, FlowRelease):
         return measured(read(Flows, original, FlowReading.checked(options), said), release, wanted)
-    manifest = read_manifest(Path(release))
-    written = read_release(Path(release), {role: entry["name"] for role, entry in manifest["files"].items()})
+    manifest, written = pipeline.open_release(Path(release))
     if not written.is_flows:
         raise InputError(f"{release}: it holds trajectories, and there are measures of flows only so far.")
     if not isinstance(original, Flows):

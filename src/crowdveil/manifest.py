@@ -117,7 +117,7 @@ def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
     if "sha256" in before and _described(data).get("sha256", before["sha256"]) != before["sha256"]:
         raise InputError(
             f"{data}: this is not the file that the release was made from, {before['name']} (its SHA-256 differs "
-            f"from the manifest's); give that with --{option}."
+            f"from the manifest's); give that {'one' if option == 'original' else f'with --{option}'}."
         )
 
 

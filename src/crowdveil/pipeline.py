@@ -134,21 +134,25 @@ def verify(
     The files are enough for most of it. With the `original` flows, or the file or table that they are to be read from,
     the rest is checked too. They are read as the manifest says, with the options in `reading` in place of its own.
     """
-    folder = Path(folder)
-    manifest = read_manifest(folder)
-    files = {role: entry["name"] for role, entry in manifest["files"].items()}
-    written = read_release(folder, files)
-    changed = [e["name"] for e in manifest["files"].values() if file_hash(folder / e["name"]) != e["sha256"]]
-    if changed:
-        raise PromiseBrokenError(
-            f"{folder}: {', '.join(changed)} changed since the release was made; do not publish it."
-        )
+    manifest, written = open_release(Path(folder))
     promises = tuple(guarantee_from_manifest(entry) for entry in manifest["promises"])
     if original is None:
         return check(written, promises)
     if not written.is_flows:
         raise ParameterError(f"{folder}: the release holds trajectories, and only flows are held against the original.")
     return check(written, promises, _read_again(manifest, original, reading or {}))
+
+
+def open_release(folder: Path) -> tuple[dict[str, Any], WrittenRelease]:
+    """The certificate and the files of a release; files that are not as they were written are refused."""
+    manifest = read_manifest(folder)
+    written = read_release(folder, {role: entry["name"] for role, entry in manifest["files"].items()})
+    changed = [e["name"] for e in manifest["files"].values() if file_hash(folder / e["name"]) != e["sha256"]]
+    if changed:
+        raise PromiseBrokenError(
+            f"{folder}: {', '.join(changed)} changed since the release was made; do not publish it."
+        )
+    return manifest, written
 
 
 def _read_again(manifest: dict[str, Any], original: Any, given: dict[str, Any]) -> Flows:

@@ -120,3 +120,11 @@ def test_trajectories_are_refused(made: Path) -> None:
     crowdveil.anonymize("simple-generalization", made / "points.csv", made / "moved")
     with pytest.raises(InputError, match="trajectories"):
         crowdveil.measure(made / "points.csv", made / "moved")
+
+
+def test_a_release_that_was_changed_is_not_measured(command: Any, made: Path) -> None:
+    table = pq.read_table(made / "out" / "flows.parquet")
+    changed = table.set_column(table.column_names.index("volume"), "volume", [[v.as_py() * 2 for v in table["volume"]]])
+    pq.write_table(changed, made / "out" / "flows.parquet")
+    ran = command("measure", made / "trips.csv", made / "out", "--zones", made / "zones.csv")
+    assert ran.code == 1 and "changed since" in ran.err and ran.out == ""

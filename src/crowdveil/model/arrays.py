@@ -68,6 +68,22 @@ def row_slices(offsets: Ints) -> Ints:
     return np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets))
 
 
+def distinct(values: npt.NDArray[Any], below: int) -> tuple[Ints, Ints]:
+    """The different ones of whole numbers from 0 to `below` - 1, rising, and the place of each value among them."""
+    there = np.zeros(below, np.bool_)
+    there[values] = True
+    place: Ints = (np.cumsum(there) - 1)[values]
+    return np.flatnonzero(there), place
+
+
+def slice_sums(offsets: Ints, values: Ints) -> Ints:
+    """The sum of the values of each slice."""
+    before = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(values, out=before[1:])
+    sums: Ints = np.diff(before[offsets])
+    return sums
+
+
 def take_slices(offsets: Ints, order: Ints) -> tuple[Ints, Ints]:
     """Slices in another order: the rows that they hold, one after the other, and their new offsets."""
     lengths = np.diff(offsets)[order]

@@ -17,6 +17,7 @@ from crowdveil.model.arrays import (
     frozen,
     require,
     row_slices,
+    slice_sums,
     take_slices,
 )
 from crowdveil.model.zones import Zones
@@ -159,8 +160,7 @@ class Flows:
         largest row is a lower bound of the crowd behind them all.
         """
         step = self.step[withheld]
-        volume = np.zeros(self.steps, np.int64)
-        np.add.at(volume, step, self.volume[withheld])
+        volume = slice_sums(self.offsets, np.where(withheld, self.volume, 0))
         crowd = np.zeros(self.steps, np.int64)
         if self.member is not None and self.member_offsets is not None:
             rows, offsets = take_slices(self.member_offsets, np.flatnonzero(withheld))

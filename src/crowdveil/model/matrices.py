@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdveil import engine
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats, Ints, distinct, slice_sums
 from crowdveil.model.assignment import row_of_flows
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
@@ -139,14 +139,8 @@ def _withheld(data: Flows, release: FlowRelease, k: int) -> Ints:
     """Withheld volume of each step, where it is sure that k made it."""
     if data.counts == "people":
         return data.withheld_totals(row_of_flows(data, release) < 0, k, NOT_GIVEN)
-    before, after = np.zeros((2, data.steps), np.int64), np.zeros((2, data.steps), np.int64)
-    for table, step, columns in (
-        (before, data.step, (data.volume, data.people)),
-        (after, release.step, (release.volume, release.people)),
-    ):
-        for which, column in enumerate(columns):
-            np.add.at(table[which], step, column)
-    volume, crowd = before - after
+    volume = slice_sums(data.offsets, data.volume) - slice_sums(release.offsets, release.volume)
+    crowd = slice_sums(data.offsets, data.people) - slice_sums(release.offsets, release.people)
     return np.where((volume == 0) | (np.minimum(volume, crowd) >= k), volume, NOT_GIVEN)
 
 
@@ -159,12 +153,12 @@ def _areas(
     if system is None:
         areas, froms, tos = Areas.of_tiles(data.zones, np.zeros(0, np.int32)), o, d
     elif system.origins is system.destinations:
-        used, place = np.unique(np.concatenate([o, d]), return_inverse=True)
+        used, place = distinct(np.concatenate([o, d]), len(system.origins.regions))
         areas, (area,) = Areas.of_nodes(data.zones, [(system.origins.regions, used)])
         froms, tos = area[place[: len(o)]], area[place[len(o) :]]
     else:
-        from_nodes, from_place = np.unique(o, return_inverse=True)
-        to_nodes, to_place = np.unique(d, return_inverse=True)
+        from_nodes, from_place = distinct(o, len(system.origins.regions))
+        to_nodes, to_place = distinct(d, len(system.destinations.regions))
         nodes = [(system.origins.regions, from_nodes), (system.destinations.regions, to_nodes)]
         areas, (from_area, to_area) = Areas.of_nodes(data.zones, nodes)
         froms, tos = from_area[from_place], to_area[to_place]

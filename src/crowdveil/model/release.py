@@ -20,6 +20,7 @@ from crowdveil.model.arrays import (
     check_coordinates,
     check_lengths,
     check_offsets,
+    distinct,
     frozen,
     require,
     row_slices,
@@ -221,7 +222,7 @@ class FlowRelease:
 
     def without_unused_areas(self) -> FlowRelease:
         """The same without areas that no row names: that they are there would say that somebody was."""
-        used, place = np.unique(np.concatenate([self.origin, self.destination]), return_inverse=True)
+        used, place = distinct(np.concatenate([self.origin, self.destination]), len(self.areas))
         n = len(self)
         return replace(
             self, areas=self.areas.only(used), origin=place[:n].astype(np.int32), destination=place[n:].astype(np.int32)
