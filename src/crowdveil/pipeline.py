@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from crowdveil.guarantees import (
 )
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.parallel import side_by_side
 from crowdveil.io.release import MANIFEST_FILE, TableFormat, WrittenRelease, file_hash, read_release, write_release
 from crowdveil.manifest import build_manifest, read_manifest, reading_again, write_manifest
 from crowdveil.method import Method, Params, Rows
@@ -172,8 +174,10 @@ def check(
 ) -> list[tuple[Guarantee, Finding]]:
     """What came of each promise on the written files, with the original flows at hand or without."""
     if original is None:
-        return [(promise, promise.check(written)) for promise in promises]
-    return [(promise, promise.check_with(written, original)) for promise in promises]
+        checks = [partial(promise.check, written) for promise in promises]
+    else:
+        checks = [partial(promise.check_with, written, original) for promise in promises]
+    return list(zip(promises, side_by_side(*checks), strict=True))
 
 
 def refuse_broken(checked: list[tuple[Guarantee, Finding]]) -> None:

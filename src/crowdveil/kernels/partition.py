@@ -20,8 +20,6 @@ STAYS, GOES = -1, -2
 
 MOST_GUESSES = 6
 GUESS_PARTS = 16
-FIRST_GUESS = 0.04
-"""The first price that is tried, as a share of what a trip costs if nothing is split."""
 
 
 @kernel
@@ -132,6 +130,8 @@ def search(
     link: Ints,
     allowed: Small,
     budget: int,
+    first_p: int,
+    first_q: int,
 ) -> tuple[bool, int, int, int, int, Ints]:
     """The price whose best partition suppresses at most `budget`: found or not, p, q, cost, suppressed volume, choices.
 
@@ -139,7 +139,8 @@ def search(
     of the budget and right of it, the price at which their lines meet is tried, and the new piece replaces one of them, until
     no piece lies below. The least S of equal ones is taken, so that the piece right of the last breakpoint, which keeps the
     budget, is the answer. Nothing is compared in floating point: prices are fractions p/q, q = 0 an infinite one.
-    Far from the answer prices are guessed; what they give is exact, and a guess has to lie between the prices known so far.
+    Far from the answer prices are guessed, the first of them by the caller; what they give is exact, and a guess has to lie
+    between the prices known so far.
 
     A box that stays whole at a price stays whole at all higher ones, so that ever fewer boxes are looked at.
     """
@@ -152,7 +153,7 @@ def search(
     # A piece on either side of the budget: none is known yet. A price of 0 is as far left as there is, an infinite one as right.
     left_a, left_s, left_p, left_q, has_left = 0, 0, 0, 1, False
     right_a, right_s, right_p, right_q, has_right = 0, 0, 1, 0, False
-    p, q = int(cost[top] / max(volume[top], 1) * FIRST_GUESS * GUESS_PARTS) + 1, GUESS_PARTS
+    p, q = first_p, first_q
     guesses = 0
     while True:
         evaluate(active, cost, volume, *ways, allowed, p, q, best, choice)

@@ -22,6 +22,8 @@ Small = npt.NDArray[np.int8]
 
 WHOLE, BY_DESTINATION, BY_ORIGIN = 1, 2, 4
 """What a box may do; sums of these are allowed ways."""
+FIRST_GUESS, GUESS_PARTS = Fraction(1, 25), 16
+"""The first price that is tried, as a share of what a trip costs if nothing is split, and its largest denominator."""
 DEVIATION_SCALE = 1000
 """Deviations are fractions; they count in thousandths of a trip, so that costs stay whole numbers."""
 
@@ -128,11 +130,15 @@ class Boxes:
         evaluate(np.arange(n), self.cost, self.volume, *self.ways, self.allowed, p, q, best, choice)
         return int(best[-2]), int(best[-1]), choice
 
-    def within(self, budget: int) -> Found:
-        """The best partition within a budget that a price can reach."""
+    def within(self, budget: int, near: Fraction | None = None) -> Found:
+        """The best partition within a budget that a price can reach; `near` is where the search for the price begins."""
         from crowdveil.kernels.partition import search
 
-        done, p, q, cost, suppressed, choice = search(self.cost, self.volume, *self.ways, self.allowed, budget)
+        whole = Fraction(int(self.cost[-1]), max(int(self.volume[-1]), 1))
+        first = max(near or whole * FIRST_GUESS, Fraction(1, GUESS_PARTS)).limit_denominator(GUESS_PARTS)
+        done, p, q, cost, suppressed, choice = search(
+            self.cost, self.volume, *self.ways, self.allowed, budget, *first.as_integer_ratio()
+        )
         if not done:
             raise InputError(
                 f"wanted at most {budget:,} trips to be withheld, but no partition of the map withholds fewer than "

@@ -40,12 +40,14 @@ Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymi
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import partial
 from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
+from crowdveil.errors import InputError
 from crowdveil.guarantees import (
     DisjointFlows,
     FlowKAnonymity,
@@ -56,7 +58,8 @@ from crowdveil.guarantees import (
     WithheldBudget,
 )
 from crowdveil.method import Budget, FlowParams, Method, trips_within
-from crowdveil.model.boxes import Boxes
+from crowdveil.model.arrays import slice_sums
+from crowdveil.model.boxes import Boxes, Found
 from crowdveil.model.flows import Flows
 from crowdveil.model.matrices import NOTHING, Outcome, Steps, solve_steps
 from crowdveil.model.release import FlowRelease
@@ -94,18 +97,34 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         make = System.rectangles if params.splits == "dyadic" else System.trees
         return make(data, params.objective, params.extent)
 
-    def solve(system: System, step: int) -> Outcome:
+    def found(system: System, step: int, near: Fraction | None) -> tuple[Boxes, int, Found] | None:
         boxes = Boxes.of(data, step, system, params.k, params.objective)
-        if len(boxes) == 0:
-            return NOTHING
         budget = trips_within(params.suppress, boxes.total)
-        found = boxes.within(budget)
-        boxes.spend(found.choice, budget - found.suppressed)
-        gap = gap_percent(boxes.cost_of(found.choice), found.least(budget))
-        return boxes.outcome(found.choice, gap, left=params.report_small)
+        return (boxes, budget, boxes.within(budget, near)) if len(boxes) else None
+
+    def price_of_largest(system: System) -> Fraction | None:
+        """Time steps have similar prices: that of the largest is where the search begins in all others."""
+        try:
+            largest = found(system, int(np.argmax(slice_sums(data.offsets, data.volume))), None)
+        except InputError:
+            return None  # it will be told when its turn comes
+        return None if largest is None else largest[2].price
+
+    def solve(system: System, near: Fraction | None, step: int) -> Outcome:
+        solved = found(system, step, near)
+        if solved is None:
+            return NOTHING
+        boxes, budget, best = solved
+        boxes.spend(best.choice, budget - best.suppressed)
+        gap = gap_percent(boxes.cost_of(best.choice), best.least(budget))
+        return boxes.outcome(best.choice, gap, left=params.report_small)
 
     steps = Steps(
-        params.k, system, lambda system: partial(solve, system), params.reporting, lambda facts: tell_gaps(facts[:, 0])
+        params.k,
+        system,
+        lambda system: partial(solve, system, price_of_largest(system) if data.steps > 1 else None),
+        params.reporting,
+        lambda facts: tell_gaps(facts[:, 0]),
     )
     return solve_steps(data, steps, progress)
 
