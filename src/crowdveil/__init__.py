@@ -9,6 +9,8 @@ _PUBLIC = {
     "anonymize": "crowdveil.api",
     "verify": "crowdveil.api",
     "measure": "crowdveil.api",
+    "compare": "crowdveil.api",
+    "sweep": "crowdveil.api",
     "read_flows": "crowdveil.io.flows",
     "read_trips": "crowdveil.io.flows",
     "trips_to_flows": "crowdveil.io.flows",

@@ -18,7 +18,18 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, FlowReading, read
 from crowdveil.registry import find_method
+from crowdveil.report.compare import (
+    SUMMARY_FILE,
+    Comparison,
+    SideBySide,
+    candidates,
+    check_folder,
+    check_names,
+    matrices,
+    side_by_side,
+)
 from crowdveil.report.measures import Measurement, measured, named_measures
+from crowdveil.report.sweep import K, SWEEP_FILE, Sweep, swept, trials_of
 
 
 def anonymize(
@@ -96,3 +107,84 @@ def measure(
         options = reading_again(manifest, original, options)
     flows = read(Flows, original, FlowReading.checked(options), said)
     return measured(flows, flow_release_from(written, flows), wanted)
+
+
+def compare(
+    data: Any,
+    methods: Sequence[str] | None = None,
+    output: str | Path | None = None,
+    *,
+    k: int = 10,
+    suppress: float | str = 0.1,
+    sample: int | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+    notes: ReadNotes | None = None,
+    progress: Progress = no_progress,
+    stage: pipeline.Stage = lambda name: None,
+    **options: Any,
+) -> Comparison:
+    """Run methods for flows with the same k and budget on the same matrices. Nothing is published.
+
+    `methods` are names, with parameters where wanted, as in `joint:splits=dyadic`; all of them where none are given. `sample`
+    matrices are taken, evenly spread; at most 100 where it is not given. The table (`.table`, Arrow) has the means of
+    generalisation Ḡ, reconstruction error E, distribution distance D and suppression S, and processor seconds a matrix. With
+    `output` tables and plots are written to that folder. The numbers are exact: they stay in the house.
+
+    >>> crowdveil.compare("trips.parquet", ["joint", "oigh"], zones="zones.geojson").table  # doctest: +SKIP
+    """
+    shared: SideBySide = SideBySide.checked({"k": k, "suppress": suppress, "sample": sample, "seed": seed})
+    check_names(methods)
+    check_folder(output, SUMMARY_FILE, overwrite=overwrite)
+    same = {"k": shared.k, "suppress": shared.suppress}
+    stage("reading")
+    flows = matrices(_flows(data, options, notes), shared.sample)
+    chosen = candidates(methods, same, flows)
+    for candidate in chosen:
+        pipeline.need_a_crowd(flows, candidate.params)
+    found = side_by_side(flows, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
+    if output is not None:
+        found.write(output, overwrite=overwrite)
+    return found
+
+
+def sweep(
+    method: str,
+    data: Any,
+    output: str | Path | None = None,
+    *,
+    k: Sequence[int | str] = K,
+    suppress: Sequence[float | str] | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+    notes: ReadNotes | None = None,
+    progress: Progress = no_progress,
+    stage: pipeline.Stage = lambda name: None,
+    **options: Any,
+) -> Sweep:
+    """Run one method with several k and budgets on the same matrices, and say which to take. Nothing is published.
+
+    Budgets are 5 %, 10 % and 20 % where none are given and the method has one. `.table` (Arrow) has a row for each k and
+    budget, `.recommendation()` a sentence. The other parameters are those of `compare`.
+
+    >>> crowdveil.sweep("joint", "trips.parquet", k=[5, 10, 20], zones="zones.geojson").table  # doctest: +SKIP
+    """
+    shared: SideBySide = SideBySide.checked({"sample": sample, "seed": seed})
+    chosen = trials_of(method, k, suppress)
+    check_folder(output, SWEEP_FILE, overwrite=overwrite)
+    stage("reading")
+    flows = matrices(_flows(data, options, notes), shared.sample)
+    for candidate in chosen:
+        pipeline.need_a_crowd(flows, candidate.params)
+    found = swept(flows, chosen, shared.seed, progress, stage)
+    if output is not None:
+        found.write(output, overwrite=overwrite)
+    return found
+
+
+def _flows(data: Any, options: dict[str, Any], notes: ReadNotes | None) -> Flows:
+    """Flows with all that any method asks for."""
+    said = notes if notes is not None else ReadNotes()
+    flows: Flows = read(Flows, data, FlowReading.checked(options), said, members=True)
+    return flows

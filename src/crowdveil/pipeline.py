@@ -102,7 +102,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         stage("reading")
         notes = ReadNotes()
         data = read(method.takes, request.data, reading, notes, members=method.needs_members)
-        _need_a_crowd(data, params)
+        need_a_crowd(data, params)
 
         stage("anonymising")
         release = method.run(data, params, np.random.default_rng(request.seed), progress)
@@ -233,7 +233,7 @@ def _say_what_matters(
         notes.say("nothing could be published; choose a smaller k, larger zones or longer time steps.")
 
 
-def _need_a_crowd(data: Flows | Trajectories, params: Params) -> None:
+def need_a_crowd(data: Flows | Trajectories, params: Params) -> None:
     """A k that all people together do not reach can only be a mistake."""
     k = getattr(params, "k", None)
     if isinstance(k, int) and data.crowd < k:

@@ -17,6 +17,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "anonymize": ("crowdveil.cli.anonymize", "Anonymise trips, flows or trajectories with a method."),
     "verify": ("crowdveil.cli.verify", "Check a release from its files alone."),
     "measure": ("crowdveil.cli.measure", "Measure what a release lost of the original flows."),
+    "compare": ("crowdveil.cli.compare", "Run methods side by side on the same matrices, and publish nothing."),
+    "sweep": ("crowdveil.cli.sweep", "Run a method with several k and budgets, and publish nothing."),
     "methods": ("crowdveil.cli.methods", "List the methods, or tell all about one."),
     "flows": ("crowdveil.cli.flows", "Turn trips to OD flows, or flows from one format to another."),
     "filter": ("crowdveil.cli.filter", "Leave out trajectories: too short, too fast, elsewhere, other times."),

@@ -199,11 +199,13 @@ def build_forest(
     anchor: Ints,
     table: Ints,
     exponent: Ints,
-    d_nodes: int,
     d_depth: int,
     d_is_leaf: Ints,
+    part_cost: Ints,
+    d_cost: Ints,
+    scale: int,
     k: int,
-) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
+) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
     """The boxes with a crowd of at least k for given origins, each origin the root of a tree of destinations.
 
     Parameters
@@ -214,10 +216,12 @@ def build_forest(
         By origin who went to which leaf, in order of person and leaf; empty where people are not known.
     anchor, table, exponent
         The lowest node above each leaf that may be published; what common ancestors are looked up in.
+    part_cost, d_cost, scale
+        What each origin and each destination node costs a trip, and what costs are multiplied with.
 
     Returns
     -------
-    origin, destination node, volume, crowd of each box; the volume that splitting it gives up, -1 where it cannot be split; the
+    origin, destination node, volume, crowd and cost of each box; the volume that splitting it gives up, -1 where it cannot be split; the
     box above it, -1 at the top; and the volume of each origin that is in no box. Boxes come after those below them.
     """
     leaves = len(anchor)
@@ -227,13 +231,14 @@ def build_forest(
     with_people = len(pair_offsets) > 1
     leaf, volume = np.empty(rows, np.int64), np.empty(rows, np.int64)
     crowd, cells = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    gain = np.zeros(d_nodes, np.int64)
+    gain = np.zeros(len(d_cost), np.int64)
     stack = np.empty(6 * (d_depth + 2), np.int64)
     widest = min(2 * leaves, 2 * rows + 1)
     out = np.empty(6 * (widest + 1), np.int64)
     size = max(16, rows // 4)
     box_part, box_node, box_volume = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     box_crowd, box_lost, box_above = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    box_cost = np.empty(size, np.int64)
     left = np.zeros(parts, np.int64)
     boxes, at = 0, 0
     while at < rows:
@@ -260,10 +265,12 @@ def build_forest(
         box_part, box_node = _room(box_part, boxes + found), _room(box_node, boxes + found)
         box_volume, box_crowd = _room(box_volume, boxes + found), _room(box_crowd, boxes + found)
         box_lost, box_above = _room(box_lost, boxes + found), _room(box_above, boxes + found)
+        box_cost = _room(box_cost, boxes + found)
         for i in range(found):
             node = out[6 * i]
             box_part[boxes + i], box_node[boxes + i] = origin, node
             box_volume[boxes + i], box_crowd[boxes + i] = out[6 * i + 1], out[6 * i + 2]
+            box_cost[boxes + i] = (part_cost[origin] + d_cost[node]) * out[6 * i + 1] * scale
             box_lost[boxes + i] = -1 if d_is_leaf[node] else out[6 * i + 4]
             box_above[boxes + i] = -1
             child, stop = i - 1, i - out[6 * i + 5]
@@ -276,6 +283,7 @@ def build_forest(
         box_node[:boxes].copy(),
         box_volume[:boxes].copy(),
         box_crowd[:boxes].copy(),
+        box_cost[:boxes].copy(),
         box_lost[:boxes].copy(),
         box_above[:boxes].copy(),
         left,

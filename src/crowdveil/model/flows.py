@@ -153,6 +153,25 @@ class Flows:
             member=member,
         )
 
+    def at_steps(self, which: Ints) -> Flows:
+        """The matrices of these time steps alone, named by their numbers, rising."""
+        rows, offsets = take_slices(self.offsets, which)
+        member_offsets = member = None
+        if self.member_offsets is not None and self.member is not None:
+            taken, member_offsets = take_slices(self.member_offsets, rows)
+            member = self.member[taken]
+        return replace(
+            self,
+            t=self.t[which],
+            offsets=offsets,
+            origin=self.origin[rows],
+            destination=self.destination[rows],
+            volume=self.volume[rows],
+            people=self.people[rows],
+            member_offsets=member_offsets,
+            member=member,
+        )
+
     def withheld_totals(self, withheld: Mask, k: int, not_given: int) -> Ints:
         """Volume of the withheld rows of each step, or `not_given` where it is not sure that k people made it.
 

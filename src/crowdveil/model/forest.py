@@ -94,15 +94,13 @@ class Forest:
         tree = system.origins.tree
         part_of_leaf = np.repeat(np.arange(len(origins), dtype=np.int32), tree.size[origins])
         row_part = frozen(part_of_leaf[matrix.origin], np.int32)
-        anchor, table, exponent, first, depth, leaf = system.destinations.as_destinations
+        anchor, table, exponent, _, depth, leaf = system.destinations.as_destinations
         arguments: Any = (
             row_part, len(origins), matrix.destination, matrix.volume, matrix.crowd,
-            *matrix.pairs_by(part_of_leaf, len(origins)), anchor, table, exponent, len(first), depth, leaf, k,
+            *matrix.pairs_by(part_of_leaf, len(origins)), anchor, table, exponent, depth, leaf,
+            frozen(system.origins.cost[origins], np.int64), system.destinations.cost, lost_cost.denominator, k,
         )  # fmt: skip
-        built = build_forest(*arguments)
-        part, node, volume, crowd, lost, above, gone = (frozen(a, np.int64) for a in built)
-        size = system.origins.cost[origins][part] + system.destinations.cost[node]
-        cost = frozen(size * volume * lost_cost.denominator, np.int64)
+        part, node, volume, crowd, cost, lost, above, gone = (frozen(a, np.int64) for a in build_forest(*arguments))
         forest = cls(matrix, origins, part, node, volume, crowd, cost, lost, above, gone, lost_cost.numerator)
         widest = int(system.origins.cost[-1] + system.destinations.cost[-1])
         check_exact(widest * lost_cost.denominator * matrix.total + lost_cost.numerator * matrix.total, matrix.total)

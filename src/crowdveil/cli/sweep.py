@@ -1,0 +1,67 @@
+"""`crowdveil sweep METHOD INPUT`: one method with several k and budgets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crowdveil import api
+from crowdveil.cli.compare import IN_THE_HOUSE, listed
+from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.options import given, options_of
+from crowdveil.errors import counted
+from crowdveil.io.notes import ReadNotes
+from crowdveil.reading import FlowReading
+from crowdveil.report.compare import SideBySide, check_folder
+from crowdveil.report.sweep import K, SUPPRESS, SWEEP_FILE
+
+_SHARED = ("sample", "seed")
+
+
+def _call(
+    method: str, data: str, k: str, suppress: str | None, output: str | None, overwrite: bool, **values: Any
+) -> None:
+    check_folder(output, SWEEP_FILE, overwrite=overwrite)
+    notes = ReadNotes()
+    with progress_bar() as (progress, stage):
+        found = api.sweep(
+            method, data, k=listed(k), suppress=None if suppress is None else listed(suppress), notes=notes,
+            progress=progress, stage=stage, **given(SideBySide, {name: values[name] for name in _SHARED}),
+            **given(FlowReading, values),
+        )  # fmt: skip
+    show_notes(notes)
+    for label, reason in found.left_out.items():
+        click.echo(f"note: {label} is left out: {reason}", err=True)
+    click.echo("\n".join(found.lines()))
+    click.echo(f"\nMeans of {counted(found.flows.steps, 'matrix', 'matrices')}.")
+    click.echo(found.recommendation())
+    click.echo(IN_THE_HOUSE)
+    if output is not None:
+        found.write(Path(output), overwrite=overwrite)
+        click.echo(f"{output}: table and plot written")
+
+
+command = click.Command(
+    "sweep",
+    callback=_call,
+    params=[
+        click.Argument(["method"], metavar="METHOD"),
+        click.Argument(["data"], metavar="TRIPS_OR_FLOWS"),
+        click.Option(["--k"], default=",".join(map(str, K)), show_default=True, metavar="LIST",
+                     help="Smallest crowds, with commas between."),
+        click.Option(["--suppress"], metavar="LIST",
+                     help=f"Budgets with commas between. [{','.join(SUPPRESS)} if the method has one]"),
+        *[option for option in options_of(SideBySide) if option.name in _SHARED],
+        click.Option(["-o", "--output"], metavar="FOLDER", help="Also write the table (CSV) and a plot (PNG) to this folder."),
+        click.Option(["--overwrite"], is_flag=True, help="Replace an earlier sweep in the folder."),
+        *options_of(FlowReading),
+    ],
+    help="Run a method with several k and budgets on the same matrices, publish nothing, and say which to take.\n\n"
+    "The rule: the least budget whose Ḡ at the smallest k is at most 1.5 times that of the largest budget, and with it the "
+    "largest k whose Ḡ is at most 1.5 times that of the smallest k.\n\n"
+    "\b\nExamples:\n"
+    "  crowdveil sweep joint trips.parquet --zones zones.geojson --k 5,10,20,50 --suppress 5%,10%\n"
+    "  crowdveil sweep joint:splits=dyadic flows.csv --sample 10 -o swept/",
+)  # fmt: skip

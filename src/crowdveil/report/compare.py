@@ -1,0 +1,318 @@
+"""Methods side by side on the same matrices: how coarse, how far off, how much withheld, how long.
+
+Everything is done in memory. Nothing of it is a release, and the numbers are exact: they stay in the house.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from crowdveil.errors import CrowdveilError, InputError, MissingExtraError, ParameterError
+from crowdveil.guarantees import WithheldBudget
+from crowdveil.io.atomic import check_target, new_folder
+from crowdveil.io.flows import with_trees
+from crowdveil.io.tables import write_table
+from crowdveil.io.times import time_column
+from crowdveil.measures.od import overlapping
+from crowdveil.measures.od.comparison import OdComparison
+from crowdveil.method import Budget, Method, Params
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease
+from crowdveil.progress import Progress, no_progress
+from crowdveil.registry import all_methods, find_measure, find_method
+
+SYMBOLS = ("Ḡ", "E", "D", "S")
+"""The measures of the table, as the papers call them."""
+MOST_MATRICES = 100
+"""How many matrices are taken where it is not said."""
+DYADIC_TILES = 1000
+"""Largest map on which dyadic splits are tried unasked: beyond it they take very long."""
+SUMMARY_FILE, VALUES_FILE = "summary.csv", "compare.csv"
+
+Stage = Callable[[str], None]
+
+
+class SideBySide(Params):
+    """What all methods of a comparison share."""
+
+    k: int = Field(10, ge=2)
+    """Smallest crowd."""
+    suppress: Budget = Field(0.1, ge=0)
+    """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
+    sample: int | None = Field(None, ge=1)
+    """Take so many matrices, evenly spread over time; without it all of them, but at most 100."""
+    seed: int = Field(0, ge=0)
+    """Seed of every random choice."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method with its parameters, and what it is called in the table."""
+
+    label: str
+    method: Method
+    params: Params
+
+    @classmethod
+    def named(cls, text: str, shared: Mapping[str, Any]) -> Candidate:
+        """From `name` or `name:parameter=value:…`; `shared` parameters are for methods that have them."""
+        name, *given = [part.strip() for part in text.split(":")]
+        method = find_method(name)
+        if method.takes is not Flows:
+            raise ParameterError(f"{name}: wanted a method for flows, but this one is for trajectories; name another.")
+        values = {key: value for key, value in shared.items() if key in method.params.model_fields}
+        for part in given:
+            key, equals, value = (x.strip() for x in part.partition("="))
+            if not key or not equals or not value:
+                raise ParameterError(f"{text}: wanted parameters as in joint:splits=dyadic, but got {part!r}.")
+            values[key.replace("-", "_")] = value
+        try:
+            return cls(":".join((method.name, *given)), method, method.params.checked(values))
+        except ParameterError as error:
+            raise ParameterError(f"{method.name}: {error}") from None
+
+    def remark(self, flows: Flows) -> str:
+        """What sets it apart from methods that keep k and the budget."""
+        remarks = []
+        if self.method.rows == "noisy":
+            remarks.append("noise, no k")
+        if not any(isinstance(promise, WithheldBudget) for promise in self.method.promises(flows, self.params)):
+            remarks.append("budget not kept")
+        if self.method.rows == "overlapping":
+            remarks.append("rows overlap")
+        return ", ".join(remarks)
+
+    def run(self, flows: Flows, seed: int, progress: Progress = no_progress) -> tuple[float, FlowRelease]:
+        """Processor seconds that it took, and what would be released."""
+        begin = time.process_time()
+        release = self.method.run(flows, self.params, np.random.default_rng(seed), progress)
+        if not isinstance(release, FlowRelease):
+            raise ParameterError(f"{self.method.name}: wanted a method that releases flows; name another.")
+        return time.process_time() - begin, release
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of one method: the measures of each matrix by symbol (NaN where undefined), and seconds a matrix."""
+
+    label: str
+    by_step: Mapping[str, Floats]
+    seconds: float
+    remark: str = ""
+
+    def mean(self, symbol: str) -> float:
+        """Over the matrices in which it is defined."""
+        values = self.by_step[symbol]
+        defined = values[np.isfinite(values)]
+        return float(defined.mean()) if len(defined) else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Methods side by side.
+
+    Attributes
+    ----------
+    flows
+        The matrices that they ran on.
+    shared
+        k, budget and seed.
+    outcomes
+        Of each method, in the order asked for.
+    left_out
+        Why methods are missing, by name.
+    """
+
+    flows: Flows
+    shared: SideBySide
+    outcomes: tuple[Outcome, ...]
+    left_out: Mapping[str, str]
+
+    @property
+    def table(self) -> pa.Table:
+        """A row for each method: the mean of each measure over matrices, processor seconds a matrix, and a remark."""
+        columns: dict[str, Any] = {"method": [found.label for found in self.outcomes]}
+        for symbol in SYMBOLS:
+            columns[find_measure(symbol).name] = numbers_or_null([found.mean(symbol) for found in self.outcomes])
+        columns["seconds"] = numbers_or_null([found.seconds for found in self.outcomes])
+        columns["remark"] = pa.array([found.remark or None for found in self.outcomes], pa.string())
+        return pa.table(columns)
+
+    @property
+    def values(self) -> pa.Table:
+        """A row for each method, matrix and measure."""
+        steps = self.flows.steps
+        methods = [found.label for found in self.outcomes for _ in range(steps * len(SYMBOLS))]
+        names = [find_measure(symbol).name for symbol in SYMBOLS for _ in range(steps)] * len(self.outcomes)
+        numbers = [v for found in self.outcomes for symbol in SYMBOLS for v in found.by_step[symbol].tolist()]
+        times = pa.array(_times(self.flows) * (len(SYMBOLS) * len(self.outcomes)), pa.string())
+        return pa.table({"method": methods, "t": times, "measure": names, "value": numbers_or_null(numbers)})
+
+    def lines(self) -> list[str]:
+        """The table for people."""
+        head = ["method", *SYMBOLS, "seconds", ""]
+        rows = [
+            [found.label, *(shown(found.mean(s), s) for s in SYMBOLS), f"{found.seconds:.3g}", found.remark]
+            for found in self.outcomes
+        ]
+        return aligned([head, *rows])
+
+    def write(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write both tables and the plots to a folder, all or nothing; without matplotlib the tables alone, and say so."""
+        from crowdveil.report import plots
+
+        tables = {SUMMARY_FILE: self.table, VALUES_FILE: self.values}
+        pictures = {"ratios.png": plots.ratios, "coarseness-and-loss.png": plots.coarseness_and_loss}
+        write_folder(
+            Path(folder), tables, {name: _drawn(draw, self) for name, draw in pictures.items()}, overwrite=overwrite
+        )
+
+
+def _drawn(draw: Callable[[Comparison, Path], None], found: Comparison) -> Callable[[Path], None]:
+    return lambda file: draw(found, file)
+
+
+def candidates(names: Sequence[str] | None, shared: Mapping[str, Any], flows: Flows) -> list[Candidate]:
+    """The methods that are named, each once; all for flows where none are, `joint` with dyadic splits too."""
+    if names is None:
+        own = [name for name, method in all_methods().items() if method.takes is Flows]
+        names = [n for name in own for n in ((name, "joint:splits=dyadic") if name == "joint" else (name,))]
+        if len(flows.zones) > DYADIC_TILES:
+            names.remove("joint:splits=dyadic")
+    return [Candidate.named(name, shared) for name in dict.fromkeys(names)]
+
+
+def check_names(names: Sequence[str] | None) -> None:
+    """Raise unless every name is one of a method for flows, with parameters that it has: before anything is read."""
+    if names is not None and not [name for name in names if name.strip()]:
+        raise ParameterError("methods: wanted at least one, but got none; leave it out for all of them.")
+    for name in names or ():
+        Candidate.named(name, {})
+
+
+def evenly(steps: int, wanted: int | None) -> Ints:
+    """The numbers of so many time steps, evenly spread from the first to the last."""
+    number = min(steps, MOST_MATRICES if wanted is None else wanted)
+    return np.linspace(0, steps - 1, number).round().astype(np.int64)
+
+
+def matrices(flows: Flows, wanted: int | None) -> Flows:
+    """The matrices that are compared on, with the tree that methods would build for themselves, built once."""
+    if len(flows) == 0:
+        raise InputError("input: there is no flow in it, so that nothing can be compared.")
+    taken = flows if evenly(flows.steps, wanted).size == flows.steps else flows.at_steps(evenly(flows.steps, wanted))
+    plain = taken.origin_tree is None and taken.destination_tree is None
+    return with_trees(taken, "ward") if plain and taken.zones.located else taken
+
+
+def side_by_side(
+    flows: Flows,
+    chosen: Sequence[Candidate],
+    shared: SideBySide,
+    *,
+    all_of_them: bool,
+    progress: Progress = no_progress,
+    stage: Stage = lambda name: None,
+) -> Comparison:
+    """Run methods on the same matrices.
+
+    Each runs on the first matrix alone before, so that compiling is not measured, and what cannot run at all is known
+    before the long work begins: it is an error if the method was named, and left out where `all_of_them` were wanted. A
+    method that fails on a later matrix is left out too.
+    """
+    left_out: dict[str, str] = {}
+    first = flows.at_steps(np.zeros(1, np.int64))
+    for candidate in chosen:
+        stage(f"warming up {candidate.label}")
+        try:
+            candidate.run(first, shared.seed)
+        except CrowdveilError as error:
+            if not all_of_them:
+                raise
+            left_out[candidate.label] = str(error)
+    outcomes = []
+    for candidate in chosen:
+        if candidate.label in left_out:
+            continue
+        stage(candidate.label)
+        try:
+            outcomes.append(outcome(candidate, flows, shared.seed, progress))
+        except CrowdveilError as error:
+            left_out[candidate.label] = str(error)
+    if not outcomes:
+        raise InputError(next(iter(left_out.values())))
+    return Comparison(flows, shared, tuple(outcomes), left_out)
+
+
+def outcome(candidate: Candidate, flows: Flows, seed: int, progress: Progress = no_progress) -> Outcome:
+    """Run one method on all matrices, and measure what would be released."""
+    seconds, release = candidate.run(flows, seed, progress)
+    if candidate.method.rows == "overlapping":
+        # No flow has one row of its own here; neither Ḡ nor S asks for it.
+        compared = OdComparison(flows, release, np.full(len(flows), -1, np.int64))
+        special = {"E": overlapping.error, "D": overlapping.distance}
+    else:
+        compared, special = OdComparison.between(flows, release), {}
+    by_step = {symbol: special.get(symbol, find_measure(symbol).compute)(compared) for symbol in SYMBOLS}
+    return Outcome(candidate.label, by_step, seconds / flows.steps, candidate.remark(flows))
+
+
+def write_folder(
+    target: Path, tables: Mapping[str, pa.Table], pictures: Mapping[str, Callable[[Path], None]], *, overwrite: bool
+) -> None:
+    """Write tables and pictures, all or nothing; if the package for pictures is missing, the tables, and then raise."""
+    missing = None
+    with new_folder(target, overwrite=overwrite, mark_file=next(iter(tables))) as folder:
+        for name, table in tables.items():
+            write_table(table, folder / name)
+        try:
+            for name, draw in pictures.items():
+                draw(folder / name)
+        except MissingExtraError as error:
+            missing = error
+    if missing is not None:
+        raise missing
+
+
+def check_folder(target: str | Path | None, mark_file: str, *, overwrite: bool) -> None:
+    """Raise unless a folder can be written to at the end."""
+    if target is not None:
+        check_target(Path(target).absolute(), overwrite=overwrite, mark_file=mark_file)
+
+
+def shown(value: float, symbol: str) -> str:
+    """A number for the table; "–" where it is undefined."""
+    if not np.isfinite(value):
+        return "–"
+    return f"{100 * value:.1f} %" if symbol == "S" else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def aligned(rows: list[list[str]]) -> list[str]:
+    """Rows of text below one another: the first column to the left, numbers to the right, a last remark as it is."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        numbers = [text.rjust(width) for text, width in zip(row[1:-1], widths[1:-1], strict=True)]
+        lines.append("  ".join([row[0].ljust(widths[0]), *numbers, row[-1]]).rstrip())
+    return lines
+
+
+def numbers_or_null(values: list[float]) -> Any:
+    """A column of numbers, empty where one is undefined."""
+    return pa.array([value if np.isfinite(value) else None for value in values], pa.float64())
+
+
+def _times(flows: Flows) -> list[Any]:
+    if flows.step_s is None:
+        return [None] * flows.steps
+    times: list[Any] = time_column(flows.t, flows.tz, as_text=True).to_pylist()
+    return times

@@ -1,0 +1,189 @@
+"""One method with several k and budgets on the same matrices, and which of them to take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.errors import CrowdveilError, InputError, ParameterError
+from crowdveil.model.flows import Flows
+from crowdveil.progress import Progress, no_progress
+from crowdveil.registry import find_measure
+from crowdveil.report.compare import (
+    SYMBOLS,
+    Candidate,
+    Outcome,
+    Stage,
+    numbers_or_null,
+    aligned,
+    outcome,
+    shown,
+    write_folder,
+)
+
+K, SUPPRESS = (5, 10, 20), ("5%", "10%", "20%")
+"""What is tried where it is not said."""
+BEARABLE = 1.5
+"""How many times as coarse as it could be a release may be, for a larger k or for fewer withheld trips."""
+SWEEP_FILE = "sweep.csv"
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What came of one k and one budget; the budget is None where the method has none."""
+
+    k: int
+    suppress: float | None
+    outcome: Outcome
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """One method with several k and budgets.
+
+    Attributes
+    ----------
+    method
+        Its name, with the parameters that stayed the same.
+    flows
+        The matrices that it ran on.
+    trials
+        By budget, then by k, both rising.
+    left_out
+        Why trials are missing, by what they are called.
+    """
+
+    method: str
+    flows: Flows
+    trials: tuple[Trial, ...]
+    left_out: Mapping[str, str]
+
+    @property
+    def table(self) -> pa.Table:
+        """A row for each k and budget, with the means over matrices."""
+        columns: dict[str, Any] = {
+            "k": [trial.k for trial in self.trials],
+            "suppress": pa.array([trial.suppress for trial in self.trials], pa.float64()),
+        }
+        for symbol in SYMBOLS:
+            columns[find_measure(symbol).name] = numbers_or_null([trial.outcome.mean(symbol) for trial in self.trials])
+        return pa.table(columns)
+
+    def lines(self) -> list[str]:
+        """The table for people."""
+        rows = [
+            [f"{trial.k}", budget_shown(trial.suppress), *(shown(trial.outcome.mean(s), s) for s in SYMBOLS), ""]
+            for trial in self.trials
+        ]
+        return aligned([["k", "suppress", *SYMBOLS, ""], *rows])
+
+    @property
+    def recommended(self) -> Trial | None:
+        """The trial to take by the rule of `recommend`; None where nothing could be published."""
+        triples = [(trial.k, trial.suppress, trial.outcome.mean("Ḡ")) for trial in self.trials]
+        place = recommend(triples)
+        return None if place is None else self.trials[place]
+
+    def recommendation(self) -> str:
+        """What to take and why, in one sentence."""
+        best = self.recommended
+        if best is None:
+            return "Nothing could be published with any of these; try a smaller k, larger zones or longer time steps."
+        error = {(trial.k, trial.suppress): trial.outcome.mean("Ḡ") for trial in self.trials}
+        defined = [key for key, value in error.items() if np.isfinite(value)]
+        least = min(k for k, suppress in defined if suppress == best.suppress)
+        reasons = []
+        budgets = sorted({s for k, s in defined if k == least and s is not None})
+        if best.suppress is not None and len(budgets) > 1:
+            reasons.append(
+                f"{budget_shown(best.suppress)} is the least budget whose Ḡ at k = {least} "
+                f"({error[least, best.suppress]:.3g}) is at most {BEARABLE} times that of "
+                f"{budget_shown(budgets[-1])} ({error[least, budgets[-1]]:.3g})"
+            )
+        reasons.append(
+            f"{best.k} is the largest k whose Ḡ{' there' if reasons else ''} ({error[best.k, best.suppress]:.3g}) is at most "
+            f"{BEARABLE} times that of k = {least} ({error[least, best.suppress]:.3g})"
+        )
+        budget = "" if best.suppress is None else f" and suppress = {budget_shown(best.suppress)}"
+        return f"Take k = {best.k}{budget}: {', and '.join(reasons)}."
+
+    def write(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the table and a plot to a folder, all or nothing; without matplotlib the table alone, and say so."""
+        from crowdveil.report import plots
+
+        write_folder(
+            Path(folder), {SWEEP_FILE: self.table}, {"sweep.png": lambda f: plots.sweep(self, f)}, overwrite=overwrite
+        )
+
+
+def recommend(trials: Sequence[tuple[int, float | None, float]]) -> int | None:
+    """The place of the (k, budget, Ḡ) to take: at the least bearable budget, the largest bearable k.
+
+    A budget is bearable if its Ḡ at the smallest k is at most 1.5 times that of the largest budget: to withhold more would
+    not make it much finer. A k is bearable if its Ḡ at that budget is at most 1.5 times that of the smallest k: more
+    protection is not paid for with much coarser places. What is undefined is not taken.
+    """
+    defined = [(k, suppress, error) for k, suppress, error in trials if np.isfinite(error)]
+    if not defined:
+        return None
+    least = min(k for k, _, _ in defined)
+    budgets = sorted(((s, e) for k, s, e in defined if k == least), key=lambda pair: pair[0] or 0)
+    budget = next(s for s, error in budgets if error <= BEARABLE * budgets[-1][1])
+    at_least = next(e for s, e in budgets if s == budget)
+    best = max(k for k, s, error in defined if s == budget and error <= BEARABLE * at_least)
+    return next(i for i, (k, s, error) in enumerate(trials) if (k, s) == (best, budget) and np.isfinite(error))
+
+
+def trials_of(method: str, k: Sequence[Any], suppress: Sequence[Any] | None) -> list[Candidate]:
+    """The method with each budget and each k, smallest first; checked before anything is read."""
+    plain = Candidate.named(method, {})
+    if "k" not in plain.method.params.model_fields:
+        raise ParameterError(f"{plain.method.name}: it has no k, so there is nothing to sweep; name another method.")
+    has_budget = "suppress" in plain.method.params.model_fields
+    if suppress is not None and not has_budget:
+        raise ParameterError(f"{plain.method.name}: it has no budget; leave out suppress, or name another method.")
+    for name in ("k", "suppress"):
+        if f":{name}=" in method.replace(" ", ""):
+            raise ParameterError(f"{method}: {name} is what is swept; name its values with --{name} instead.")
+    wanted = [] if not has_budget else SUPPRESS if suppress is None else suppress
+    for name, values in (("k", k), ("suppress", suppress)):
+        if values is not None and not list(values):
+            raise ParameterError(f"{name}: wanted values with commas between, but got none; name at least one.")
+    pairs = [{"k": n, "suppress": s} for s in wanted for n in k] or [{"k": n} for n in k]
+    made = [Candidate.named(method, pair) for pair in pairs]
+    different = {(getattr(c.params, "suppress", None), getattr(c.params, "k", 0)): c for c in made}
+    return [different[key] for key in sorted(different, key=lambda key: (key[0] or 0, key[1]))]
+
+
+def swept(
+    flows: Flows,
+    chosen: Sequence[Candidate],
+    seed: int,
+    progress: Progress = no_progress,
+    stage: Stage = lambda name: None,
+) -> Sweep:
+    """Run every trial on the same matrices; one that fails is left out, and all of them failing is an error."""
+    found, left_out = [], {}
+    for candidate in chosen:
+        k, suppress = getattr(candidate.params, "k", 0), getattr(candidate.params, "suppress", None)
+        label = f"k = {k}" + ("" if suppress is None else f", {budget_shown(suppress)} withheld")
+        stage(label)
+        try:
+            found.append(Trial(k, suppress, outcome(candidate, flows, seed, progress)))
+        except CrowdveilError as error:
+            left_out[label] = str(error)
+    if not found:
+        raise InputError(next(iter(left_out.values())))
+    return Sweep(chosen[0].label, flows, tuple(found), left_out)
+
+
+def budget_shown(suppress: float | None) -> str:
+    """A budget as it is given on the command line."""
+    if suppress is None:
+        return "–"
+    return f"{100 * suppress:g}%" if suppress <= 1 else f"{suppress:,.0f} trips"
