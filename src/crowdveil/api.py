@@ -29,7 +29,7 @@ from crowdveil.report.compare import (
     side_by_side,
 )
 from crowdveil.report.measures import Measurement, measured, named_measures
-from crowdveil.report.sweep import K, SWEEP_FILE, Sweep, swept, trials_of
+from crowdveil.report.sweep import SWEEP_FILE, K, Sweep, swept, trials_of
 
 
 def anonymize(

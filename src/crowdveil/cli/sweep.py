@@ -15,7 +15,7 @@ from crowdveil.errors import counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.reading import FlowReading
 from crowdveil.report.compare import SideBySide, check_folder
-from crowdveil.report.sweep import K, SUPPRESS, SWEEP_FILE
+from crowdveil.report.sweep import SUPPRESS, SWEEP_FILE, K
 
 _SHARED = ("sample", "seed")
 

@@ -256,12 +256,16 @@ def side_by_side(
 def outcome(candidate: Candidate, flows: Flows, seed: int, progress: Progress = no_progress) -> Outcome:
     """Run one method on all matrices, and measure what would be released."""
     seconds, release = candidate.run(flows, seed, progress)
+    special: dict[str, Callable[[OdComparison], Floats]] = {}
     if candidate.method.rows == "overlapping":
         # No flow has one row of its own here; neither Ḡ nor S asks for it.
         compared = OdComparison(flows, release, np.full(len(flows), -1, np.int64))
         special = {"E": overlapping.error, "D": overlapping.distance}
     else:
-        compared, special = OdComparison.between(flows, release), {}
+        compared = OdComparison.between(flows, release)
+    if candidate.method.rows == "noisy":
+        # Noise makes more trips than there were: what is missing of them says nothing of what was withheld.
+        special = {"S": lambda compared: np.full(compared.groups, np.nan)}
     by_step = {symbol: special.get(symbol, find_measure(symbol).compute)(compared) for symbol in SYMBOLS}
     return Outcome(candidate.label, by_step, seconds / flows.steps, candidate.remark(flows))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdveil.errors import MissingExtraError
+from crowdveil.errors import MissingExtraError, counted
 from crowdveil.model.arrays import Floats
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _MARKERS = "osD^vP*Xph"
 
 def ratios(found: Comparison, file: Path) -> None:
     """Box plots over matrices of each measure as a ratio to that of the first method; right of the line is worse."""
-    labels = [outcome.label for outcome in found.outcomes]
+    labels = [f"{outcome.label} *" if outcome.remark else outcome.label for outcome in found.outcomes]
     figure = _figure(11, 1.6 + 0.36 * len(labels))
     axes = figure.subplots(1, len(_RATIOS), sharey=True)
     first = found.outcomes[0]
@@ -36,8 +36,9 @@ def ratios(found: Comparison, file: Path) -> None:
         axis.grid(axis="x", alpha=0.3)
     axes[0].set_yticks(range(len(labels)), labels)
     axes[0].invert_yaxis()
-    matrices = found.flows.steps
-    figure.suptitle(f"{_settings(found)}; {matrices:,} {'matrix' if matrices == 1 else 'matrices'}", fontsize=11)
+    marked = {remark for outcome in found.outcomes for remark in outcome.remark.split(", ") if remark}
+    apart = f"   (* {', '.join(sorted(marked))})" if marked else ""
+    figure.suptitle(f"{_settings(found)}; {counted(found.flows.steps, 'matrix', 'matrices')}{apart}", fontsize=11)
     figure.savefig(file)
 
 
@@ -47,7 +48,7 @@ def coarseness_and_loss(found: Comparison, file: Path) -> None:
     axis = figure.subplots()
     errors = np.array([outcome.mean("Ḡ") for outcome in found.outcomes])
     for outcome, error, (colour, marker) in zip(found.outcomes, errors, _looks(), strict=False):
-        if np.isfinite(error):
+        if np.isfinite(error) and np.isfinite(outcome.mean("S")):
             name = f"{outcome.label} ({outcome.remark})" if outcome.remark else outcome.label
             axis.plot(100 * outcome.mean("S"), error, marker, color=colour, markersize=9, label=name, linestyle="none",
                       markerfacecolor="none" if outcome.remark else colour, markeredgewidth=1.5)  # fmt: skip
@@ -64,27 +65,28 @@ def coarseness_and_loss(found: Comparison, file: Path) -> None:
 
 
 def sweep(found: Sweep, file: Path) -> None:
-    """Ḡ by k, a line for each budget; a ring is around what is recommended."""
+    """What the rule weighs (Ḡ, or E) by k, a line for each budget; a ring is around what is recommended."""
     from crowdveil.report.sweep import budget_shown
 
     figure = _figure(7.5, 4.5)
     axis = figure.subplots()
     budgets = list(dict.fromkeys(trial.suppress for trial in found.trials))
     for budget, (colour, marker) in zip(budgets, _looks(), strict=False):
-        points = [(t.k, t.outcome.mean("Ḡ")) for t in found.trials if t.suppress == budget]
-        name = "" if budget is None else f"at most {budget_shown(budget)} withheld"
+        points = [(t.k, t.outcome.mean(found.weighed)) for t in found.trials if t.suppress == budget]
+        name = None if budget is None else f"at most {budget_shown(budget)} withheld"
         axis.plot(*zip(*points, strict=True), marker=marker, color=colour, label=name)
     best = found.recommended
     if best is not None:
-        axis.plot(best.k, best.outcome.mean("Ḡ"), "o", markersize=18, markerfacecolor="none", markeredgecolor="black",
+        axis.plot(best.k, best.outcome.mean(found.weighed), "o", markersize=18, markerfacecolor="none", markeredgecolor="black",
                   linestyle="none", label="recommended")  # fmt: skip
     axis.set_xticks(sorted({trial.k for trial in found.trials}))
     axis.set_xlabel("k, smallest crowd")
-    axis.set_ylabel("mean generalisation error Ḡ, tiles")
+    axis.set_ylabel("mean generalisation error Ḡ, tiles" if found.weighed == "Ḡ" else "mean reconstruction error E")
     axis.set_ylim(bottom=0)
     axis.grid(alpha=0.3)
     axis.set_title(found.method, fontsize=11)
-    axis.legend(fontsize=9, frameon=False)
+    if best is not None or budgets != [None]:
+        axis.legend(fontsize=9, frameon=False)
     figure.savefig(file)
 
 
@@ -126,7 +128,7 @@ def _log_axis(axis: Any, values: Floats, which: str = "x") -> None:
         else (1.0,)
     )
     side = axis.xaxis if which == "x" else axis.yaxis
-    side.set_major_locator(LogLocator(subs=digits))
+    side.set_major_locator(LogLocator(subs=digits, numticks=50))
     side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     side.set_minor_formatter(NullFormatter())
 

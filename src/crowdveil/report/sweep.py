@@ -19,8 +19,8 @@ from crowdveil.report.compare import (
     Candidate,
     Outcome,
     Stage,
-    numbers_or_null,
     aligned,
+    numbers_or_null,
     outcome,
     shown,
     write_folder,
@@ -83,9 +83,14 @@ class Sweep:
         return aligned([["k", "suppress", *SYMBOLS, ""], *rows])
 
     @property
+    def weighed(self) -> str:
+        """What the rule weighs: Ḡ; for a method without a budget E, which counts what is withheld too."""
+        return "E" if all(trial.suppress is None for trial in self.trials) else "Ḡ"
+
+    @property
     def recommended(self) -> Trial | None:
         """The trial to take by the rule of `recommend`; None where nothing could be published."""
-        triples = [(trial.k, trial.suppress, trial.outcome.mean("Ḡ")) for trial in self.trials]
+        triples = [(trial.k, trial.suppress, trial.outcome.mean(self.weighed)) for trial in self.trials]
         place = recommend(triples)
         return None if place is None else self.trials[place]
 
@@ -94,21 +99,31 @@ class Sweep:
         best = self.recommended
         if best is None:
             return "Nothing could be published with any of these; try a smaller k, larger zones or longer time steps."
-        error = {(trial.k, trial.suppress): trial.outcome.mean("Ḡ") for trial in self.trials}
+        error = {(trial.k, trial.suppress): trial.outcome.mean(self.weighed) for trial in self.trials}
         defined = [key for key, value in error.items() if np.isfinite(value)]
         least = min(k for k, suppress in defined if suppress == best.suppress)
         reasons = []
         budgets = sorted({s for k, s in defined if k == least and s is not None})
         if best.suppress is not None and len(budgets) > 1:
             reasons.append(
-                f"{budget_shown(best.suppress)} is the least budget whose Ḡ at k = {least} "
+                f"{budget_shown(best.suppress)} is the least budget whose {self.weighed} at k = {least} "
                 f"({error[least, best.suppress]:.3g}) is at most {BEARABLE} times that of "
                 f"{budget_shown(budgets[-1])} ({error[least, budgets[-1]]:.3g})"
             )
-        reasons.append(
-            f"{best.k} is the largest k whose Ḡ{' there' if reasons else ''} ({error[best.k, best.suppress]:.3g}) is at most "
-            f"{BEARABLE} times that of k = {least} ({error[least, best.suppress]:.3g})"
-        )
+        here = error[best.k, best.suppress]
+        larger = [k for k, suppress in defined if suppress == best.suppress and k > best.k]
+        if best.k > least:
+            reasons.append(
+                f"{best.k} is the largest k whose {self.weighed}{' there' if reasons else ''} ({here:.3g}) is at most "
+                f"{BEARABLE} times that of k = {least} ({error[least, best.suppress]:.3g})"
+            )
+        elif larger:
+            reasons.append(
+                f"{self.weighed} of every larger k is{' there' if reasons else ''} more than {BEARABLE} times {here:.3g} "
+                f"(k = {min(larger)} has {error[min(larger), best.suppress]:.3g})"
+            )
+        if not reasons:
+            reasons.append(f"nothing else could be compared, and its {self.weighed} is {here:.3g}")
         budget = "" if best.suppress is None else f" and suppress = {budget_shown(best.suppress)}"
         return f"Take k = {best.k}{budget}: {', and '.join(reasons)}."
 
