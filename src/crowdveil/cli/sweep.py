@@ -59,8 +59,8 @@ command = click.Command(
         *options_of(FlowReading),
     ],
     help="Run a method with several k and budgets on the same matrices, publish nothing, and say which to take.\n\n"
-    "The rule: the least budget whose Ḡ at the smallest k is at most 1.5 times that of the largest budget, and with it the "
-    "largest k whose Ḡ is at most 1.5 times that of the smallest k.\n\n"
+    "The rule: the least budget whose Ḡ at the smallest k is at most twice that of the largest budget, and with it the "
+    "largest k whose Ḡ is at most twice that of the smallest k.\n\n"
     "\b\nExamples:\n"
     "  crowdveil sweep joint trips.parquet --zones zones.geojson --k 5,10,20,50 --suppress 5%,10%\n"
     "  crowdveil sweep joint:splits=dyadic flows.csv --sample 10 -o swept/",

@@ -265,9 +265,16 @@ def outcome(candidate: Candidate, flows: Flows, seed: int, progress: Progress = 
         compared = OdComparison.between(flows, release)
     if candidate.method.rows == "noisy":
         # Noise makes more trips than there were: what is missing of them says nothing of what was withheld.
-        special = {"S": lambda compared: np.full(compared.groups, np.nan)}
-    by_step = {symbol: special.get(symbol, find_measure(symbol).compute)(compared) for symbol in SYMBOLS}
+        special = {"S": _undefined}
+    by_step = {}
+    for symbol in SYMBOLS:
+        compute = special[symbol] if symbol in special else find_measure(symbol).compute
+        by_step[symbol] = compute(compared)
     return Outcome(candidate.label, by_step, seconds / flows.steps, candidate.remark(flows))
+
+
+def _undefined(compared: OdComparison) -> Floats:
+    return np.full(compared.groups, np.nan)
 
 
 def write_folder(

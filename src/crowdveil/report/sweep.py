@@ -28,7 +28,7 @@ from crowdveil.report.compare import (
 
 K, SUPPRESS = (5, 10, 20), ("5%", "10%", "20%")
 """What is tried where it is not said."""
-BEARABLE = 1.5
+BEARABLE = 2
 """How many times as coarse as it could be a release may be, for a larger k or for fewer withheld trips."""
 SWEEP_FILE = "sweep.csv"
 
@@ -107,7 +107,7 @@ class Sweep:
         if best.suppress is not None and len(budgets) > 1:
             reasons.append(
                 f"{budget_shown(best.suppress)} is the least budget whose {self.weighed} at k = {least} "
-                f"({error[least, best.suppress]:.3g}) is at most {BEARABLE} times that of "
+                f"({error[least, best.suppress]:.3g}) is at most twice that of "
                 f"{budget_shown(budgets[-1])} ({error[least, budgets[-1]]:.3g})"
             )
         here = error[best.k, best.suppress]
@@ -115,11 +115,11 @@ class Sweep:
         if best.k > least:
             reasons.append(
                 f"{best.k} is the largest k whose {self.weighed}{' there' if reasons else ''} ({here:.3g}) is at most "
-                f"{BEARABLE} times that of k = {least} ({error[least, best.suppress]:.3g})"
+                f"twice that of k = {least} ({error[least, best.suppress]:.3g})"
             )
         elif larger:
             reasons.append(
-                f"{self.weighed} of every larger k is{' there' if reasons else ''} more than {BEARABLE} times {here:.3g} "
+                f"{self.weighed} of every larger k is{' there' if reasons else ''} more than twice {here:.3g} "
                 f"(k = {min(larger)} has {error[min(larger), best.suppress]:.3g})"
             )
         if not reasons:
@@ -139,8 +139,8 @@ class Sweep:
 def recommend(trials: Sequence[tuple[int, float | None, float]]) -> int | None:
     """The place of the (k, budget, Ḡ) to take: at the least bearable budget, the largest bearable k.
 
-    A budget is bearable if its Ḡ at the smallest k is at most 1.5 times that of the largest budget: to withhold more would
-    not make it much finer. A k is bearable if its Ḡ at that budget is at most 1.5 times that of the smallest k: more
+    A budget is bearable if its Ḡ at the smallest k is at most twice that of the largest budget: to withhold more would
+    not make it much finer. A k is bearable if its Ḡ at that budget is at most twice that of the smallest k: more
     protection is not paid for with much coarser places. What is undefined is not taken.
     """
     defined = [(k, suppress, error) for k, suppress, error in trials if np.isfinite(error)]
