@@ -241,10 +241,11 @@ def target_lines(name: str, flows: Any, found: dict[str, Any]) -> list[str]:
 
 
 def same_order(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[int, int, list[str]]:
-    """Pairs of methods in the same order, all pairs, and those that are not."""
+    """Pairs of methods in the same order, all pairs but those that are equal in the paper, and those in another order."""
     both = [m for m in theirs if ours.get(m) is not None]
-    other = [f"{a}/{b}" for a, b in combinations(both, 2) if (ours[a] < ours[b]) != (theirs[a] < theirs[b])]
-    return len(both) * (len(both) - 1) // 2 - len(other), len(both) * (len(both) - 1) // 2, other
+    pairs = [(a, b) for a, b in combinations(both, 2) if theirs[a] != theirs[b]]
+    other = [f"{a}/{b}" for a, b in pairs if (ours[a] < ours[b]) != (theirs[a] < theirs[b])]
+    return len(pairs) - len(other), len(pairs), other
 
 
 def first_paper() -> float:
@@ -314,7 +315,8 @@ def agreement(found: dict[str, Any]) -> float:
     for column, measure in ((1, "E"), (0, "Ḡ")):
         same = pairs = 0
         for name in found:
-            paper = {m: cell[column] for m, cell in TABLE_6.get(name, TABLE_6["nyc"]).items() if cell[1] <= 2}
+            cells = {m: cell[column] for m, cell in TABLE_6.get(name, TABLE_6["nyc"]).items()}
+            paper = {m: value for m, value in cells.items() if measure != "E" or value <= 2}
             ours = {m: scores[measure] for m, scores in found[name].items()}
             right, all_pairs, other = same_order(ours, paper)
             say(f"{name}_{measure}_same_order", f"{right} of {all_pairs}; not: {', '.join(other) or 'none'}")
