@@ -50,7 +50,7 @@ def test_methods_that_keep_no_budget_are_marked(flows: Flows) -> None:
     remarks = dict(zip(found.table["method"].to_pylist(), found.table["remark"].to_pylist(), strict=True))
     assert remarks["joint"] is None and remarks["mondrian"] is None
     assert remarks["suppression"] == remarks["atg-soft"] == "budget not kept"
-    assert remarks["laplace"] == "noise, no k, budget not kept" and remarks["glove"] == "rows overlap"
+    assert remarks["laplace"] == "noise in place of k, budget not kept" and remarks["glove"] == "rows overlap"
     glove = next(row for row in found.table.to_pylist() if row["method"] == "glove")
     assert all(glove[name] is not None for name in ("generalisation", "reconstruction-error", "suppressed"))
 

@@ -84,7 +84,7 @@ class Candidate:
         """What sets it apart from methods that keep k and the budget."""
         remarks = []
         if self.method.rows == "noisy":
-            remarks.append("noise, no k")
+            remarks.append("noise in place of k")
         if not any(isinstance(promise, WithheldBudget) for promise in self.method.promises(flows, self.params)):
             remarks.append("budget not kept")
         if self.method.rows == "overlapping":

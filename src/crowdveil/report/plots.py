@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _RATIOS = {"Ḡ": "generalisation error Ḡ", "E": "reconstruction error E", "D": "distribution distance D"}
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#444444")
 _MARKERS = "osD^vP*Xph"
+_DIGITS = ((8, (1, 1.5, 2, 3, 5, 7)), (50, (1, 2, 5)), (500, (1, 3)), (np.inf, (1,)))
+"""First digits of the numbers on a logarithmic axis, by how many times the largest is the least at most."""
 
 
 def ratios(found: Comparison, file: Path) -> None:
@@ -37,7 +39,7 @@ def ratios(found: Comparison, file: Path) -> None:
     axes[0].set_yticks(range(len(labels)), labels)
     axes[0].invert_yaxis()
     marked = {remark for outcome in found.outcomes for remark in outcome.remark.split(", ") if remark}
-    apart = f"   (* {', '.join(sorted(marked))})" if marked else ""
+    apart = f"   (* {' or '.join(sorted(marked))})" if marked else ""
     figure.suptitle(f"{_settings(found)}; {counted(found.flows.steps, 'matrix', 'matrices')}{apart}", fontsize=11)
     figure.savefig(file)
 
@@ -118,15 +120,7 @@ def _log_axis(axis: Any, values: Floats, which: str = "x") -> None:
     low, high = float(defined.min()) / 1.15, float(defined.max()) * 1.15
     (axis.set_xlim if which == "x" else axis.set_ylim)(low, high)
     span = high / low
-    digits = (
-        (1.0, 1.5, 2.0, 3.0, 5.0)
-        if span < 8
-        else (1.0, 2.0, 5.0)
-        if span < 50
-        else (1.0, 3.0)
-        if span < 500
-        else (1.0,)
-    )
+    digits = next(digits for most, digits in _DIGITS if span < most)
     side = axis.xaxis if which == "x" else axis.yaxis
     side.set_major_locator(LogLocator(subs=digits, numticks=50))
     side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
