@@ -88,11 +88,12 @@ def _count_people(
         here = anchor[leaf[i]]
         gain[here] += 1
         if i > low and person[i] == person[i - 1]:
-            before = anchor[leaf[i - 1]]
+            # The anchor of the leaf before is never above both: a node that holds the two leaves and is large enough is not
+            # below it.
             meet = here
             if leaf[i] != leaf[i - 1]:
                 meet = _ancestor(table, exponent, len(anchor), leaf[i - 1], leaf[i])
-            gain[max(meet, here, before)] -= 1
+            gain[max(meet, here)] -= 1
 
 
 @kernel
@@ -122,12 +123,10 @@ def _grow(
     # The node at hand lies below the top of the stack; most are leaves that never get there.
     node = anchor[leaf[low]] if high > low else -1
     sum_volume, sum_crowd, sum_cells, kept, begin = 0, 0, 0, 0, 0
-    before = node
     for i in range(low, high):
         here = anchor[leaf[i]]
         if i > low:
-            meet = max(_ancestor(table, exponent, len(anchor), leaf[i - 1], leaf[i]), here, before)
-            before = here
+            meet = max(_ancestor(table, exponent, len(anchor), leaf[i - 1], leaf[i]), here)
             while node < meet:
                 if with_people:
                     sum_crowd += gain[node]

@@ -8,16 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import plain_atg
 from crowdveil.errors import InputError
+from crowdveil.io.flows import with_trees as trees_of
 from crowdveil.methods.od.atg_dual import AtgDualParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.forest import Forest, Solved
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.matrix import Matrix
 from crowdveil.model.systems import System
-from crowdveil.model.targets import target_volumes
+from crowdveil.model.targets import origins_near, target_volumes
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
+from crowdveil.synth.profiles import make_profile
 from plain_boxes import PlainOriginsFirst, on_hull, problems, pruning, sums, with_trees
 
 
@@ -128,3 +131,16 @@ def test_origins_first_with_auto_keeps_the_budget(problem: Any, k: int) -> None:
     except InputError:
         return
     assert flows.total - release.volume.sum() <= int(0.2 * flows.total + 1e-9) or len(release) == 0
+
+
+@pytest.mark.parametrize("target", [100.0, 300.0])
+def test_a_matrix_of_real_size_is_the_recursive_twins(target: float) -> None:
+    flows = trees_of(make_profile("nyc", np.random.default_rng(4), 1), "ward")
+    system = System.trees(flows)
+    root = plain_atg.nodes(system.origins.tree)
+    budget = flows.total // 10
+    matrix = Matrix.of(flows, 0, system)
+    found = Forest.of(matrix, origins_near(matrix, target), 10).within(budget)
+    assert isinstance(found, Solved)
+    twin = plain_atg.solve(flows, 0, root, plain_atg.leaves(root), 10, budget, target)
+    assert (found.cost, found.suppressed) == twin
