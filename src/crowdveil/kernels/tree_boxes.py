@@ -220,8 +220,8 @@ def build_forest(
 
     Returns
     -------
-    origin, destination node, volume, crowd and cost of each box; the volume that splitting it gives up, -1 where it cannot be split; the
-    box above it, -1 at the top; and the volume of each origin that is in no box. Boxes come after those below them.
+    origin, destination node, volume, crowd and cost of each box; the volume that splitting it gives up, -1 where it cannot be
+    split; the box above it, -1 at the top; and the volume of each origin that is in no box. Boxes come after those below them.
     """
     leaves = len(anchor)
     rows = len(row_leaf)
