@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.cluster.hierarchy as sch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError, ParameterError
@@ -106,6 +106,7 @@ class TestKd:
 
     @unhurried
     @given(points(20, 1000))
+    @example([(15, 191), (83, 99), (142, 313), (229, 134)])  # as wide as tall to the millimetre, but not as floats
     def test_splits_centroids_in_metres_to_the_millimetre(self, cells: list[tuple[int, int]]) -> None:
         zones = placed(*zip(*cells, strict=True))
         x, y = (np.rint(metres * 1000).astype(int).tolist() for metres in zones.xy)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["BUILDERS", "build", "h3", "kd", "levels", "parents", "quadtree", "ward"]
 
 Codes = npt.NDArray[np.uint64]
+_HALF_MM = 5e-4
 
 
 def ward(zones: Zones) -> Hierarchy:
@@ -53,7 +54,8 @@ def kd(zones: Zones) -> Hierarchy:
     parent = [np.array([-1])]
     nodes = 1
     while len(node) < n:
-        tall = _extents(y[order], bounds) > _extents(x[order], bounds)
+        # Places are whole millimetres or cells; differences of floats are so only up to rounding.
+        tall = _extents(y[order], bounds) - _extents(x[order], bounds) > _HALF_MM
         piece = np.repeat(np.arange(len(node)), np.diff(bounds))
         rank = np.where(tall[piece], along_y[order], along_x[order])
         order = order[np.argsort(piece * n + rank)]
