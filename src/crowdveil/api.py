@@ -138,7 +138,7 @@ def compare(
     check_folder(output, SUMMARY_FILE, overwrite=overwrite)
     same = {"k": shared.k, "suppress": shared.suppress}
     stage("reading")
-    flows = matrices(_flows(data, options, notes), shared.sample)
+    flows = matrices(_flows(data, options, notes), shared.sample, shared.k)
     chosen = candidates(methods, same, flows)
     for candidate in chosen:
         pipeline.need_a_crowd(flows, candidate.params)
@@ -174,7 +174,7 @@ def sweep(
     chosen = trials_of(method, k, suppress)
     check_folder(output, SWEEP_FILE, overwrite=overwrite)
     stage("reading")
-    flows = matrices(_flows(data, options, notes), shared.sample)
+    flows = matrices(_flows(data, options, notes), shared.sample, min(getattr(c.params, "k", 1) for c in chosen))
     for candidate in chosen:
         pipeline.need_a_crowd(flows, candidate.params)
     found = swept(flows, chosen, shared.seed, progress, stage)

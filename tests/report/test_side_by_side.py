@@ -17,8 +17,9 @@ from crowdveil.measures.od import overlapping, reconstruction
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import row_slices
 from crowdveil.model.flows import Flows
+from crowdveil.model.zones import Zones
 from crowdveil.registry import find_method
-from crowdveil.report.compare import evenly
+from crowdveil.report.compare import evenly, matrices
 from crowdveil.report.sweep import recommend
 from crowdveil.synth.profiles import make_profile
 
@@ -210,3 +211,13 @@ def test_a_k_beyond_the_data_is_refused(flows: Flows) -> None:
         crowdveil.sweep("joint", flows, k=[5, 10**9])
     with pytest.raises(InputError, match="no flow"):
         crowdveil.compare(flows.where(np.zeros(len(flows), np.bool_)), ["joint"])
+
+
+def test_steps_below_k_are_not_compared_on() -> None:
+    """Every method withholds them whole, so that they would only blur the means."""
+    zones = Zones.from_ids(["a", "b"])
+    t, n = np.arange(4), np.zeros(4, np.int32)
+    flows = Flows.from_rows(zones, t, n, n, np.array([30, 9, 10, 40]), step_s=3600)
+    assert matrices(flows, None, 10).t.tolist() == [0, 2, 3]
+    assert matrices(flows, 2, 10).t.tolist() == [0, 3]
+    assert matrices(flows, None, 100).steps == 4  # too large a k is told elsewhere

@@ -24,7 +24,7 @@ from crowdveil.io.times import time_column
 from crowdveil.measures.od import overlapping
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.method import Budget, Method, Params
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress, no_progress
@@ -205,11 +205,16 @@ def evenly(steps: int, wanted: int | None) -> Ints:
     return np.linspace(0, steps - 1, number).round().astype(np.int64)
 
 
-def matrices(flows: Flows, wanted: int | None) -> Flows:
-    """The matrices that are compared on, with the tree that methods would build for themselves, built once."""
+def matrices(flows: Flows, wanted: int | None, k: int) -> Flows:
+    """The matrices that are compared on, with the tree that methods would build for themselves, built once.
+
+    Time steps of fewer than k people are withheld whole by every method, and say nothing: they are not taken.
+    """
     if len(flows) == 0:
         raise InputError("input: there is no flow in it, so that nothing can be compared.")
-    taken = flows if evenly(flows.steps, wanted).size == flows.steps else flows.at_steps(evenly(flows.steps, wanted))
+    held = np.flatnonzero(slice_sums(flows.offsets, flows.people) >= k)
+    steps = held[evenly(len(held), wanted)] if len(held) else np.arange(flows.steps)
+    taken = flows if len(steps) == flows.steps else flows.at_steps(steps)
     plain = taken.origin_tree is None and taken.destination_tree is None
     return with_trees(taken, "ward") if plain and taken.zones.located else taken
 
@@ -225,16 +230,16 @@ def side_by_side(
 ) -> Comparison:
     """Run methods on the same matrices.
 
-    Each runs on the first matrix alone before, so that compiling is not measured, and what cannot run at all is known
+    Each runs on the largest matrix alone before, so that compiling is not measured, and what cannot run at all is known
     before the long work begins: it is an error if the method was named, and left out where `all_of_them` were wanted. A
     method that fails on a later matrix is left out too.
     """
     left_out: dict[str, str] = {}
-    first = flows.at_steps(np.zeros(1, np.int64))
+    largest = flows.at_steps(np.argmax(slice_sums(flows.offsets, flows.volume), keepdims=True))
     for candidate in chosen:
         stage(f"warming up {candidate.label}")
         try:
-            candidate.run(first, shared.seed)
+            candidate.run(largest, shared.seed)
         except CrowdveilError as error:
             if not all_of_them:
                 raise
