@@ -174,7 +174,7 @@ def sweep(
     chosen = trials_of(method, k, suppress)
     check_folder(output, SWEEP_FILE, overwrite=overwrite)
     stage("reading")
-    flows = matrices(_flows(data, options, notes), shared.sample, min(getattr(c.params, "k", 1) for c in chosen))
+    flows = matrices(_flows(data, options, notes), shared.sample, max(getattr(c.params, "k", 1) for c in chosen))
     for candidate in chosen:
         pipeline.need_a_crowd(flows, candidate.params)
     found = swept(flows, chosen, shared.seed, progress, stage)
