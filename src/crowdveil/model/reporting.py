@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.model.arrays import Indices, Ints, frozen, row_slices, take_slices
+from crowdveil.model.arrays import Indices, Ints, Mask, frozen, row_slices, slice_sums, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED, Areas, FlowRelease
 
@@ -24,10 +24,21 @@ class Reporting:
     include_empty
         Whether a reported area holds the destinations that nobody travels to as well. Without them it says of each of
         its parts that somebody does.
+    tiles, inhabited
+        Least tiles of an area, and least tiles of it that anyone visits.
     """
 
     wanted: bool = False
     include_empty: bool = True
+    tiles: int = 1
+    inhabited: int = 0
+
+    def fits(self, data: Flows, offsets: Ints, tiles: Ints) -> Mask:
+        """Whether areas, given by their tiles, are large enough."""
+        visited = np.zeros(len(data.zones), np.int64)
+        visited[data.origin] = 1
+        visited[data.destination] = 1
+        return (np.diff(offsets) >= self.tiles) & (slice_sums(offsets, visited[tiles]) >= self.inhabited)
 
 
 @dataclass(frozen=True)
@@ -64,7 +75,8 @@ def report_small(release: FlowRelease, data: Flows, left: Left, k: int, reportin
     group_of_box = np.full(len(step), -1, np.int64)
     group_of_box[visited] = of_visited
     volume, crowd = _made(data, inside, group_of_box[box[inside]], len(keys))
-    kept = (crowd >= k) & (volume >= k)
+    large = reporting.fits(data, areas.offsets, areas.tiles)
+    kept = (crowd >= k) & (volume >= k) & large[keys % max(len(areas), 1)]
     number = np.where(kept, np.cumsum(kept) - 1, -1)
     group_step, group_area = keys[kept] // max(len(areas), 1), keys[kept] % max(len(areas), 1)
     boxes = group_of_box[visited]
@@ -75,7 +87,10 @@ def report_small(release: FlowRelease, data: Flows, left: Left, k: int, reportin
     )  # fmt: skip
     arguments: Any = (*(frozen(column, np.int64) for column in columns), len(data.zones), reporting.include_empty)
     offsets, tiles = reported_tiles(*arguments)
-    return _with_rows(release, group_step, group_area, volume[kept], crowd[kept], offsets, tiles)
+    large = reporting.fits(data, offsets, tiles)
+    taken, offsets = take_slices(offsets, np.flatnonzero(large))
+    step_of, area_of, volume, crowd = group_step[large], group_area[large], volume[kept][large], crowd[kept][large]
+    return _with_rows(release, step_of, area_of, volume, crowd, offsets, tiles[taken])
 
 
 def _made(data: Flows, rows: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:

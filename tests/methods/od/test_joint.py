@@ -16,6 +16,7 @@ from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.boxes import Boxes
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.release import REPORTED
 from crowdveil.model.systems import System
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
@@ -127,10 +128,13 @@ def test_areas_as_large_as_wanted(problem: Any, k: int, share: float, tiles: int
     assert (found.cost, found.suppressed) == min(
         (a, s) for a, s in everything if s <= budget and on_hull((a, s), everything)
     )
-    release = run(flows, params, np.random.default_rng(0), no_progress)
-    for area in {*release.origin.tolist(), *release.destination.tolist()}:
-        held = set(release.areas.tiles[release.areas.offsets[area] : release.areas.offsets[area + 1]].tolist())
-        assert len(held & counting) >= least and len(held) <= most
+    for report in (False, True):
+        asked = params.model_copy(update={"report_small": report})
+        release = run(flows, asked, np.random.default_rng(0), no_progress)
+        for row, area in enumerate(np.concatenate([release.origin, release.destination]).tolist()):
+            held = set(release.areas.tiles[release.areas.offsets[area] : release.areas.offsets[area + 1]].tolist())
+            assert len(held & counting) >= least
+            assert len(held) <= most or release.state[row % len(release)] == REPORTED
 
 
 def _squares() -> Zones:

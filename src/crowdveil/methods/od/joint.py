@@ -63,6 +63,7 @@ from crowdveil.model.boxes import Boxes, Found
 from crowdveil.model.flows import Flows
 from crowdveil.model.matrices import NOTHING, Outcome, Steps, solve_steps
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.reporting import Reporting
 from crowdveil.model.systems import Extent, Objective, System
 from crowdveil.model.targets import gap_percent, tell_gaps
 from crowdveil.progress import Progress
@@ -83,6 +84,11 @@ class JointParams(FlowParams):
     """Least tiles of a published area that anyone visits."""
     max_area_km2: float | None = Field(None, gt=0)
     """Largest area of a published origin or destination."""
+
+    @property
+    def reporting(self) -> Reporting:
+        """What becomes of small volumes."""
+        return Reporting(self.report_small, self.include_empty, self.l_tiles, self.l_inhabited)
 
     @property
     def extent(self) -> Extent:
