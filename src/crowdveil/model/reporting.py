@@ -33,7 +33,7 @@ class Reporting:
     tiles: int = 1
     inhabited: int = 0
 
-    def fits(self, data: Flows, offsets: Ints, tiles: Ints) -> Mask:
+    def fits(self, data: Flows, offsets: Ints, tiles: Ints | Indices) -> Mask:
         """Whether areas, given by their tiles, are large enough."""
         visited = np.zeros(len(data.zones), np.int64)
         visited[data.origin] = 1
