@@ -186,9 +186,8 @@ def _tiles_in(zones: Zones, rectangles: Floats) -> list[Indices]:
 
     if len(rectangles) == 0:
         return []
-    x, y = (frozen(values, np.float64) for values in zones.xy)
-    by_x = frozen(np.argsort(x, kind="stable"), np.int64)
-    offsets, tiles = tiles_inside(x, y, by_x, frozen(rectangles, np.float64))
+    by_x, _ = zones.in_order
+    offsets, tiles = tiles_inside(*zones.xy, by_x, frozen(rectangles, np.float64))
     return np.split(tiles.astype(np.int32), offsets[1:-1])
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil.errors import InputError, rows_that
-from crowdveil.model.arrays import Floats, Indices, Labels, check_coordinates, check_lengths, frozen, require
+from crowdveil.model.arrays import Floats, Indices, Ints, Labels, check_coordinates, check_lengths, frozen, require
 from crowdveil.model.projection import LocalProjection
 
 ZoneKind = Literal["polygons", "grid", "h3", "voronoi", "centroids", "ids"]
@@ -120,7 +120,14 @@ class Zones:
     @cached_property
     def xy(self) -> tuple[Floats, Floats]:
         """Centroids in planar metres."""
-        return self.projection.to_plane(self.lon, self.lat)
+        x, y = self.projection.to_plane(self.lon, self.lat)
+        return frozen(x, np.float64), frozen(y, np.float64)
+
+    @cached_property
+    def in_order(self) -> tuple[Ints, Ints]:
+        """The tiles in order of x of their centroids, and in order of y."""
+        x, y = (frozen(np.argsort(values, kind="stable"), np.int64) for values in self.xy)
+        return x, y
 
     @cached_property
     def area_m2(self) -> Floats:

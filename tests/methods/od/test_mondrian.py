@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from crowdveil import testing
 from crowdveil.errors import InputError
-from crowdveil.methods.od.mondrian import MondrianParams, run
+from crowdveil.methods.od.mondrian import MondrianParams, cut, run
 from crowdveil.model.assignment import row_of_flows
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
+from crowdveil.synth.profiles import make_profile
 from plain_rivals import boxes, by_tiles, crowd, plain_box, plain_cuts, points_of, rows_of, taxis
 
 
@@ -28,6 +29,14 @@ def test_it_is_the_plain_twin(data: Flows, k: int, weight: int) -> None:
         rows = rows_of(data, step)
         wanted = [] if crowd(rows) < k else [plain_box(data, c) for c in plain_cuts(rows, points_of(data, rows), k)]
         assert by_tiles(boxes(release, step)) == by_tiles(wanted)
+
+
+def test_it_is_the_plain_twin_on_a_whole_matrix() -> None:
+    data = make_profile("nyc", np.random.default_rng(5))
+    rows, label = rows_of(data, 0), cut(data, 10, 0)
+    clusters = [[rows[i] for i in np.flatnonzero(label == c)] for c in range(int(label.max()) + 1)]
+    assert len(clusters) > 100
+    assert sorted(map(sorted, clusters)) == sorted(map(sorted, plain_cuts(rows, points_of(data, rows), 10)))
 
 
 @settings(max_examples=200)

@@ -32,13 +32,14 @@ hierarchy for the k-anonymisation of Origin-Destination matrices (the rival "Mon
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
 from crowdveil.method import FlowParams, Method
-from crowdveil.model.arrays import Ints
-from crowdveil.model.clusters import clustered_release, members, places
+from crowdveil.model.arrays import Ints, frozen
+from crowdveil.model.clusters import clustered_release, members
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
@@ -55,10 +56,13 @@ def run(data: Flows, params: MondrianParams, rng: np.random.Generator, progress:
 
 def cut(data: Flows, k: int, step: int) -> Ints:
     """The cluster of each flow of a time step."""
-    from crowdveil.kernels.rectangles import median_cuts
+    from crowdveil.kernels.cuts import median_cuts
 
     rows = slice(data.offsets[step], data.offsets[step + 1])
-    label, _ = median_cuts(places(data, step), data.volume[rows], data.people[rows], *members(data, step), k)
+    origin, destination = frozen(data.origin[rows], np.int64), frozen(data.destination[rows], np.int64)
+    flows = (origin, destination, data.volume[rows], data.people[rows], *members(data, step))
+    arguments: Any = (*data.zones.xy, *data.zones.in_order, *flows, k)
+    label, _ = median_cuts(*arguments)
     return label
 
 
