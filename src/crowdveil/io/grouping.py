@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import calendar
-import itertools
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,6 +19,7 @@ from crowdveil.errors import CrowdveilError, InputError, OutputError, counted
 from crowdveil.io.engine import engine, fetch, literal, quoted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdColumns, OdReader, Problems, ZoneNames, say_zone
+from crowdveil.io.ordered import flows_in_order, read_in_order
 from crowdveil.io.parallel import side_by_side
 from crowdveil.io.source import Source
 from crowdveil.io.steps import Steps, wall_sql
@@ -236,15 +236,45 @@ def read_piecewise(
     members: bool,
     notes: ReadNotes,
 ) -> Flows:
-    """Group rows that must be looked at here first: text, coordinates, volumes, or zones that come up on the way."""
-    reader = OdReader(source, columns, ZoneNames(zones), tz, time_format, notes)
-    if own_steps and columns.is_flows and columns.time is not None:
-        seconds = 1
+    """Flows from rows that must be looked at here first: text, coordinates, volumes, or zones that come up on the way."""
+    own_steps = own_steps and columns.is_flows and columns.time is not None
+    seconds = 1 if own_steps else seconds
     steps = Steps(seconds, tz) if seconds and columns.time else None
-    batches = reader.batches()
+    new_reader = partial(OdReader, source, columns, ZoneNames(zones), tz, time_format, notes)
+    flows = None
+    if columns.is_flows and columns.user is None and zones is not None:
+        reader = new_reader()
+        flows = read_in_order(reader, zones, steps)
+        if flows is not None:
+            reader.problems.settle(source.name, drop_invalid, notes)
+    if flows is None:
+        # Rows that are out of order are mostly so from the start: what was read until then is soon read again.
+        flows = _group_pieces(new_reader(), steps, drop_invalid, members)
+    return _with_own_steps(flows) if own_steps else flows
+
+
+def _group_pieces(reader: OdReader, steps: Steps | None, drop_invalid: bool, members: bool) -> Flows:
+    """Flows from all rows of a reader, whatever their order."""
+    columns, name = reader.columns, reader.source.name
+    grouped = _grouped(reader, steps, members)
+    reader.problems.settle(name, drop_invalid, reader.notes)
+    known, final = reader.names.finish()
+    summed = columns.is_flows and columns.people is not None and columns.user is None
+    if summed and len(grouped) and grouped["rows"].to_numpy().max() > 1:
+        repeated = int((grouped["rows"].to_numpy() > 1).sum())
+        raise InputError(
+            f"{name}: {counted(repeated, 'pair')} of zones have several rows in a time step, and people of "
+            "different rows cannot be added up; give one row for each, or leave the column of people out."
+        )
+    return to_flows(grouped, known, final, steps, columns.user is not None or columns.people is not None, name)
+
+
+def _grouped(reader: OdReader, steps: Steps | None, members: bool) -> pa.Table:
+    """The groups of all rows of a reader."""
+    columns, name, batches = reader.columns, reader.source.name, reader.batches()
     first = next(batches, None)
     if first is None:
-        raise InputError(f"{source.name}: there are no rows; wanted at least one.")
+        raise InputError(f"{name}: there are no rows; wanted at least one.")
     schema = first.schema
     failed: list[BaseException] = []
 
@@ -258,68 +288,12 @@ def read_piecewise(
             failed.append(error)
             raise
 
-    if columns.is_flows and columns.user is None and zones is not None:
-        held, ordered = _taken_in_order(itertools.chain([first], batches), steps, len(zones))
-        if ordered:
-            reader.problems.settle(source.name, drop_invalid, notes)
-            flows = _from_ordered(held, zones, steps, columns.people is not None, source.name)
-            return _with_own_steps(flows) if seconds == 1 and own_steps else flows
-        first, batches = held[0], itertools.chain(held[1:], batches)
-
     step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
     names = [*schema.names, "members"] if members else schema.names
     sql = _sum_volumes(step_sql, columns) if columns.is_flows else group_sql(step_sql, "rows", names)
-    with engine() as connection, _engine_errors(source.name, failed):
+    with engine() as connection, _engine_errors(name, failed):
         connection.register("rows", pa.RecordBatchReader.from_batches(schema, stream()))
-        grouped = fetch(connection, sql)
-    reader.problems.settle(source.name, drop_invalid, notes)
-    known, final = reader.names.finish()
-    summed = columns.is_flows and columns.people is not None and columns.user is None
-    if summed and len(grouped) and grouped["rows"].to_numpy().max() > 1:
-        repeated = int((grouped["rows"].to_numpy() > 1).sum())
-        raise InputError(
-            f"{source.name}: {counted(repeated, 'pair')} of zones have several rows in a time step, and people of "
-            "different rows cannot be added up; give one row for each, or leave the column of people out."
-        )
-    flows = to_flows(grouped, known, final, steps, columns.user is not None or columns.people is not None, source.name)
-    return _with_own_steps(flows) if seconds == 1 and own_steps else flows
-
-
-def _taken_in_order(
-    batches: Iterator[pa.RecordBatch], steps: Steps | None, zones: int
-) -> tuple[list[pa.RecordBatch], bool]:
-    """Take pieces as long as rows come by step, origin and destination, each once; then there is nothing to group.
-
-    Returns the pieces that were taken, and whether these were all.
-    """
-    held, last = [], -1
-    for batch in batches:
-        held.append(batch)
-        step = _steps_of(batch, steps)
-        if len(step) == 0 or int(step.max()) >= 2**62 // max(zones * zones, 1):
-            return held, False
-        key = (step * zones + batch["o"].to_numpy()) * zones + batch["d"].to_numpy()
-        if int(key[0]) <= last or bool((key[1:] <= key[:-1]).any()):
-            return held, False
-        last = int(key[-1])
-    return held, True
-
-
-def _steps_of(batch: pa.RecordBatch, steps: Steps | None) -> Ints:
-    return np.zeros(batch.num_rows, np.int64) if steps is None else steps.number(batch["wall"].to_numpy())
-
-
-def _from_ordered(held: list[pa.RecordBatch], zones: Zones, steps: Steps | None, with_people: bool, name: str) -> Flows:
-    """Flows from pieces that are in order."""
-    step = np.concatenate([_steps_of(batch, steps) for batch in held])
-    o, d, volume = (np.concatenate([batch[c].to_numpy() for batch in held]) for c in ("o", "d", "volume"))
-    people = np.concatenate([batch["people"].to_numpy() for batch in held]) if with_people else volume
-    kept = (volume > 0) & (people > 0)
-    if not kept.all():
-        o, d, step, volume, people = (a[kept] for a in (o, d, step, volume, people))
-    if len(o) == 0:
-        raise InputError(f"{name}: no row can be used, or all volumes are zero; wanted at least one.")
-    return _flows(zones, steps, step, o, d, volume, people, with_people)
+        return fetch(connection, sql)
 
 
 def _sum_volumes(step: str, columns: OdColumns) -> str:
@@ -357,27 +331,11 @@ def to_flows(
     order = _order(step, o, d, len(zones))
     o, d, step, volume, people = side_by_side(*(partial(np.take, a, order) for a in (o, d, step, volume, people)))
     members = _members(grouped["members"].take(pa.array(order))) if "members" in grouped.column_names else (None, None)
-    return _flows(zones, steps, step, o, d, volume, people, with_people, members)
-
-
-def _flows(
-    zones: Zones,
-    steps: Steps | None,
-    step: Ints,
-    o: Indices,
-    d: Indices,
-    volume: Ints,
-    people: Ints,
-    with_people: bool,
-    members: tuple[Ints | None, Ints | None] = (None, None),
-) -> Flows:
-    """The model from rows in order."""
-    starts = np.flatnonzero(np.concatenate([[True], step[1:] != step[:-1]]))
-    offsets: Ints = np.append(starts, len(step))
-    t = steps.starts(step[starts]) if steps else np.zeros(1, np.int64)
+    starts = np.flatnonzero(np.append(True, step[1:] != step[:-1]))
     counts: FlowCounts = "people" if with_people else "trips"
-    seconds, tz = (steps.seconds, steps.tz) if steps else (None, "UTC")
-    return Flows(zones, t, offsets, o, d, volume, people, counts, seconds, tz, *members)
+    return flows_in_order(
+        zones, steps, step[starts], np.append(starts, len(step)), (o, d, volume, people), counts, members
+    )
 
 
 def _members(lists: Any) -> tuple[Ints, Ints]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import pyarrow as pa
 from crowdveil.errors import InputError, ParameterError, rows_that
 from crowdveil.io.columns import find_columns, listed
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.parallel import in_order
 from crowdveil.io.source import Source
 from crowdveil.io.times import Clock, read_seconds
 from crowdveil.io.values import codes, ids_of, read_floats
@@ -122,19 +125,23 @@ class ZoneNames:
     def __init__(self, zones: Zones | None) -> None:
         self.zones = zones
         self._seen: dict[str, int] = {}
+        self._lock = Lock()
 
     def indices(self, column: Any, what: str) -> tuple[Indices, Mask | None]:
         """The zone of each row, and the rows whose zone is not known."""
         code, labels, missing = codes(column, what)
         of_label = np.fromiter((self._index(str(x)) for x in labels), np.int32, len(labels))
-        index = of_label[code] if len(labels) else np.full(len(code), -1, np.int32)
+        index = of_label.take(code) if len(labels) else np.full(len(code), -1, np.int32)
+        if missing is None and of_label.min(initial=0) >= 0:
+            return index, None
         bad = index < 0 if missing is None else (index < 0) | missing
         return index, bad if bad.any() else None
 
     def _index(self, name: str) -> int:
         if self.zones is not None:
             return self.zones.index_of(name)
-        return self._seen.setdefault(name, len(self._seen))
+        with self._lock:  # pieces are read side by side
+            return self._seen.setdefault(name, len(self._seen))
 
     def finish(self) -> tuple[Zones, Indices | None]:
         """The zones, and where names came up on the way, the final index of each provisional one (names sorted)."""
@@ -149,6 +156,21 @@ class ZoneNames:
 def _natural(name: str) -> tuple[int, int, str]:
     """Numbers by size, before text by letters."""
     return (0, int(name), name) if name.isdecimal() and len(name) < 19 else (1, 0, name)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A piece of the input, made ready: its usable rows, and what is to be said of the others.
+
+    Attributes
+    ----------
+    instants
+        Whether its times say which moment they mean; None where it has none that can be used.
+    """
+
+    rows: pa.RecordBatch
+    problems: Problems
+    instants: bool | None
 
 
 @dataclass
@@ -167,27 +189,51 @@ class OdReader:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The usable rows. What is wrong with the others is in `problems` when all batches have been read."""
+        jobs = (partial(self._prepare, start, batch) for start, batch in self._numbered())
+        # Points are not looked up side by side: what projects them is not made for that.
+        for piece in in_order(jobs) if self.columns.by_id else (job() for job in jobs):
+            self._take_note(piece)
+            yield piece.rows
+
+    def _numbered(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The pieces of the input, each with the number of rows before it."""
         start = 0
         ids = [c for c in (self.columns.origin, self.columns.destination) if c is not None and self.columns.by_id]
         for batch in self.source.batches(self.columns.used, ids):
             if batch.num_rows:
-                yield self._prepare(batch, start)
+                yield start, batch
                 start += batch.num_rows
 
-    def _prepare(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
+    def _take_note(self, piece: _Piece) -> None:
+        """Keep what is to be said of a piece; pieces come in their order."""
+        for reason, n in piece.problems.count.items():
+            self.problems.add_count(reason, n, piece.problems.first[reason])
+        if piece.instants is None:
+            return
+        if self.instants not in (None, piece.instants):
+            raise InputError(
+                f"{self.source.name}, column {self.columns.time}: some times have a zone and some have none; write all "
+                "of them in one form."
+            )
+        self.instants = piece.instants
+        if not piece.instants:
+            say_zone(self.notes, self.columns.time, self.tz)
+
+    def _prepare(self, start: int, batch: pa.RecordBatch) -> _Piece:
         columns: dict[str, Any] = {}
+        problems, instants = Problems(), None
         bad: Mask = np.zeros(batch.num_rows, bool)
 
         def problem(reason: str, rows: Mask | None) -> None:
             nonlocal bad
             if rows is not None:
-                self.problems.add(reason, rows & ~bad, start)
+                problems.add(reason, rows & ~bad, start)
                 bad = bad | rows
 
         for place, short in zip(PLACES, "od", strict=True):
             columns[short] = self._place(batch, place, problem)
         if self.columns.time is not None:
-            columns["wall"] = self._wall(batch[self.columns.time], problem)
+            columns["wall"], instants = self._wall(batch[self.columns.time], problem)
         if self.columns.user is not None:
             person = ids_of(batch[self.columns.user], f"{self.source.name}, column {self.columns.user}")
             problem(f"have no user in column {self.columns.user}", person.is_null().to_numpy(zero_copy_only=False))
@@ -197,7 +243,7 @@ class OdReader:
             if column is not None:
                 columns[role] = self._amount(batch[column], column, weight, problem)
         table = pa.RecordBatch.from_pydict(columns)
-        return table.filter(pa.array(~bad)) if bad.any() else table
+        return _Piece(table.filter(pa.array(~bad)) if bad.any() else table, problems, instants)
 
     def _place(self, batch: pa.RecordBatch, place: str, problem: Any) -> Indices:
         if self.columns.by_id:
@@ -214,21 +260,18 @@ class OdReader:
         problem(f"have their {place} outside all zones", index < 0)
         return index
 
-    def _wall(self, column: Any, problem: Any) -> Any:
-        name = self.columns.time
-        times = read_seconds(column, f"{self.source.name}, column {name}", self.time_format)
-        problem(f"have no usable time in column {name}", times.bad if times.bad.any() else None)
-        if not times.bad.all():
-            if self.instants not in (None, times.instants):
-                raise InputError(
-                    f"{self.source.name}, column {name}: some times have a zone and some have none; write all of them in "
-                    "one form."
-                )
-            self.instants = times.instants
+    def _wall(self, column: Any, problem: Any) -> tuple[Ints, bool | None]:
+        """Times on the wall, and whether they say which moment they mean; None where none can be used."""
+        lengths = _run_lengths(column)
+        if lengths is not None:
+            column = column.take(pa.array(np.cumsum(lengths) - lengths))
+        times = read_seconds(column, f"{self.source.name}, column {self.columns.time}", self.time_format)
         clock = Clock(self.tz)
-        if not times.instants:
-            say_zone(self.notes, name, self.tz)
-        return clock.to_wall(times.values if times.instants else clock.to_utc(times.values))
+        wall = clock.to_wall(times.values if times.instants else clock.to_utc(times.values))
+        if times.bad.any():
+            bad = times.bad if lengths is None else np.repeat(times.bad, lengths)
+            problem(f"have no usable time in column {self.columns.time}", bad)
+        return wall if lengths is None else np.repeat(wall, lengths), None if times.bad.all() else times.instants
 
     def _amount(self, column: Any, name: str, fractions: bool, problem: Any) -> Floats | Any:
         if pa.types.is_integer(column.type) and column.null_count == 0 and not fractions and column.type != pa.uint64():
@@ -255,6 +298,15 @@ def read_place(batch: Any, columns: tuple[str, str], name: str, problem: Any) ->
         problem(f"are no degrees on the globe in column {column}", off if off.any() else None)
         result.append(np.where(off, 0.0, values))
     return result[0], result[1]
+
+
+def _run_lengths(column: Any) -> Ints | None:
+    """How often each time stands in a row where times repeat, as those of flows do; None where they do not."""
+    if not pa.types.is_timestamp(column.type) or column.null_count or len(column) == 0:
+        return None
+    ticks = column.cast(pa.int64()).to_numpy()
+    ends = np.append(np.flatnonzero(ticks[1:] != ticks[:-1]) + 1, len(ticks))
+    return np.diff(ends, prepend=0) if 4 * len(ends) < len(ticks) else None
 
 
 def say_zone(notes: ReadNotes, column: str | None, tz: str) -> None:

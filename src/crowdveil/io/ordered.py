@@ -1,0 +1,122 @@
+"""Flows whose rows are in order already, by step, origin and destination, each once: there is nothing to group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdveil.io.od_rows import OdReader
+from crowdveil.io.parallel import side_by_side
+from crowdveil.io.steps import Steps
+from crowdveil.model.arrays import Indices, Ints
+from crowdveil.model.flows import FlowCounts, Flows
+from crowdveil.model.zones import Zones
+
+
+def read_in_order(reader: OdReader, zones: Zones, steps: Steps | None) -> Flows | None:
+    """Flows from rows in order; None as soon as a row is not, and then they are to be read from the start and grouped.
+
+    What is wrong with rows that were left out is in the reader's `problems`.
+    """
+    rows = _Rows(zones, steps, reader.columns.people is not None)
+    if not all(rows.take(batch) for batch in reader.batches()) or rows.count == 0:
+        return None
+    return rows.flows()
+
+
+def flows_in_order(
+    zones: Zones,
+    steps: Steps | None,
+    numbers: Ints,
+    offsets: Ints,
+    rows: tuple[Indices, Indices, Ints, Ints],
+    counts: FlowCounts,
+    members: tuple[Ints | None, Ints | None] = (None, None),
+) -> Flows:
+    """The model from rows in order: the numbers of their steps, where each begins, and the four columns."""
+    t = steps.starts(numbers) if steps else np.zeros(1, np.int64)
+    seconds, tz = (steps.seconds, steps.tz) if steps else (None, "UTC")
+    return Flows(zones, t, offsets, *rows, counts, seconds, tz, *members)
+
+
+@dataclass
+class _Rows:
+    """Rows that were taken so far. Of their steps only the beginnings are kept, since each has many rows."""
+
+    zones: Zones
+    steps: Steps | None
+    with_people: bool
+    count: int = 0
+    _last: tuple[int, int] = (-1, -1)
+    _numbers: list[Ints] = field(default_factory=list)
+    _starts: list[Ints] = field(default_factory=list)
+    _columns: dict[str, list[npt.NDArray[Any]]] = field(default_factory=dict)
+
+    def take(self, batch: pa.RecordBatch) -> bool:
+        """Take a piece, unless it is out of order or its people are for the engine to look at."""
+        if pc.min(batch["volume"]).as_py() == 0:  # a row without a volume is no flow, wherever it stands
+            batch = batch.filter(pc.greater(batch["volume"], 0))
+        if batch.num_rows == 0:
+            return True
+        columns = {name: batch[name].to_numpy() for name in ("o", "d", "volume", "people")[: 3 + self.with_people]}
+        numbers, starts = self._steps_of(batch)
+        pair = self._pairs(columns["o"], columns["d"])
+        if (self.with_people and columns["people"].min() < 1) or not self._goes_on(numbers, starts, pair):
+            return False
+        self._last = int(numbers[-1]), int(pair[-1])
+        self._numbers.append(numbers)
+        self._starts.append(starts + self.count)
+        for name, column in columns.items():
+            self._columns.setdefault(name, []).append(column)
+        self.count += batch.num_rows
+        return True
+
+    def _steps_of(self, batch: pa.RecordBatch) -> tuple[Ints, Ints]:
+        """The steps of a piece as they come, and the rows where they begin."""
+        if self.steps is None:
+            return np.zeros(1, np.int64), np.zeros(1, np.int64)
+        wall = batch["wall"].to_numpy()
+        starts = np.append(0, np.flatnonzero(wall[1:] != wall[:-1]) + 1)
+        numbers = self.steps.number(wall[starts])
+        begins = np.append(True, numbers[1:] != numbers[:-1])
+        return numbers[begins], starts[begins]
+
+    def _pairs(self, origin: Indices, destination: Indices) -> npt.NDArray[Any]:
+        n = len(self.zones)
+        wide: npt.NDArray[Any] = origin if n * n < 2**31 else origin.astype(np.int64)
+        pairs: npt.NDArray[Any] = wide * n + destination
+        return pairs
+
+    def _goes_on(self, numbers: Ints, starts: Ints, pair: npt.NDArray[Any]) -> bool:
+        """Whether steps rise, and pairs in each of them."""
+        falls = pair[1:] <= pair[:-1]
+        falls[starts[1:] - 1] = False  # a new step begins anew
+        first = int(numbers[0]), int(pair[0])
+        return first > self._last and bool(np.all(numbers[1:] > numbers[:-1])) and not falls.any()
+
+    def flows(self) -> Flows:
+        """The model of all rows."""
+        numbers, starts = np.concatenate(self._numbers), np.concatenate(self._starts)
+        begins = np.append(True, numbers[1:] != numbers[:-1])  # a step may go on from one piece to the next
+        columns = dict(zip(self._columns, side_by_side(*map(_joining, self._columns.values())), strict=True))
+        o, d, volume = (columns[name] for name in ("o", "d", "volume"))
+        rows, offsets = (o, d, volume, columns.get("people", volume)), np.append(starts[begins], self.count)
+        counts: FlowCounts = "people" if self.with_people else "trips"
+        return flows_in_order(self.zones, self.steps, numbers[begins], offsets, rows, counts)
+
+
+def _joining(pieces: list[npt.NDArray[Any]]) -> partial[npt.NDArray[Any]]:
+    return partial(_joined, pieces)
+
+
+def _joined(pieces: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """All pieces as one array; they are let go of, so that no column is there twice for long."""
+    joined: npt.NDArray[Any] = np.concatenate(pieces)
+    pieces.clear()
+    return joined
