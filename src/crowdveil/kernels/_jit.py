@@ -7,9 +7,11 @@ call from several threads; `nogil`, so that threads over time steps or blocks ru
 from __future__ import annotations
 
 import getpass
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,9 +30,48 @@ def _writable_cache() -> None:
 _writable_cache()
 
 import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when it is imported)
+from numba.core import types  # noqa: E402
+from numba.core.caching import NullCache  # noqa: E402
+from numba.core.dispatcher import Dispatcher  # noqa: E402
+from numba.extending import intrinsic  # noqa: E402
+
+_sources: dict[Any, frozenset[str]] = {}
+"""The files that a kernel is made of: its own, and those of all kernels that it calls."""
 
 
 def kernel(function: F) -> F:
     """Compile a function over flat arrays."""
-    compiled: F = numba.njit(cache=True, nogil=True)(function)
-    return compiled
+    compiled: Any = numba.njit(cache=True, nogil=True)(function)
+    called = (function.__globals__.get(name) for name in function.__code__.co_names)
+    used = [_sources[k] for k in called if isinstance(k, Dispatcher) and k in _sources]
+    _sources[compiled] = frozenset({function.__code__.co_filename}.union(*used))
+    _note_sources(compiled, sorted(_sources[compiled]))
+    return compiled  # type: ignore[no-any-return]
+
+
+@cache
+def _digest(file: str) -> str:
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def _note_sources(compiled: Any, files: list[str]) -> None:
+    """Have a kernel compiled anew when any of its files changed: numba looks at its own file only, and takes what it compiled
+    before although a kernel that it calls is another one now.
+    """
+    try:
+        stored = compiled._cache._cache_file
+        stored._source_stamp = [_digest(file) for file in files]
+    except (AttributeError, OSError):
+        compiled._cache = (
+            NullCache()
+        )  # a numba that keeps its notes elsewhere, or sources that cannot be read: slow, but right
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def lowest_bit(typing_context: Any, word: Any) -> Any:
+    """The place of the lowest bit of a word of 64 bits that is set; the word is not zero."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
+
+    return types.int64(types.int64), generate

@@ -6,21 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels.room import enlarged
 
 Ints = npt.NDArray[np.int64]
 
 BY_DESTINATION, BY_ORIGIN = 2, 4
-
-
-@kernel
-def _room(array: Ints, needed: int) -> Ints:
-    """The array, or a copy of twice the size if it is too small. (A kernel and its helpers stay in one file.)"""
-    if needed <= len(array):
-        return array
-    larger = np.empty(max(needed, 2 * len(array)), np.int64)
-    for i in range(len(array)):
-        larger[i] = array[i]
-    return larger
 
 
 @kernel
@@ -113,12 +103,12 @@ def build_dyadic_boxes(
             for e in range(tile_offsets[a], tile_offsets[a + 1]):
                 inside[tiles[e]] = False
         # Room for all that may come of this origin at once: asking box by box takes longer than the rest.
-        box_o, box_d = _room(box_o, boxes + regions), _room(box_d, boxes + regions)
-        box_v, box_u = _room(box_v, boxes + regions), _room(box_u, boxes + regions)
-        box_cells, way_off = _room(box_cells, boxes + regions), _room(way_off, boxes + regions + 1)
-        way_kind, way_lost = _room(way_kind, ways + 4 * regions), _room(way_lost, ways + 4 * regions)
-        link_off, link = _room(link_off, ways + 4 * regions + 1), _room(link, links + 8 * regions)
-        ref_region, ref_box = _room(ref_region, refs + regions), _room(ref_box, refs + regions)
+        box_o, box_d = enlarged(box_o, boxes + regions), enlarged(box_d, boxes + regions)
+        box_v, box_u = enlarged(box_v, boxes + regions), enlarged(box_u, boxes + regions)
+        box_cells, way_off = enlarged(box_cells, boxes + regions), enlarged(way_off, boxes + regions + 1)
+        way_kind, way_lost = enlarged(way_kind, ways + 4 * regions), enlarged(way_lost, ways + 4 * regions)
+        link_off, link = enlarged(link_off, ways + 4 * regions + 1), enlarged(link, links + 8 * regions)
+        ref_region, ref_box = enlarged(ref_region, refs + regions), enlarged(ref_box, refs + regions)
         ref_start[a] = refs
         o_ways = way_offsets[a + 1] - way_offsets[a]
         for w in range(o_ways):

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels.price import FOUND, GO_ON, TRIED, P, Q, begin_search, judge
+from crowdveil.kernels.room import enlarged
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -99,62 +101,6 @@ def _contract(
 
 
 @kernel
-def _divisor(a: int, b: int) -> int:
-    """The greatest common divisor."""
-    while b:
-        a, b = b, a % b
-    return a
-
-
-@kernel
-def search_forest(
-    cost: Ints, lost: Ints, above: Ints, lost_cost: int, gone: int, budget: int
-) -> tuple[bool, int, int, int, int]:
-    """The price whose best partition suppresses at most `budget`: found or not, p, q, cost A and suppressed volume S.
-
-    As `partition.search`. `lost` is what each box gives up when it is split, -1 where it cannot be; each suppressed trip costs
-    `lost_cost` besides the price; `gone` trips are suppressed whatever is done. Boxes whose fate is settled by the two
-    prices around the answer are taken out after each step: one that stays whole at the lower price, one that is split at the
-    higher. All steps together cost a few passes.
-    """
-    n = len(cost)
-    price_of, up = cost.copy(), above.copy()
-    split_a, split_s = np.empty(n, np.int64), lost.copy()
-    for i in range(n):
-        split_a[i] = lost_cost * max(lost[i], 0)
-    sum_a, sum_s, whole = np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.bool_)
-    place = np.empty(n, np.int64)
-    a, s = evaluate_forest(0, price_of, split_a, split_s, up, 0, 1, sum_a, sum_s, whole)
-    left_a, left_s = a + lost_cost * gone, s + gone
-    if left_s <= budget:
-        return True, 0, 1, left_a, left_s
-    start, fixed_a, fixed_s = _contract(0, price_of, split_a, split_s, up, whole, place, True)
-    fixed_a, fixed_s = fixed_a + lost_cost * gone, fixed_s + gone
-    a, s = evaluate_forest(start, price_of, split_a, split_s, up, 1, 0, sum_a, sum_s, whole)
-    right_a, right_s, p, q = a + fixed_a, s + fixed_s, 1, 0
-    if right_s > budget:
-        return False, 1, 0, right_a, right_s
-    known_whole = False
-    while right_s < budget:
-        start, more_a, more_s = _contract(start, price_of, split_a, split_s, up, whole, place, known_whole)
-        fixed_a, fixed_s = fixed_a + more_a, fixed_s + more_s
-        try_p, try_q = right_a - left_a, left_s - right_s
-        common = _divisor(try_p, try_q)
-        try_p, try_q = try_p // common, try_q // common
-        a, s = evaluate_forest(start, price_of, split_a, split_s, up, try_p, try_q, sum_a, sum_s, whole)
-        a, s = a + fixed_a, s + fixed_s
-        if try_q * a + try_p * s >= try_q * right_a + try_p * right_s:
-            # The lines meet on the curve: the piece with the least S there is the right one.
-            return True, try_p, try_q, a, s
-        known_whole = s > budget
-        if known_whole:
-            left_a, left_s = a, s
-        else:
-            right_a, right_s, p, q = a, s, try_p, try_q
-    return True, p, q, right_a, right_s
-
-
-@kernel
 def solve_forest(
     cost: Ints, lost: Ints, above: Ints, lost_cost: int, gone: int, p: int, q: int
 ) -> tuple[int, int, Mask]:
@@ -175,6 +121,39 @@ def solve_forest(
 
 
 @kernel
+def search_forest(
+    cost: Ints, lost: Ints, above: Ints, lost_cost: int, gone: int, budget: int, first_p: int, first_q: int
+) -> tuple[bool, int, int, int, int, Mask]:
+    """The price whose best partition suppresses at most `budget`: found or not, p, q, cost A, suppressed volume S, and the boxes
+    that are published.
+
+    `lost` is what each box gives up when it is split, -1 where it cannot be; each suppressed trip costs `lost_cost` besides
+    the price; `gone` trips are suppressed whatever is done; p/q is tried first. Boxes whose fate is settled by the two prices
+    around the answer are taken out after each step: one that stays whole at the lower price, one that is split at the higher.
+    All steps together cost a few passes.
+    """
+    n = len(cost)
+    price_of, up = cost.copy(), above.copy()
+    split_a, split_s = np.empty(n, np.int64), lost.copy()
+    for i in range(n):
+        split_a[i] = lost_cost * max(lost[i], 0)
+    sum_a, sum_s, whole = np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.bool_)
+    place = np.empty(n, np.int64)
+    start, fixed_a, fixed_s = 0, lost_cost * gone, gone
+    notes = begin_search(first_p, first_q)
+    while True:
+        p, q = notes[TRIED + P], notes[TRIED + Q]
+        a, s = evaluate_forest(start, price_of, split_a, split_s, up, p, q, sum_a, sum_s, whole)
+        a, s = a + fixed_a, s + fixed_s
+        verdict = judge(notes, a, s, budget)
+        if verdict != GO_ON:
+            published = solve_forest(cost, lost, above, lost_cost, gone, p, q)[2]
+            return verdict == FOUND, p, q, a, s, published
+        start, more_a, more_s = _contract(start, price_of, split_a, split_s, up, whole, place, s > budget)
+        fixed_a, fixed_s = fixed_a + more_a, fixed_s + more_s
+
+
+@kernel
 def split_boxes(above: Ints, published: Mask) -> Mask:
     """The boxes that are split: not published, and in none that is."""
     n = len(above)
@@ -184,17 +163,6 @@ def split_boxes(above: Ints, published: Mask) -> Mask:
             inside[i] = inside[above[i]] or published[above[i]]
         split[i] = not inside[i] and not published[i]
     return split
-
-
-@kernel
-def _room(array: Ints, needed: int) -> Ints:
-    """The array, or a copy of twice the size if it is too small."""
-    if needed <= len(array):
-        return array
-    larger = np.empty(max(needed, 2 * len(array)), np.int64)
-    for i in range(len(array)):
-        larger[i] = array[i]
-    return larger
 
 
 @kernel
@@ -227,8 +195,8 @@ def exact_forest(
         begin, end = states, states
         floor = 0
         if base >= 0:
-            state_a, state_s = _room(state_a, states + 1), _room(state_s, states + 1)
-            state_x, state_y = _room(state_x, states + 1), _room(state_y, states + 1)
+            state_a, state_s = enlarged(state_a, states + 1), enlarged(state_s, states + 1)
+            state_x, state_y = enlarged(state_x, states + 1), enlarged(state_y, states + 1)
             state_a[states], state_s[states] = lost_cost * base, base
             state_x[states], state_y[states] = -1, -1
             states += 1
@@ -261,8 +229,8 @@ def exact_forest(
                             over += 1
                         shift = place + 1 - over
                         if shift > 0:
-                            state_a, state_s = _room(state_a, new_end + 1), _room(state_s, new_end + 1)
-                            state_x, state_y = _room(state_x, new_end + 1), _room(state_y, new_end + 1)
+                            state_a, state_s = enlarged(state_a, new_end + 1), enlarged(state_s, new_end + 1)
+                            state_x, state_y = enlarged(state_x, new_end + 1), enlarged(state_y, new_end + 1)
                             for z in range(new_end - 1, over - 1, -1):
                                 state_a[z + 1], state_s[z + 1] = state_a[z], state_s[z]
                                 state_x[z + 1], state_y[z + 1] = state_x[z], state_y[z]
@@ -283,8 +251,8 @@ def exact_forest(
             beaten = end > begin and state_s[begin] == 0 and state_a[begin] < cost[i]
             keep = not beaten and q * cost[i] - least[i] <= slack
             new = states
-            state_a, state_s = _room(state_a, new + end - begin + 1), _room(state_s, new + end - begin + 1)
-            state_x, state_y = _room(state_x, new + end - begin + 1), _room(state_y, new + end - begin + 1)
+            state_a, state_s = enlarged(state_a, new + end - begin + 1), enlarged(state_s, new + end - begin + 1)
+            state_x, state_y = enlarged(state_x, new + end - begin + 1), enlarged(state_y, new + end - begin + 1)
             if keep:
                 state_a[states], state_s[states], state_x[states], state_y[states] = cost[i], 0, -2, i
                 states += 1

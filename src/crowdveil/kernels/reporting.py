@@ -6,19 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels.room import enlarged
 
 Ints = npt.NDArray[np.int64]
-
-
-@kernel
-def _room(array: Ints, needed: int) -> Ints:
-    """The array, or a copy of twice the size if it is too small."""
-    if needed <= len(array):
-        return array
-    larger = np.empty(max(needed, 2 * len(array)), np.int64)
-    for i in range(len(array)):
-        larger[i] = array[i]
-    return larger
 
 
 @kernel
@@ -92,7 +82,7 @@ def reported_tiles(
     count = 0
     for group in range(len(group_step)):
         step, area = group_step[group], group_area[group]
-        found = _room(found, count + tiles)
+        found = enlarged(found, count + tiles)
         if include_empty:
             for e in range(area_offsets[area], area_offsets[area + 1]):
                 inside[area_tiles[e]] = group

@@ -104,13 +104,13 @@ class Boxes:
         origins_first: bool = False,
     ) -> Boxes:
         """The boxes of a time step; with `origins_first`, an origin is only split while its destinations are not."""
-        built = _build(data, step, system, k, origins_first)
-        o, d, volume, crowd, cells, *ways = (frozen(a, np.int64) for a in built)
+        matrix = Matrix.of(data, step, system)
+        o, d, volume, crowd, cells, *ways = (frozen(a, np.int64) for a in _build(matrix, k, origins_first))
         if objective == "reconstruction":
-            cost = _deviations(data, step, system, o, d, volume, cells)
+            cost = _deviations(matrix, o, d, volume, cells)
         else:
             cost = frozen((system.origins.cost[o] + system.destinations.cost[d]) * volume, np.int64)
-        total = int(data.volume[data.offsets[step] : data.offsets[step + 1]].sum())
+        total = matrix.total
         lost_cost = DEVIATION_SCALE if objective == "reconstruction" else 0
         check_exact(int(cost.max(initial=0)) + lost_cost * total, total)
         allowed = np.full(len(o), WHOLE + BY_DESTINATION + BY_ORIGIN, np.int8)
@@ -239,11 +239,11 @@ def check_exact(cost: int, total: int) -> None:
         raise InputError("the volumes of a time step are too large to be compared exactly; use shorter time steps.")
 
 
-def _build(data: Flows, step: int, system: System, k: int, origins_first: bool) -> tuple[Ints, ...]:
+def _build(matrix: Matrix, k: int, origins_first: bool) -> tuple[Ints, ...]:
     from crowdveil.kernels.dyadic import build_dyadic_boxes
     from crowdveil.kernels.tree_boxes import build_boxes
 
-    origins, destinations = system.origins, system.destinations
+    origins, destinations = matrix.system.origins, matrix.system.destinations
     if not (origins.fits[-1] and destinations.fits[-1]):
         raise InputError("not even the whole map has as many tiles as published areas should have; ask for fewer.")
     arguments: Any
@@ -251,44 +251,22 @@ def _build(data: Flows, step: int, system: System, k: int, origins_first: bool) 
         regions = (
             getattr(origins.regions, name) for name in ("tile_offsets", "tiles", "way_offsets", "first", "second")
         )
+        rows = (frozen(column, np.int64) for column in matrix.rows)
         fits = frozen(origins.fits, np.int64)
-        arguments = (*_rows(data, step), *_people(data, step), *regions, fits, fits, k)
+        arguments = (*rows, *matrix.pairs_by_person(), *regions, fits, fits, k)
         return build_dyadic_boxes(*arguments)
-    matrix, leaves = Matrix.of(data, step, system), origins.tree.tiles
-    rows = (matrix.origin, matrix.destination, matrix.volume, matrix.crowd)
+    leaves = origins.tree.tiles
     pairs = matrix.pairs_by(np.arange(leaves, dtype=np.int32), leaves)
-    arguments = (*rows, *pairs, *origins.as_origins, *destinations.as_destinations, origins_first, k)
+    arguments = (*matrix.rows, *pairs, *origins.as_origins, *destinations.as_destinations, origins_first, k)
     return build_boxes(*arguments)
 
 
-def _rows(data: Flows, step: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """By origin tile: offsets, destination tile, trips and crowd."""
-    here = slice(data.offsets[step], data.offsets[step + 1])
-    offsets = np.searchsorted(data.origin[here], np.arange(len(data.zones) + 1))
-    columns = (offsets, data.destination[here], data.volume[here], data.people[here])
-    return tuple(frozen(column, np.int64) for column in columns)  # type: ignore[return-value]
-
-
-def _people(data: Flows, step: int) -> tuple[Ints, Ints, Ints]:
-    """Who went from where to where in a time step, by person; empty where people are not known."""
-    low, high = data.offsets[step], data.offsets[step + 1]
-    if data.member is None or data.member_offsets is None:
-        return (frozen(np.zeros(0), np.int64),) * 3
-    person = data.member[data.member_offsets[low] : data.member_offsets[high]]
-    row = np.repeat(np.arange(low, high), np.diff(data.member_offsets[low : high + 1]))
-    order = np.argsort(person, kind="stable")
-    _, number = np.unique(person, return_inverse=True)
-    columns = (number[order], data.origin[row[order]], data.destination[row[order]])
-    return tuple(frozen(column, np.int64) for column in columns)  # type: ignore[return-value]
-
-
-def _deviations(data: Flows, step: int, system: System, o: Ints, d: Ints, volume: Ints, cells: Ints) -> Ints:
+def _deviations(matrix: Matrix, o: Ints, d: Ints, volume: Ints, cells: Ints) -> Ints:
     """What each box loses when its volume is spread evenly over its cells."""
     from crowdveil.kernels.deviation import deviations
 
-    offsets, tile, row_volume, _ = _rows(data, step)
-    regions = (side.regions for side in (system.origins, system.destinations))
+    regions = (side.regions for side in (matrix.system.origins, matrix.system.destinations))
     (froms, from_tiles), (tos, to_tiles) = (r.tiles_of(np.arange(len(r.size))) for r in regions)
-    columns = (o, d, volume, cells, froms, from_tiles, tos, to_tiles, offsets, tile, row_volume)
+    columns = (o, d, volume, cells, froms, from_tiles, tos, to_tiles, *matrix.rows[:3])
     arguments: Any = (*(frozen(column, np.int64) for column in columns), DEVIATION_SCALE)
     return frozen(deviations(*arguments), np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from crowdveil.model.matrix import Matrix
 
 MOST_STATES = 30_000_000
 """More states than this do not fit into memory, and the exact search is given up."""
+GUESS = 8
+"""The first price that is tried is what a trip costs if nothing is split, divided by this."""
 
-
+_NO_PART = np.zeros(0, np.int32)
 _BY_BOX = ("part", "node", "volume", "crowd", "cost", "lost")
 
 
@@ -88,17 +91,17 @@ class Forest:
 
         `lost_cost` is what a suppressed trip costs in any case, in tiles; all costs are scaled to whole numbers.
         """
-        from crowdveil.kernels.tree_boxes import build_forest
+        from crowdveil.kernels.forest_boxes import build_forest
 
-        system = matrix.system
-        tree = system.origins.tree
-        part_of_leaf = np.repeat(np.arange(len(origins), dtype=np.int32), tree.size[origins])
-        row_part = frozen(part_of_leaf[matrix.origin], np.int32)
-        anchor, table, exponent, _, depth, leaf = system.destinations.as_destinations
+        system, tree = matrix.system, matrix.system.origins.tree
+        _, _, first_leaf, leaf_tile, _ = system.origins.as_origins
+        tile_leaf, anchor, table, exponent, _, depth, is_leaf = system.destinations.as_destinations
+        of_leaf = (
+            np.repeat(np.arange(len(origins), dtype=np.int32), tree.size[origins]) if len(matrix.person) else _NO_PART
+        )
         arguments: Any = (
-            row_part, len(origins), matrix.destination, matrix.volume, matrix.crowd,
-            *matrix.pairs_by(part_of_leaf, len(origins)), anchor, table, exponent, depth, leaf,
-            frozen(system.origins.cost[origins], np.int64), system.destinations.cost, lost_cost.denominator, k,
+            *matrix.rows, *matrix.pairs_by(of_leaf, len(origins)), origins, first_leaf, leaf_tile, system.origins.cost,
+            tile_leaf, anchor, table, exponent, depth, is_leaf, system.destinations.cost, lost_cost.denominator, k,
         )  # fmt: skip
         part, node, volume, crowd, cost, lost, above, gone = (frozen(a, np.int64) for a in build_forest(*arguments))
         forest = cls(matrix, origins, part, node, volume, crowd, cost, lost, above, gone, lost_cost.numerator)
@@ -111,22 +114,30 @@ class Forest:
         """All trips."""
         return self.matrix.total
 
+    @cached_property
+    def all_gone(self) -> int:
+        """Volume that has no box."""
+        return int(self.gone.sum())
+
     def at(self, price: Fraction | None) -> Solved:
         """The best partition at a price."""
         from crowdveil.kernels.forest import solve_forest
 
         p, q = (1, 0) if price is None else price.as_integer_ratio()
-        a, s, published = solve_forest(self.cost, self.lost, self.above, self.lost_cost, int(self.gone.sum()), p, q)
+        a, s, published = solve_forest(self.cost, self.lost, self.above, self.lost_cost, self.all_gone, p, q)
         return Solved(price, int(a), int(s), published)
 
     def within(self, budget: int) -> Solved | int:
         """The best partition at the price that keeps a budget; or the least volume that must be suppressed."""
         from crowdveil.kernels.forest import search_forest
 
-        found, p, q, _, s = search_forest(
-            self.cost, self.lost, self.above, self.lost_cost, int(self.gone.sum()), budget
+        first = int(self.cost[-1]) // (GUESS * int(self.volume[-1])) if len(self.cost) else 0
+        found, p, q, a, s, published = search_forest(
+            self.cost, self.lost, self.above, self.lost_cost, self.all_gone, budget, max(first, 1), 1
         )
-        return self.at(Fraction(p, q) if q else None) if found else int(s)
+        if not found:
+            return int(s)
+        return Solved(Fraction(int(p), int(q)) if q else None, int(a), int(s), published)
 
     def exact(self, budget: int, near: Solved) -> Solved | None:
         """The cheapest partition within a budget, from the one that `within` found; None if too much is to be looked at."""
@@ -134,7 +145,7 @@ class Forest:
 
         p, q = (1, 0) if near.price is None else near.price.as_integer_ratio()
         done, a, s, published = exact_forest(
-            self.cost, self.lost, self.above, self.lost_cost, int(self.gone.sum()), budget, p, q,
+            self.cost, self.lost, self.above, self.lost_cost, self.all_gone, budget, p, q,
             p * (budget - near.suppressed), MOST_STATES,
         )  # fmt: skip
         return Solved(near.price, int(a), int(s), published) if done else None

@@ -87,22 +87,24 @@ class Side:
 
     @cached_property
     def as_origins(self) -> tuple[Any, ...]:
-        """What kernels need of a tree of origins: offsets of children, children, first leaves, leaves, which nodes fit."""
+        """What kernels need of a tree of origins: offsets of children, children, first leaves, tiles, which nodes fit."""
         tree = self.tree
-        arrays = tuple(frozen(a, np.int64) for a in (tree.child_offsets, tree.child_nodes, tree.first_leaf))
-        return *arrays, tree.tiles, frozen(self.fits, np.int64)
+        arrays = (tree.child_offsets, tree.child_nodes, tree.first_leaf, tree.leaf_tile, self.fits)
+        return tuple(frozen(a, np.int64) for a in arrays)
 
     @cached_property
     def as_destinations(self) -> tuple[Any, ...]:
-        """What kernels need of a tree of destinations: anchors, what common ancestors are looked up in, the first node of
-        each subtree, its depth, and which nodes are leaves.
+        """What kernels need of a tree of destinations: leaves of tiles, anchors, what common ancestors are looked up in, the
+        first node of each subtree, its depth, and which nodes are leaves.
         """
-        from crowdveil.kernels.tree_boxes import join_table
+        from crowdveil.kernels.tree_walk import join_table
 
         tree = self.tree
-        arrays = (self.anchor, *join_table(_joins(tree)), tree.leaf_node[tree.first_leaf])
-        leaf = frozen(tree.is_leaf, np.int64)
-        return *(frozen(a, np.int64) for a in arrays), int(tree.depth.max()), leaf
+        leaf, low, is_leaf = (
+            frozen(a, np.int64) for a in (tree.tile_leaf, tree.leaf_node[tree.first_leaf], tree.is_leaf)
+        )
+        table, exponent = (frozen(a, np.int32) for a in join_table(_joins(tree)))
+        return leaf, self.anchor, table, exponent, low, int(tree.depth.max()), is_leaf
 
     @property
     def tree(self) -> Hierarchy:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.forest import Forest, Solved
 from crowdveil.model.matrix import Matrix
@@ -109,13 +109,10 @@ class Targets:
 
 def origins_near(matrix: Matrix, volume: float) -> Ints:
     """The nodes that origins are cut into so that what leaves each is as near to `volume` as can be."""
-    from crowdveil.kernels.partition import best_origins
+    from crowdveil.kernels.forest_boxes import best_origins
 
-    child_offsets, children, first_leaf, leaves, _ = matrix.system.origins.as_origins
-    origins: Ints = best_origins(
-        matrix.origin, matrix.volume, float(volume), child_offsets, children, first_leaf, leaves
-    )
-    return origins
+    tree = matrix.system.origins.as_origins[:4]
+    return frozen(best_origins(matrix.offsets, matrix.volume, float(volume), *tree), np.int64)
 
 
 def target_volumes(k: int, volume: int) -> list[float]:

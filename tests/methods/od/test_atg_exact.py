@@ -95,18 +95,24 @@ def _everything(cost: list[int], lost: list[int], above: list[int], gone: int) -
 
 
 @settings(max_examples=2500)
-@given(forest=forests(), budget=st.integers(0, 25), lost_cost=st.integers(0, 4))
-def test_random_forests_against_all_partitions(forest: Any, budget: int, lost_cost: int) -> None:
+@given(
+    forest=forests(),
+    budget=st.integers(0, 25),
+    lost_cost=st.integers(0, 4),
+    first=st.fractions(0, 60, max_denominator=16),
+)
+def test_random_forests_against_all_partitions(forest: Any, budget: int, lost_cost: int, first: Fraction) -> None:
     cost, lost, above, gone = forest
     everything = {(a + lost_cost * s, s) for a, s in _everything(cost, lost, above, gone)}
     arrays = [frozen(x, np.int64) for x in (cost, lost, above)]
-    found, p, q, a, s = search_forest(*arrays, lost_cost, gone, budget)
+    found, p, q, a, s, published = search_forest(*arrays, lost_cost, gone, budget, *first.as_integer_ratio())
     within = [x for x in everything if x[1] <= budget]
     assert found == bool(within)
     if not within:
         assert s == min(x[1] for x in everything)
         return
     assert (a, s) in everything and s <= budget
+    assert int(np.array(cost)[published].sum()) + lost_cost * s == a
     # No partition is better at the price, and of equal ones this suppresses least.
     assert (q * a + p * s, s) == min((q * x + p * y, y) for x, y in everything)
     done, best, suppressed, published = exact_forest(*arrays, lost_cost, gone, budget, p, q, p * (budget - s), 10**6)

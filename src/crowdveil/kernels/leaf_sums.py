@@ -1,0 +1,54 @@
+"""Sums by leaf that come out in order of the leaves, without sorting: a bit for each leaf that has one.
+
+Leaves are marked in words of 64 bits, and words with a mark in words of a second row, so that a few leaves of a large tree are
+found as fast as many of a small one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.kernels._jit import kernel, lowest_bit
+
+Ints = npt.NDArray[np.int64]
+
+
+@kernel
+def no_sums(leaves: int) -> tuple[Ints, Ints, Ints]:
+    """Room for sums over `leaves` leaves: three a leaf, all zero; and the two rows of marks."""
+    words = (leaves >> 6) + 1
+    return np.zeros(3 * leaves, np.int64), np.zeros(words, np.int64), np.zeros((words >> 6) + 1, np.int64)
+
+
+@kernel
+def add(sums: Ints, marks: Ints, words: Ints, leaf: int, volume: int, crowd: int, cells: int) -> None:
+    """Add to the sums of a leaf."""
+    sums[3 * leaf] += volume
+    sums[3 * leaf + 1] += crowd
+    sums[3 * leaf + 2] += cells
+    word = leaf >> 6
+    marks[word] |= 1 << (leaf & 63)
+    words[word >> 6] |= 1 << (word & 63)
+
+
+@kernel
+def take(sums: Ints, marks: Ints, words: Ints, leaf: Ints, volume: Ints, crowd: Ints, cells: Ints, low: int) -> int:
+    """Move all sums into lists, by rising leaf, from place `low` on; returns where they end. The room is zero again."""
+    at = low
+    for row in range(len(words)):
+        some = words[row]
+        words[row] = 0
+        while some != 0:
+            word = 64 * row + lowest_bit(some)
+            some &= some - 1
+            left = marks[word]
+            marks[word] = 0
+            while left != 0:
+                here = 64 * word + lowest_bit(left)
+                left &= left - 1
+                leaf[at], volume[at] = here, sums[3 * here]
+                crowd[at], cells[at] = sums[3 * here + 1], sums[3 * here + 2]
+                sums[3 * here], sums[3 * here + 1], sums[3 * here + 2] = 0, 0, 0
+                at += 1
+    return at

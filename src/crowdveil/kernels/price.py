@@ -1,0 +1,90 @@
+"""The price of a suppressed trip that a budget asks for: which one to try next.
+
+The best cost as a function of the price is concave and made of straight pieces with slope S, the suppressed volume. With two
+pieces known, left of the budget and right of it, the price at which their lines meet is tried, and the new piece replaces one
+of them, until no piece lies below. Nothing is compared in floating point: prices are fractions p/q, q = 0 an infinite one.
+Far from the answer prices are guessed; what they give is exact, and a guess has to lie between the prices known so far.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.kernels._jit import kernel
+
+Ints = npt.NDArray[np.int64]
+
+MOST_GUESSES = 6
+GUESS_PARTS = 16
+A, S, P, Q, KNOWN = 0, 1, 2, 3, 4
+"""Cost and suppressed volume of a piece, the price that it was found at, and whether there is one at all."""
+LEFT, RIGHT, TRIED, TRIES = 0, 5, 10, 15
+"""Where a search notes the piece left of the budget, the one right of it, the one at hand, and the number of tries."""
+GO_ON, FOUND, NONE = 0, 1, 2
+
+
+@kernel
+def begin_search(p: int, q: int) -> Ints:
+    """A search that tries p/q first. A price of 0 is as far left as there is, an infinite one as right."""
+    notes = np.zeros(16, np.int64)
+    notes[LEFT + Q] = 1
+    notes[RIGHT + P] = 1
+    notes[TRIED + P], notes[TRIED + Q] = p, q
+    return notes
+
+
+@kernel
+def judge(notes: Ints, a: int, s: int, budget: int) -> int:
+    """What the best partition at the price at hand says, its cost A and suppressed volume S: FOUND, NONE, or GO_ON.
+
+    Of equal partitions the one with the least S is to be given, so that the piece right of the last breakpoint, which keeps the
+    budget, is the one that is found. NONE: not even an infinite price keeps the budget.
+    """
+    p, q = notes[TRIED + P], notes[TRIED + Q]
+    notes[TRIED + A], notes[TRIED + S] = a, s
+    right_a, right_s = notes[RIGHT + A], notes[RIGHT + S]
+    if notes[LEFT + KNOWN] and notes[RIGHT + KNOWN]:
+        met = q * (right_a - notes[LEFT + A]) == p * (notes[LEFT + S] - right_s)
+        if met and q * a + p * s >= q * right_a + p * right_s:
+            return FOUND  # the lines meet on the curve
+    if s <= budget and (p == 0 or s == budget):
+        return FOUND
+    if s > budget and q == 0:
+        return NONE
+    side = RIGHT if s <= budget else LEFT
+    notes[side + A], notes[side + S], notes[side + P], notes[side + Q], notes[side + KNOWN] = a, s, p, q, 1
+    _choose_next(notes, budget)
+    return GO_ON
+
+
+@kernel
+def _choose_next(notes: Ints, budget: int) -> None:
+    """The next price: a guess while the pieces are far apart, then where their lines meet."""
+    has_left, has_right = notes[LEFT + KNOWN] > 0, notes[RIGHT + KNOWN] > 0
+    left_p, left_q, right_p, right_q = notes[LEFT + P], notes[LEFT + Q], notes[RIGHT + P], notes[RIGHT + Q]
+    notes[TRIES] += 1
+    near = has_left and has_right and notes[LEFT + S] - notes[RIGHT + S] <= budget // 50
+    p, q = _guess(notes[TRIED + P], notes[TRIED + Q], notes[TRIED + S], budget)
+    inside = p * left_q > left_p * q and (right_q == 0 or p * right_q < right_p * q)
+    if near or notes[TRIES] > MOST_GUESSES or not inside:
+        if not has_left:
+            p, q = 0, 1
+        elif not has_right:
+            p, q = 1, 0
+        else:
+            p, q = notes[RIGHT + A] - notes[LEFT + A], notes[LEFT + S] - notes[RIGHT + S]
+    common = math.gcd(p, q)
+    notes[TRIED + P], notes[TRIED + Q] = p // common, q // common
+
+
+@kernel
+def _guess(p: int, q: int, s: int, budget: int) -> tuple[int, int]:
+    """A price nearer to the one that suppresses `budget` than p/q, which suppresses s: S falls about as the price rises."""
+    if budget == 0 or s == 0 or q == 0 or p == 0:
+        return 0, 1
+    ratio = min(max(s / budget, 1 / 16), 16.0)
+    ratio *= 1.02 if ratio > 1 else 0.98  # a little beyond, so that the budget soon lies between two prices
+    return int(p / q * ratio * GUESS_PARTS), GUESS_PARTS

@@ -1,0 +1,21 @@
+"""Arrays whose length is not known beforehand."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.kernels._jit import kernel
+
+Ints = npt.NDArray[np.int64]
+
+
+@kernel
+def enlarged(array: Ints, needed: int) -> Ints:
+    """The array, or a copy of twice the size if it is too small."""
+    if needed <= len(array):
+        return array
+    larger = np.empty(max(needed, 2 * len(array)), np.int64)
+    for i in range(len(array)):
+        larger[i] = array[i]
+    return larger

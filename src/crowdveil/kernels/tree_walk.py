@@ -1,0 +1,139 @@
+"""The walk over the tree of destinations of one origin: the nodes above its leaves that hold a crowd.
+
+Of all nodes with the same trips only the lowest matters: it is the smallest, and whatever another can be split into it can be
+split into too. So only leaves with trips and the lowest common ancestors of neighbouring ones are looked at, whatever the
+depth of the tree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.kernels._jit import kernel
+
+Ints = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int32]
+
+
+@kernel
+def join_table(join: Ints) -> tuple[Indices, Indices]:
+    """What the lowest common ancestor of two leaves is looked up in.
+
+    `join` has the lowest common ancestor of each leaf and the next. In post-order ancestors have larger numbers, so that
+    of two leaves it is the largest between them: the table has the largest of 1, 2, 4, … in a row, one row after the other,
+    and the second array the exponent of the longest row that fits into each length.
+    """
+    n = len(join)
+    exponent = np.zeros(n + 2, np.int32)
+    for length in range(2, n + 2):
+        exponent[length] = exponent[length // 2] + 1
+    table = np.zeros((exponent[n + 1] + 1) * max(n, 1), np.int32)
+    for i in range(n):
+        table[i] = join[i]
+    half, row = 1, 1
+    while 2 * half <= n:
+        for i in range(n - 2 * half + 1):
+            table[row * n + i] = max(table[(row - 1) * n + i], table[(row - 1) * n + i + half])
+        half, row = 2 * half, row + 1
+    return table, exponent
+
+
+@kernel
+def ancestor(table: Indices, exponent: Indices, leaves: int, i: int, j: int) -> int:
+    """The lowest common ancestor of the leaves i < j."""
+    n = leaves - 1
+    row = exponent[j - i]
+    found: int = max(table[row * n + i], table[row * n + j - (1 << row)])
+    return found
+
+
+@kernel
+def count_people(
+    person: Ints, leaf: Ints, low: int, high: int, anchor: Ints, table: Indices, exponent: Indices, gain: Ints
+) -> None:
+    """Write down where different people begin to count: sums of `gain` over a subtree are then its people.
+
+    People come in order, each with rising leaves: one at every leaf, less one where the way up meets that of the leaf before.
+    """
+    for i in range(low, high):
+        here = anchor[leaf[i]]
+        gain[here] += 1
+        if i > low and person[i] == person[i - 1]:
+            # The anchor of the leaf before is never above both: a node that holds the two leaves and is large enough is not
+            # below it.
+            meet = here
+            if leaf[i] != leaf[i - 1]:
+                meet = ancestor(table, exponent, len(anchor), leaf[i - 1], leaf[i])
+            gain[max(meet, here)] -= 1
+
+
+@kernel
+def grow(
+    leaf: Ints,
+    volume: Ints,
+    crowd: Ints,
+    cells: Ints,
+    low: int,
+    high: int,
+    gain: Ints,
+    with_people: bool,
+    anchor: Ints,
+    table: Indices,
+    exponent: Indices,
+    k: int,
+    stack: Ints,
+    out: Ints,
+) -> int:
+    """The nodes above the leaves of one origin that hold a crowd, in post-order; returns their number.
+
+    Leaves rise. Each counts at its anchor: the leaf's own node, or the lowest node above it that is large enough to be
+    published. `stack` and `out` hold six numbers a node: its number, volume, crowd and cells; in `stack` the volume below that is
+    kept and where its subtree begins in `out`, in `out` the volume that a split gives up and the number of nodes in its subtree.
+    """
+    depth, found = 0, 0
+    beyond = len(gain)
+    # The node at hand lies below the top of the stack; most are leaves that never get there.
+    node = anchor[leaf[low]] if high > low else beyond
+    sum_volume, sum_crowd, sum_cells, kept, begin = 0, 0, 0, 0, 0
+    for i in range(low, high + 1):
+        here, meet = beyond, beyond  # after the last leaf, up to the root
+        if i < high:
+            here = anchor[leaf[i]]
+            meet = here if i == low else max(ancestor(table, exponent, len(anchor), leaf[i - 1], leaf[i]), here)
+        while node < meet:
+            if with_people:
+                sum_crowd += gain[node]
+                gain[node] = 0
+            if sum_crowd >= k:
+                at = 6 * found
+                out[at], out[at + 1], out[at + 2], out[at + 3] = node, sum_volume, sum_crowd, sum_cells
+                out[at + 4], out[at + 5] = sum_volume - kept, found + 1 - begin
+                found += 1
+                kept = sum_volume
+            else:
+                kept = 0
+            at = 6 * (depth - 1)
+            if depth > 0 and stack[at] <= meet:
+                depth -= 1
+                node = stack[at]
+                sum_volume += stack[at + 1]
+                sum_crowd += stack[at + 2]
+                sum_cells += stack[at + 3]
+                kept += stack[at + 4]
+                begin = stack[at + 5]
+            else:
+                node = meet
+        if i == high:
+            break
+        if node != here:
+            at = 6 * depth
+            stack[at], stack[at + 1], stack[at + 2] = node, sum_volume, sum_crowd
+            stack[at + 3], stack[at + 4], stack[at + 5] = sum_cells, kept, begin
+            depth += 1
+            node, sum_volume, sum_crowd, sum_cells, kept, begin = here, 0, 0, 0, 0, found
+        sum_volume += volume[i]
+        if not with_people:
+            sum_crowd += crowd[i]
+        sum_cells += cells[i]
+    return found
