@@ -101,6 +101,18 @@ def _contract(
 
 
 @kernel
+def _published(above: Ints, whole: Mask) -> Mask:
+    """The boxes that stay whole and lie in none that does."""
+    n = len(above)
+    inside, published = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    for i in range(n - 1, -1, -1):
+        if above[i] >= 0:
+            inside[i] = inside[above[i]] or whole[above[i]]
+        published[i] = whole[i] and not inside[i]
+    return published
+
+
+@kernel
 def solve_forest(
     cost: Ints, lost: Ints, above: Ints, lost_cost: int, gone: int, p: int, q: int
 ) -> tuple[int, int, Mask]:
@@ -111,13 +123,42 @@ def solve_forest(
         split_a[i] = lost_cost * max(lost[i], 0)
     sums_a, sums_s, whole = np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.bool_)
     a, s = evaluate_forest(0, cost.copy(), split_a, lost.copy(), above.copy(), p, q, sums_a, sums_s, whole)
-    hidden = np.zeros(n, np.bool_)
-    for i in range(n - 1, -1, -1):
-        if above[i] >= 0 and (hidden[above[i]] or whole[above[i]]):
-            hidden[i] = True
+    return a + lost_cost * gone, s + gone, _published(above, whole)
+
+
+@kernel
+def offers(cost: Ints, lost: Ints, above: Ints, lost_cost: int, p: int, q: int) -> tuple[Ints, Ints, Mask]:
+    """What splitting each box saves, and what it suppresses, with the best of what is inside it at a price; and which boxes
+    stay whole at it. Boxes that cannot be split save nothing.
+    """
+    n = len(cost)
+    saved, spent = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    sum_a, sum_s, whole = np.zeros(n, np.int64), np.zeros(n, np.int64), np.ones(n, np.bool_)
     for i in range(n):
-        whole[i] = whole[i] and not hidden[i]
-    return a + lost_cost * gone, s + gone, whole
+        a, s = cost[i], 0
+        if lost[i] >= 0:
+            split_a, split_s = sum_a[i] + lost_cost * lost[i], sum_s[i] + lost[i]
+            saved[i], spent[i] = a - split_a, split_s
+            whole[i] = (split_s > 0 or split_a >= a) if q == 0 else q * split_a + p * split_s >= q * a
+            if not whole[i]:
+                a, s = split_a, split_s
+        if above[i] >= 0:
+            sum_a[above[i]] += a
+            sum_s[above[i]] += s
+    return saved, spent, whole
+
+
+@kernel
+def take_offers(boxes: Ints, spent: Ints, above: Ints, whole: Mask, rest: int) -> tuple[int, Mask]:
+    """Split boxes that stay whole, in the order given, as long as `rest` trips last; returns how many were taken, and which boxes
+    are published then. `whole` is changed.
+    """
+    taken = 0
+    for i in boxes:
+        if spent[i] <= rest - taken:
+            whole[i] = False
+            taken += spent[i]
+    return taken, _published(above, whole)
 
 
 @kernel

@@ -139,6 +139,24 @@ class Forest:
             return int(s)
         return Solved(Fraction(int(p), int(q)) if q else None, int(a), int(s), published)
 
+    def spend(self, found: Solved, budget: int) -> Solved:
+        """A partition with more boxes split, those first that save most for a suppressed trip, as long as the budget lasts."""
+        from crowdveil.kernels.forest import offers, take_offers
+
+        p, q = (1, 0) if found.price is None else found.price.as_integer_ratio()
+        saved, spent, whole = offers(self.cost, self.lost, self.above, self.lost_cost, p, q)
+        published, rest = found.published, budget - found.suppressed
+        while True:
+            worth = np.where(published & (saved > 0) & (spent <= rest), saved / np.maximum(spent, 1), 0.0)
+            order = np.argsort(-worth, kind="stable")[: np.count_nonzero(worth)]
+            if len(order) == 0:
+                break
+            taken, published = take_offers(order, spent, self.above, whole, rest)
+            rest -= taken
+        suppressed = budget - rest
+        cost = int(self.cost[published].sum()) + self.lost_cost * suppressed
+        return Solved(found.price, cost, suppressed, published)
+
     def exact(self, budget: int, near: Solved) -> Solved | None:
         """The cheapest partition within a budget, from the one that `within` found; None if too much is to be looked at."""
         from crowdveil.kernels.forest import exact_forest

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError
@@ -14,6 +14,7 @@ from crowdveil.methods.od.atg_dual import AtgDualParams
 from crowdveil.methods.od.atg_dual import run as run_dual
 from crowdveil.methods.od.atg_exact import AtgExactParams, promises, run
 from crowdveil.model.arrays import frozen
+from crowdveil.model.forest import Forest, Solved
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
 from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
@@ -121,6 +122,45 @@ def test_random_forests_against_all_partitions(forest: Any, budget: int, lost_co
     assert int(np.array(cost)[published].sum()) + lost_cost * suppressed == best
     # What is certified: the gap to the best is at most the price of what is left of the budget.
     assert q * (a - best) <= p * (budget - s)
+
+
+def _forest(cost: list[int], lost: list[int], above: list[int], gone: int, lost_cost: int) -> Forest:
+    """A forest of boxes that no matrix is behind."""
+    nothing: Any = None
+    columns = [frozen(x, np.int64) for x in (cost, lost, above, [gone])]
+    zeros, ones = frozen(np.zeros(len(cost)), np.int64), frozen(np.ones(len(cost)), np.int64)
+    return Forest(nothing, zeros, zeros, zeros, ones, ones, *columns, lost_cost)
+
+
+@settings(max_examples=800)
+@given(forest=forests(), budget=st.integers(0, 25), lost_cost=st.integers(0, 4))
+def test_the_rest_is_spent_within_the_budget(forest: Any, budget: int, lost_cost: int) -> None:
+    made = _forest(*forest, lost_cost)
+    found = made.within(budget)
+    assume(not isinstance(found, int))
+    assert isinstance(found, Solved)
+    spent = made.spend(found, budget)
+    everything = {(a + lost_cost * s, s) for a, s in _everything(*forest)}
+    assert (spent.cost, spent.suppressed) in everything
+    assert spent.suppressed <= budget and spent.cost <= found.cost
+    assert found.least(budget) <= min(a for a, s in everything if s <= budget) <= spent.cost
+    assert int(made.cost[spent.published].sum()) + lost_cost * spent.suppressed == spent.cost
+    # Nothing that saves anything is left that would fit: no published box can be split into its children with what is left.
+    for box in np.flatnonzero(spent.published).tolist():
+        children = np.flatnonzero(made.above == box)
+        whole = made.cost[box] - made.cost[children].sum() - lost_cost * made.lost[box]
+        if made.lost[box] >= 0 and whole > 0 and not any(made.lost[c] >= 0 for c in children):
+            assert spent.suppressed + made.lost[box] > budget
+
+
+def test_equal_boxes_share_the_budget() -> None:
+    made = _forest([10, 10, 10, 7], [2, 2, 2, 3], [-1, -1, -1, -1], 0, 0)
+    found = made.within(5)
+    assert isinstance(found, Solved)
+    assert (found.cost, found.suppressed) == (37, 0)
+    spent = made.spend(found, 5)
+    assert (spent.cost, spent.suppressed) == (17, 4)
+    assert spent.published.tolist() == [False, False, True, True]
 
 
 def test_too_many_states_are_refused() -> None:

@@ -15,7 +15,8 @@ Notes
 -----
 The method of the paper, on trees of any shape. Origins are the best pruning for the penalty (v_target − outgoing
 volume)². Destinations of all origins are then partitioned at one price, which is searched in exact fractions; the piece
-right of the last breakpoint is taken, which keeps the budget. Origins that do not reach k are withheld whole, and a target
+right of the last breakpoint is taken, which keeps the budget. Where many flows are equal, as in thin matrices, that leaves a part
+of the budget; `spend_rest` spends it. Origins that do not reach k are withheld whole, and a target
 volume may make them hold more than the budget. With `v_target = auto` a grid of target volumes is tried on each matrix, and
 the one with the least generalisation error is kept: that is the best that the method can do, and takes as many times as long.
 With `v_target = sample` the target is chosen once, as in the papers: the one of the grid at which origins and destinations
@@ -57,6 +58,8 @@ class AtgDualParams(FlowParams):
     """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
     v_target: Literal["auto", "sample"] | Annotated[float, Field(gt=0)] = "auto"
     """Volume that should leave each origin; auto takes the best of a grid for each matrix, sample one for all."""
+    spend_rest: bool = False
+    """Spend what is left of the budget on the splits that gain most for each trip; the published method leaves it."""
 
 
 def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
@@ -77,8 +80,10 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
         def solve(step: int) -> Outcome:
             matrix = Matrix.of(data, step, system)
             target, forest, solved = targets.best(matrix, choices(matrix))
-            gap = gap_percent(solved.cost, solved.least(trips_within(params.suppress, matrix.total)))
-            return forest.outcome(solved.published, target, gap, left=params.report_small)
+            budget = trips_within(params.suppress, matrix.total)
+            final = forest.spend(solved, budget) if params.spend_rest else solved
+            gap = gap_percent(final.cost, solved.least(budget))
+            return forest.outcome(final.published, target, gap, left=params.report_small)
 
         return solve
 
