@@ -6,6 +6,7 @@ from crowdveil import registry
 from crowdveil.errors import ParameterError
 from crowdveil.method import Params
 from crowdveil.methods.od import suppression
+from crowdveil.methods.od.atg_dual import AtgDualParams
 from crowdveil.registry import all_methods, find_method
 
 
@@ -58,3 +59,14 @@ def test_aliases_find_the_method() -> None:
     assert find_method("SimpleGeneralization").name == "simple-generalization"
     with pytest.raises(ParameterError, match="known are joint"):
         find_method("magic")
+
+
+@pytest.mark.parametrize("value", ["abc", -3, "0", "inf", float("nan"), True])
+def test_a_target_volume_is_a_number_or_a_way_to_find_one(value: object) -> None:
+    with pytest.raises(ParameterError, match="v_target: wanted auto, sample, or a volume above 0"):
+        AtgDualParams.checked({"v_target": value})
+
+
+@pytest.mark.parametrize(("value", "read"), [("auto", "auto"), ("sample", "sample"), ("300", 300.0), (2.5, 2.5)])
+def test_target_volumes_are_read(value: object, read: object) -> None:
+    assert AtgDualParams.checked({"v_target": value}).v_target == read

@@ -128,3 +128,20 @@ def _share(value: Any) -> Any:
 
 Budget = Annotated[float, BeforeValidator(_share)]
 """How many trips may be withheld: a share up to 1 (also as "10%"), or a whole number above 1."""
+
+
+def _target(value: Any) -> Any:
+    """Read a volume that is given as text."""
+    if value in ("auto", "sample"):
+        return value
+    try:
+        volume = float(value)
+    except (TypeError, ValueError):
+        volume = -1.0
+    if isinstance(value, bool) or not 0 < volume < 2**53:
+        raise ValueError("auto, sample, or a volume above 0")
+    return volume
+
+
+TargetVolume = Annotated[Literal["auto", "sample"] | float, BeforeValidator(_target)]
+"""How much should leave each origin: a number of trips, or how it is to be found."""

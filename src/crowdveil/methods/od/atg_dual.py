@@ -33,13 +33,13 @@ Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Budget, FlowParams, Method, trips_within
+from crowdveil.method import Budget, FlowParams, Method, TargetVolume, trips_within
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.forest import Forest, Solved
@@ -56,7 +56,7 @@ class AtgDualParams(FlowParams):
 
     suppress: Budget = Field(0.1, ge=0)
     """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
-    v_target: Literal["auto", "sample"] | Annotated[float, Field(gt=0)] = "auto"
+    v_target: TargetVolume = "auto"
     """Volume that should leave each origin; auto takes the best of a grid for each matrix, sample one for all."""
     spend_rest: bool = False
     """Spend what is left of the budget on the splits that gain most for each trip; the published method leaves it."""

@@ -31,14 +31,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Budget, FlowParams, Method, trips_within
+from crowdveil.method import Budget, FlowParams, Method, TargetVolume, trips_within
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.forest import Forest, Solved
@@ -59,7 +59,7 @@ class AtgExactParams(FlowParams):
     """Most that may be withheld of a time step, or of an origin: a share such as 10%, or a number of trips above 1."""
     scope: Literal["matrix", "origin"] = "matrix"
     """One budget for each time step, or one for each origin."""
-    v_target: Literal["auto", "sample"] | Annotated[float, Field(gt=0)] = "auto"
+    v_target: TargetVolume = "auto"
     """Volume that should leave each origin; auto takes the best of a grid for each matrix, sample one for all."""
     delta: float | None = Field(None, ge=0, lt=1)
     """What a withheld trip costs besides, as a share of the whole map; not given: 0.01 on a quadtree, else 0."""

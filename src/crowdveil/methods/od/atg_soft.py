@@ -27,13 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, GeneralisationLimit, Guarantee
-from crowdveil.method import FlowParams, Method
+from crowdveil.method import FlowParams, Method, TargetVolume
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.forest import Forest, Solved
@@ -50,7 +50,7 @@ class AtgSoftParams(FlowParams):
 
     price: float = Field(0.1, gt=0, le=1)
     """What a withheld trip costs: being generalised to this share of the map."""
-    v_target: Literal["auto", "sample"] | Annotated[float, Field(gt=0)] = "auto"
+    v_target: TargetVolume = "auto"
     """Volume that should leave each origin; auto takes the best of a grid for each matrix, sample one for all."""
 
     def tiles(self, zones: int) -> Fraction:
