@@ -63,12 +63,15 @@ def _contract(
     split_a: Ints,
     split_s: Ints,
     above: Ints,
+    number: Ints,
     whole: Mask,
     place: Ints,
     known_whole: bool,
+    fate: Mask,
 ) -> tuple[int, int, int]:
     """Take boxes out whose fate is known, in place: those that stay whole, or those that are split. What they cost goes to
-    the box above; returns where the boxes that are left begin, and cost and suppressed volume that no box is above of.
+    the box above; returns where the boxes that are left begin, and cost and suppressed volume that no box is above of. `fate`
+    gets whether a box stays whole, by its `number` in the beginning; that of boxes inside whole ones does not matter.
 
     Boxes are moved to the end, those above first, so that one pass from the back is enough. `place` is room for where each went:
     its new number, that of the box above where it was split, -1 for none, or -2 inside a box that stays whole.
@@ -81,6 +84,7 @@ def _contract(
             place[i] = -2
         elif known_whole and whole[i]:
             place[i] = -2
+            fate[number[i]] = True
             if over >= 0:
                 split_a[over] += cost[i]
             else:
@@ -97,6 +101,7 @@ def _contract(
             end -= 1
             place[i] = end
             cost[end], split_a[end], split_s[end], above[end] = cost[i], split_a[i], split_s[i], over
+            number[end] = number[i]
     return end, base_a, base_s
 
 
@@ -122,7 +127,7 @@ def solve_forest(
     for i in range(n):
         split_a[i] = lost_cost * max(lost[i], 0)
     sums_a, sums_s, whole = np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.bool_)
-    a, s = evaluate_forest(0, cost.copy(), split_a, lost.copy(), above.copy(), p, q, sums_a, sums_s, whole)
+    a, s = evaluate_forest(0, cost, split_a, lost, above, p, q, sums_a, sums_s, whole)
     return a + lost_cost * gone, s + gone, _published(above, whole)
 
 
@@ -179,7 +184,7 @@ def search_forest(
     for i in range(n):
         split_a[i] = lost_cost * max(lost[i], 0)
     sum_a, sum_s, whole = np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.bool_)
-    place = np.empty(n, np.int64)
+    place, number, fate = np.empty(n, np.int64), np.arange(n), np.zeros(n, np.bool_)
     start, fixed_a, fixed_s = 0, lost_cost * gone, gone
     notes = begin_search(first_p, first_q)
     while True:
@@ -188,9 +193,10 @@ def search_forest(
         a, s = a + fixed_a, s + fixed_s
         verdict = judge(notes, a, s, budget)
         if verdict != GO_ON:
-            published = solve_forest(cost, lost, above, lost_cost, gone, p, q)[2]
-            return verdict == FOUND, p, q, a, s, published
-        start, more_a, more_s = _contract(start, price_of, split_a, split_s, up, whole, place, s > budget)
+            for i in range(start, n):
+                fate[number[i]] = whole[i]
+            return verdict == FOUND, p, q, a, s, _published(above, fate)
+        start, more_a, more_s = _contract(start, price_of, split_a, split_s, up, number, whole, place, s > budget, fate)
         fixed_a, fixed_s = fixed_a + more_a, fixed_s + more_s
 
 
