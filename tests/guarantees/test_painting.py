@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from crowdveil import testing
 from crowdveil.guarantees import painting
-from crowdveil.guarantees.painting import Runs, by_step, distinct, paint
+from crowdveil.guarantees.painting import Block, blocks, by_step
+from crowdveil.guarantees.runs import Runs, distinct
 
 Areas = list[list[int]]
 Rows = list[tuple[int, int, int]]
@@ -49,10 +50,23 @@ def _columns(rows: Rows) -> list[Any]:
     return [np.array([row[i] for row in rows], np.int64) for i in range(3)]
 
 
-@settings(max_examples=300)
-@given(made=painted_rows(nesting | shapes | mixed), limits=st.sampled_from([(1 << 18, 256), (4, 256), (1 << 18, 1)]))
-def test_pairs_twice_and_the_row_over_each_pair(made: tuple[Areas, Rows], limits: tuple[int, int]) -> None:
-    """By plain sets of pairs; with all steps at once, and a few at a time."""
+@settings(max_examples=400)
+@given(
+    made=painted_rows(nesting | shapes | mixed),
+    limits=st.fixed_dictionaries(
+        {
+            "MOST_STRIPES": st.sampled_from([1, 4, 1 << 15]),
+            "MOST_PAIRS": st.sampled_from([0, 150, 1 << 20]),
+            "MOST_FLOWS": st.sampled_from([3, 1 << 16]),
+            "MOST_STEPS": st.sampled_from([1, 256]),
+        }
+    ),
+    flows=st.none() | st.lists(st.integers(0, 9), min_size=6, max_size=6),
+)
+def test_pairs_twice_and_the_row_over_each_pair(
+    made: tuple[Areas, Rows], limits: dict[str, int], flows: list[int] | None
+) -> None:
+    """By plain sets of pairs; with all steps at once and a few at a time, on a map and by searching."""
     areas, rows = made
     over: dict[int, dict[tuple[int, int], list[int]]] = {step: {} for step, _, _ in rows}
     for row, (step, o, d) in enumerate(rows):
@@ -60,18 +74,25 @@ def test_pairs_twice_and_the_row_over_each_pair(made: tuple[Areas, Rows], limits
             over[step].setdefault(pair, []).append(row)
     runs = _runs(areas, rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(painting, "MOST_STRIPES", limits[0])
-        patch.setattr(painting, "MOST_STEPS", limits[1])
-        painted = list(paint(runs, *_columns(rows)))
-    assert [s for p in painted for s in p.steps.tolist()] == sorted(over)
-    each = [(p, n, s, c) for p in painted for n, (s, c) in enumerate(zip(p.steps.tolist(), p.crossed, strict=True))]
-    for here, number, step, crossed in each:
+        for name, value in limits.items():
+            patch.setattr(painting, name, value)
+        made_blocks = list(blocks(runs, *_columns(rows), None if flows is None else np.array(flows)))
+        assert [s for block in made_blocks for s in block.steps.tolist()] == sorted(over)
+        assert [row for block in made_blocks for row in range(block.rows.start, block.rows.stop)] == [*range(len(rows))]
+        for block in made_blocks:
+            _compare(block, runs, over)
+
+
+def _compare(block: Block, runs: Runs, over: dict[int, dict[tuple[int, int], list[int]]]) -> None:
+    painted = block.painted()
+    pairs = list(itertools.product(range(len(runs.place)), repeat=2))
+    tiles = [runs.place[[pair[i] for pair in pairs]] for i in range(2)]
+    for number, (step, crossed) in enumerate(zip(block.steps.tolist(), painted.crossed.tolist(), strict=True)):
         assert crossed == any(len(rows_over) > 1 for rows_over in over[step].values())
-        if crossed:
-            continue
-        for pair in itertools.product(range(len(runs.place)), repeat=2):
-            o, d = (runs.place[[tile]] for tile in pair)
-            assert here.row_at(np.array([number]), o, d).tolist() == over[step].get(pair, [-1])
+        if not crossed:
+            found = painted.row_at(np.full(len(pairs), number), *tiles)
+            wanted = [over[step].get(pair, [-1])[0] for pair in pairs]
+            assert [row + block.rows.start if row >= 0 else -1 for row in found.tolist()] == wanted
 
 
 @given(made=painted_rows(nesting))
@@ -103,20 +124,23 @@ def test_rows_that_cannot_be_apart_are_not_painted() -> None:
     """A thousand rows from everywhere to everywhere would be a hundred thousand stripes."""
     areas = [list(range(100)), [3]]
     rows = [(0, 0, 0)] * 1000 + [(1, 1, 1)]
-    (painted,) = paint(_runs(areas, rows), *_columns(rows))
-    assert painted.crossed.tolist() == [True, False]
-    assert len(painted._keys) == 1
+    painted = [block.painted() for block in blocks(_runs(areas, rows), *_columns(rows))]
+    assert [crossed for p in painted for crossed in p.crossed.tolist()] == [True, False]
+    assert sum(len(p._first) for p in painted) == 1
 
 
-def test_places_that_are_in_no_area() -> None:
+@pytest.mark.parametrize("pairs", [0, 1 << 20])
+def test_places_that_are_in_no_area(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have the place behind the last, which is 3."""
+    monkeypatch.setattr(painting, "MOST_PAIRS", pairs)
     rows = [(3, 0, 0), (4, 1, 1)]
-    (painted,) = paint(_runs([[0, 1], [2]], rows), *_columns(rows))
-    number, origin, destination = (np.array(a) for a in ([0, 0, 0, 1, 1], [0, -1, 1, -1, 2], [1, 0, -1, 2, 2]))
-    assert painted.row_at(number, origin, destination).tolist() == [0, -1, -1, -1, 1]
+    (block,) = blocks(_runs([[0, 1], [2]], rows), *_columns(rows))
+    number, origin, destination = (np.array(a) for a in ([0, 0, 0, 1, 1, 1], [0, 3, 1, 3, 2, 3], [1, 0, 3, 2, 2, 3]))
+    assert block.painted().row_at(number, origin, destination).tolist() == [0, -1, -1, -1, 1, -1]
 
 
 def test_no_rows() -> None:
-    assert list(paint(Runs.of([], 0, np.zeros(0, np.int64)), *_columns([]))) == []
+    assert list(blocks(Runs.of([], 0, np.zeros(0, np.int64)), *_columns([]))) == []
 
 
 def test_rows_are_put_in_the_order_of_steps_if_they_are_not() -> None:

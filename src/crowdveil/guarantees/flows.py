@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -10,7 +11,9 @@ from pydantic import Field
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind
 from crowdveil.guarantees.original import step_volumes, volumes_by_step
-from crowdveil.guarantees.painting import Runs, by_step, paint
+from crowdveil.guarantees.painting import Block, blocks, by_step
+from crowdveil.guarantees.runs import Runs
+from crowdveil.io.parallel import in_order
 from crowdveil.io.release import FLOW_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows, trips_within
@@ -62,10 +65,14 @@ class DisjointFlows(Guarantee):
         named = np.bincount(origin, minlength=areas) + np.bincount(destination, minlength=areas)
         runs = Runs.of(written.area_tiles, written.tile_count, named)
         _, rows = by_step(step, origin, destination)
-        crossed = sum(int(painted.crossed.sum()) for painted in paint(runs, *rows))
+        crossed = sum(in_order(partial(_crossed, block) for block in blocks(runs, *rows)))
         return Finding(
             crossed == 0, f"{counted(len(step), 'row')} looked at, {crossed:,} time steps have a pair twice."
         )
+
+
+def _crossed(block: Block) -> int:
+    return int(block.painted().crossed.sum())
 
 
 class WithheldBudget(Guarantee):

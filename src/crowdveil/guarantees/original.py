@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind
-from crowdveil.guarantees.painting import Painted, Runs, by_step, distinct, paint
+from crowdveil.guarantees.painting import Block, blocks, by_step
+from crowdveil.guarantees.runs import Runs, distinct
+from crowdveil.io.parallel import in_order
 from crowdveil.io.release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
 from crowdveil.model.flows import Flows
@@ -205,37 +208,60 @@ class _Sums:
         named = np.bincount(rows.origin, minlength=areas) + np.bincount(rows.destination, minlength=areas)
         runs = Runs.of(written.area_tiles, written.tile_count, named)
         self._original = original
-        self._place = np.full(len(original.zones), -1, np.int64)
+        self._place = np.full(len(original.zones), len(runs.place), np.int64)  # that is in no area
         self._place[rows.zones] = runs.place
         self._people = 1 if original.member is None else int(original.member.max(initial=0)) + 1
         n = len(rows.step)
         self.volume, self.crowd = np.zeros(n, np.int64), np.zeros(n, np.int64)
         one_pair = (runs.size[rows.origin] == 1) & (runs.size[rows.destination] == 1)
         self.sure_of_crowd: Mask = one_pair | (original.counts == "trips" or original.member is not None)
-        self.crossed = 0
-        order, columns = by_step(rows.step, rows.origin, rows.destination)
-        for painted in paint(runs, *columns):
-            self.crossed += int(painted.crossed.sum())
-            if not self.crossed:
-                self._add(painted, order)
+        order, (step, origin, destination) = by_step(rows.step, rows.origin, rows.destination)
+        painted = blocks(runs, step, origin, destination, flows=np.diff(original.offsets))
+        self.crossed = sum(in_order(partial(self._add, block) for block in painted))
+        if order is not None:
+            for sums in (self.volume, self.crowd):
+                sums[order] = sums.copy()
 
-    def _add(self, painted: Painted, order: Ints | None) -> None:
-        """Add up the flows of the time steps that are painted."""
+    def _add(self, block: Block) -> int:
+        """Add up the flows of a few time steps; returns how many of these have a pair in two rows."""
+        painted = block.painted()
+        if painted.crossed.any():
+            return int(painted.crossed.sum())
         data = self._original
-        flows, offsets = take_slices(data.offsets, painted.steps)
-        origin, destination = self._place[data.origin[flows]], self._place[data.destination[flows]]
-        at = painted.row_at(row_slices(offsets), origin, destination)
-        flows, at = flows[at >= 0], at[at >= 0]
-        row = at if order is None else order[at]
-        np.add.at(self.volume, row, data.volume[flows])
-        np.add.at(self.crowd, row, data.people[flows])
-        if data.counts == "people" and data.member is not None and data.member_offsets is not None and len(row):
-            # People of one flow are different ones; of several, each is counted once.
-            several = np.bincount(at - at.min())[at - at.min()] > 1
-            taken, bounds = take_slices(data.member_offsets, flows[several])
-            different = distinct(row[several][row_slices(bounds)] * self._people + data.member[taken])
-            rows, people = np.unique(different // self._people, return_counts=True)
-            self.crowd[rows] = people
+        flows, number = _flows_of(data, block.steps)
+        origin, destination = self._place.take(data.origin[flows]), self._place.take(data.destination[flows])
+        row = painted.row_at(number, origin, destination)
+        volume, people = data.volume[flows], data.people[flows]
+        # Flows in no row have the number -1, and are added up behind the last.
+        sums = np.zeros(block.rows.stop - block.rows.start + 1, np.int64)
+        np.add.at(sums, row, volume)
+        crowd = sums
+        if not np.array_equal(volume, people):
+            crowd = np.zeros(len(sums), np.int64)
+            np.add.at(crowd, row, people)
+        if data.counts == "people" and data.member is not None and data.member_offsets is not None:
+            self._count_people(data.member_offsets, data.member, flows, row, crowd)
+        self.volume[block.rows], self.crowd[block.rows] = sums[:-1], crowd[:-1]
+        return 0
+
+    def _count_people(self, offsets: Ints, member: Ints, flows: Ints | slice, row: Ints, crowd: Ints) -> None:
+        """Put the number of different people in place of the sum where a row has several flows."""
+        several = (row >= 0) & (np.bincount(row + 1)[row + 1] > 1)
+        which = np.arange(flows.start, flows.stop) if isinstance(flows, slice) else flows
+        taken, bounds = take_slices(offsets, which[several])
+        different = distinct(row[several][row_slices(bounds)] * self._people + member[taken])
+        rows, people = np.unique(different // self._people, return_counts=True)
+        crowd[rows] = people
+
+
+def _flows_of(data: Flows, steps: Ints) -> tuple[Ints | slice, Ints]:
+    """The flows of some time steps, and the place of each one's step among them."""
+    lengths = np.diff(data.offsets)[steps]
+    number: Ints = np.repeat(np.arange(len(steps)), lengths)
+    first, last = int(steps[0]), int(steps[-1])
+    if last - first == len(steps) - 1:
+        return slice(int(data.offsets[first]), int(data.offsets[last + 1])), number
+    return take_slices(data.offsets, steps)[0], number
 
 
 def _wrong_totals(written: WrittenRelease, original: Flows, rows: _Rows, volume: Ints) -> int:

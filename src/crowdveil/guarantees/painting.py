@@ -1,86 +1,62 @@
 """The map of a time step, painted row by row: is a pair of tiles painted twice, and which row lies over it?
 
-Tiles are put into an order in which areas are runs of consecutive tiles, as far as that can be. A row of a release is
-then one rectangle of pairs, or a few, and is painted as stripes: from one tile of its origin to a run of tiles of its
-destination. Sorted stripes of one tile overlap if and only if two neighbours do. Nothing is known here of trees, only
-which tiles each area has.
+Tiles are in an order in which areas are runs, so that a row of a release is one rectangle of pairs, or a few. It is painted
+as stripes: from one tile of its origin to a run of tiles of its destination. Sorted stripes of one tile overlap if
+and only if two neighbours do.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
-from crowdveil.model.arrays import Ints, Mask
+from crowdveil.guarantees.runs import Runs
+from crowdveil.model.arrays import Indices, Ints, Mask
 
-MOST_TRIED = 4000
-"""Of areas that do not all nest, so many are tried for a family that does."""
-MOST_STRIPES = 1 << 18
+MOST_PAIRS = 1 << 20
+"""Pairs of tiles that a map is drawn of: so few stay near the processor."""
+MOST_STRIPES = 1 << 15
 """Time steps are painted together up to so many stripes."""
+MOST_FLOWS = 1 << 16
+"""Time steps are painted together up to so many flows that are to be looked up in them."""
 MOST_STEPS = 256
 """Time steps that are painted together."""
 
 
 @dataclass(frozen=True)
-class Runs:
-    """Areas as runs of consecutive tiles in an order of all tiles.
+class Block:
+    """Rows of a few time steps that are painted together.
 
     Attributes
     ----------
-    place
-        The place of each tile in the order.
-    offsets, first, last
-        The runs of area i are offsets[i] to offsets[i + 1]; a run holds the places from first up to, not with, last.
-    size
-        Tiles of each area.
+    steps
+        The time steps, rising.
+    rows
+        Where their rows lie.
     """
 
-    place: Ints
-    offsets: Ints
-    first: Ints
-    last: Ints
-    size: Ints
+    steps: Ints
+    rows: slice
+    _runs: Runs
+    _bounds: Ints
+    _origin: Ints
+    _destination: Ints
+    _turned: bool
 
-    @classmethod
-    def of(cls, areas: list[Ints], tiles: int, named: Ints) -> Runs:
-        """Order the tiles so that each area is one run if areas nest; else the areas that rows name most often are.
-
-        `named` says how often. An area that is not one run is split, which costs time and changes no answer.
-        """
-        runs = cls._in_order(areas, _nested_order(areas, tiles, range(len(areas))))
-        if runs.count.max(initial=0) <= 1:
-            return runs
-        return cls._in_order(areas, _nested_order(areas, tiles, _nested_family(areas, tiles, named)))
-
-    @classmethod
-    def _in_order(cls, areas: list[Ints], order: Ints) -> Runs:
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        # Tiles of all areas in one line, area after area; a run begins where an area does, or where places jump.
-        area, tile = _lines(areas)
-        key = distinct(area * (len(order) + 1) + place[tile])
-        begins = np.flatnonzero(np.diff(key, prepend=-2) != 1)
-        ends = np.append(begins[1:], len(key))[: len(begins)] - 1
-        of_area, first = np.divmod(key[begins], len(order) + 1)
-        offsets = np.searchsorted(of_area, np.arange(len(areas) + 1))
-        size = np.bincount(key // (len(order) + 1), minlength=len(areas))
-        return cls(place, offsets, first, key[ends] % (len(order) + 1) + 1, size)
-
-    @property
-    def count(self) -> Ints:
-        """Runs of each area."""
-        return np.diff(self.offsets)
-
-
-def distinct(values: Ints) -> Ints:
-    """Different values, rising. Several times faster than `np.unique` of numpy 2.4, which hashes."""
-    values = np.sort(values)
-    different: Ints = values[np.diff(values, prepend=values[:1] - 1) != 0]
-    return different
+    def painted(self) -> Painted:
+        """Paint the rows, except those of time steps that have more pairs in rows than there are: they overlap for sure."""
+        runs, origin, destination = self._runs, self._origin, self._destination
+        number = np.repeat(np.arange(len(self.steps)), np.diff(self._bounds))
+        crowded = _sums(runs.size[origin] * runs.size[destination], self._bounds[:-1]) > len(runs.place) ** 2
+        row = np.flatnonzero(~crowded[number])
+        if len(row) < len(number):
+            number, origin, destination = number[row], origin[row], destination[row]
+        alone, along = (destination, origin) if self._turned else (origin, destination)
+        return Painted.of(runs, crowded, number, row, alone, along, self._turned)
 
 
 def by_step(step: Ints, *columns: Ints) -> tuple[Ints | None, tuple[Ints, ...]]:
@@ -91,104 +67,38 @@ def by_step(step: Ints, *columns: Ints) -> tuple[Ints | None, tuple[Ints, ...]]:
     return order, tuple(column[order] for column in (step, *columns))
 
 
-def _lines(areas: list[Ints]) -> tuple[Ints, Ints]:
-    area = np.repeat(np.arange(len(areas)), [len(tiles) for tiles in areas])
-    return area, np.concatenate([np.zeros(0, np.int64), *areas])
+def blocks(runs: Runs, step: Ints, origin: Ints, destination: Ints, flows: Ints | None = None) -> Iterator[Block]:
+    """Cut rows into blocks of a few time steps. Steps are numbers from 0, rising; origins and destinations are areas.
 
-
-def _nested_order(areas: list[Ints], tiles: int, family: Iterable[int]) -> Ints:
-    """Tiles by the areas that they lie in, the largest first.
-
-    Of areas that nest, all tiles of one lie in the same larger ones, so that the order keeps them together.
+    `flows` is how many flows are to be looked up in each time step, by its number.
     """
-    inside: list[list[int]] = [[] for _ in range(tiles)]
-    for rank, area in enumerate(sorted(family, key=lambda a: -len(areas[a]))):
-        for tile in areas[area].tolist():
-            inside[tile].append(rank)
-    return np.array(sorted(range(tiles), key=inside.__getitem__), np.int64)
-
-
-def _nested_family(areas: list[Ints], tiles: int, named: Ints) -> list[int]:
-    """Areas of which any two nest or are apart; those come first that would cost most if they were split."""
-    inside: list[list[int]] = [[] for _ in range(tiles)]
-    size = np.array([len(a) for a in areas], np.int64)
-    family = []
-    for area in np.argsort(-named * (size - 1), kind="stable")[:MOST_TRIED].tolist():
-        mine = areas[area].tolist()
-        common = Counter(chain.from_iterable(inside[tile] for tile in mine))
-        if all(n in (len(mine), size[other]) for other, n in common.items()):
-            family.append(area)
-            for tile in mine:
-                inside[tile].append(area)
-    return family
-
-
-@dataclass(frozen=True)
-class Painted:
-    """The rows of a few time steps, painted.
-
-    Attributes
-    ----------
-    steps
-        The time steps, rising.
-    crossed
-        Whether a pair of tiles is painted twice, in each of `steps`. Nothing can be looked up there.
-    """
-
-    steps: Ints
-    crossed: Mask
-    _turned: bool
-    _tiles: int
-    _bits: int
-    _keys: Ints
-    """Sorted: number of the step, tile that stands alone, first tile of the run; in the low bits the rectangle."""
-    _last: Ints
-    """One past the last tile of each rectangle's runs."""
-    _row: Ints
-    """The row that each rectangle is part of."""
-
-    def row_at(self, number: Ints, origin: Ints, destination: Ints) -> Ints:
-        """The row that lies over each pair of places, in the step of this number in `steps`.
-
-        -1 where none does, or where a place is negative.
-        """
-        alone, along = (destination, origin) if self._turned else (origin, destination)
-        if len(self._keys) == 0:
-            return np.full(len(number), -1, np.int64)
-        line = number * self._tiles + alone
-        # The last stripe that begins at the place or before it; if there is none, the last of all, in another line.
-        next_cell = (line * self._tiles + along + 1) << self._bits
-        key = self._keys[np.searchsorted(self._keys, next_cell) - 1]
-        rectangle = key & ((1 << self._bits) - 1)
-        key >>= self._bits
-        found = (key <= line * self._tiles + along) & (key >= line * self._tiles) & (along < self._last[rectangle])
-        found &= alone >= 0  # a negative place along a line is before all of it
-        return np.where(found, self._row[rectangle], -1)
-
-
-def paint(runs: Runs, step: Ints, origin: Ints, destination: Ints) -> Iterator[Painted]:
-    """Paint rows a few time steps at a time. Steps are numbers from 0, rising; origins and destinations are areas."""
-    starts = np.flatnonzero(np.diff(step, prepend=-1))
-    bounds, tiles = np.append(starts, len(step)), max(len(runs.place), 1)
-    # Rows with more pairs of tiles than there are overlap for sure, and need not be painted.
-    crowded = _sums(runs.size[origin] * runs.size[destination], starts) > tiles**2
-    by_origin = _sums(runs.size[origin] * runs.count[destination], starts)
-    by_destination = _sums(runs.count[origin] * runs.size[destination], starts)
+    bounds = np.append(np.flatnonzero(np.diff(step, prepend=-1)), len(step))
+    steps, side = step[bounds[:-1]], len(runs.place) + 1
+    by_origin = _sums(runs.size[origin] * runs.count[destination], bounds[:-1])
+    by_destination = _sums(runs.count[origin] * runs.size[destination], bounds[:-1])
     turned = bool(by_destination.sum() < by_origin.sum())
-    alone, along = (destination, origin) if turned else (origin, destination)
-    stripes = np.where(crowded, 0, by_destination if turned else by_origin)
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(stripes)])
+    # Of what is painted at once, the share that each step takes.
+    share = (by_destination if turned else by_origin) / MOST_STRIPES
+    if side**2 <= MOST_PAIRS:
+        share = np.maximum(share, side**2 / MOST_PAIRS)
+    if flows is not None:
+        share = np.maximum(share, flows[steps] / MOST_FLOWS)
     # Step, two tiles and the rectangle share the 63 bits of a key.
-    most_steps = max(1, min(MOST_STEPS, 2**62 // (2 * MOST_STRIPES * tiles**2)))
+    most_steps = max(1, min(MOST_STEPS, 2**62 // (2 * MOST_STRIPES * side**2)))
+    for low, high in _cuts(share, most_steps):
+        rows = slice(int(bounds[low]), int(bounds[high]))
+        ends = bounds[low : high + 1] - rows.start
+        yield Block(steps[low:high], rows, runs, ends, origin[rows], destination[rows], turned)
+
+
+def _cuts(share: npt.NDArray[np.float64], most: int) -> Iterator[tuple[int, int]]:
+    """Consecutive steps whose shares add up to 1 at most, or one step that has more."""
+    before = np.append(0.0, np.cumsum(share))
     low = 0
-    while low < len(starts):
-        high = int(np.searchsorted(before, before[low] + MOST_STRIPES, "right")) - 1
-        high = min(max(high, low + 1), low + most_steps, len(starts))
-        rows = np.arange(bounds[low], bounds[high])
-        number = np.repeat(np.arange(high - low), np.diff(bounds[low : high + 1]))
-        kept = ~crowded[low:high][number]
-        rows, number = rows[kept], number[kept]
-        yield _paint(runs, step[starts[low:high]], crowded[low:high], rows, number, alone[rows], along[rows], turned)
+    while low < len(share):
+        high = int(np.searchsorted(before, before[low] + 1.0, "right")) - 1
+        high = min(max(high, low + 1), low + most, len(share))
+        yield low, high
         low = high
 
 
@@ -198,31 +108,98 @@ def _sums(values: Ints, starts: Ints) -> Ints:
     return sums
 
 
-def _paint(
-    runs: Runs, steps: Ints, crowded: Mask, rows: Ints, number: Ints, alone: Ints, along: Ints, turned: bool
-) -> Painted:
-    tiles = max(len(runs.place), 1)
-    row, alone_run, along_run = _rectangles(runs, alone, along)
-    bits = len(row).bit_length()
-    height = runs.last[alone_run] - runs.first[alone_run]
-    corner = (number[row] * tiles + runs.first[alone_run]) * tiles + runs.first[along_run]
-    # Each rectangle once for every tile that stands alone: its corner, moved on by a line each time.
-    down = np.arange(height.sum()) - np.repeat(np.cumsum(height) - height, height)
-    keys = np.repeat((corner << bits) + np.arange(len(row)), height) + ((down * tiles) << bits)
-    keys.sort()
-    # A stripe ends in its own line, so that it overlaps the next one if and only if that begins before its end.
-    cell, last = keys >> bits, runs.last[along_run]
-    width = (last - runs.first[along_run])[keys & ((1 << bits) - 1)]
-    twice = cell[1:] < (cell + width)[:-1]
-    crossed = crowded.copy()
-    crossed[cell[1:][twice] // tiles**2] = True
-    return Painted(steps, crossed, turned, tiles, bits, keys, last, rows[row])
+@dataclass(frozen=True)
+class Painted:
+    """The rows of a few time steps, painted. Steps, rows and places are numbered from 0, the first of the block.
+
+    Attributes
+    ----------
+    crossed
+        Whether a pair of tiles is painted twice, in each of the steps. Nothing can be looked up there.
+    """
+
+    crossed: Mask
+    _turned: bool
+    """Whether it is destinations that stand alone, and origins along them."""
+    _side: int
+    """Places along a line: the tiles, and one for those that are in no area."""
+    _first: Ints
+    """Where each stripe begins, rising: the step, the tile that stands alone, the first tile along it."""
+    _last: Ints
+    """One past its end."""
+    _rectangle: Ints
+    """The rectangle that each stripe is part of."""
+    _row: Ints
+    """The row that each rectangle is part of."""
+
+    @classmethod
+    def of(
+        cls, runs: Runs, crowded: Mask, number: Ints, row: Ints, alone: Ints, along: Ints, turned: bool
+    ) -> Painted:  # fmt: skip
+        """Paint rows that are not crowded."""
+        side = len(runs.place) + 1
+        at, down, across = _rectangles(runs, alone, along)
+        corner = (number[at] * side + runs.first[down]) * side + runs.first[across]
+        # Each rectangle once for every tile that stands alone: its corner, moved on by a line each time.
+        height, bits = runs.last[down] - runs.first[down], len(at).bit_length()
+        keys = np.repeat((corner << bits) + np.arange(len(at)), height)
+        keys += _counted(height) * (side << bits)
+        keys.sort()
+        rectangle = keys & ((1 << bits) - 1)
+        keys >>= bits
+        # A stripe ends in its own line, so that it overlaps the next one if and only if that begins before its end.
+        last = keys + (runs.last[across] - runs.first[across])[rectangle]
+        crossed = crowded.copy()
+        crossed[keys[1:][keys[1:] < last[:-1]] // side**2] = True
+        return cls(crossed, turned, side, keys, last, rectangle, row[at])
+
+    def row_at(self, number: Ints, origin: Ints, destination: Ints) -> Ints:
+        """The row that lies over each pair of places, in the step of this number; -1 where none does.
+
+        The place behind the last tile lies in no area.
+        """
+        alone, along = (destination, origin) if self._turned else (origin, destination)
+        place = number * self._side
+        place += alone
+        place *= self._side
+        place += along
+        if self._map is not None:
+            return self._map.take(place).astype(np.int64)
+        if len(self._first) == 0:
+            return np.full(len(place), -1, np.int64)
+        # The last stripe that begins at the place or before it; where there is none, the last of all, which is elsewhere.
+        stripe = np.searchsorted(self._first, place, "right") - 1
+        found = (self._first[stripe] <= place) & (place < self._last[stripe])
+        return np.where(found, self._row[self._rectangle[stripe]], -1)
+
+    @cached_property
+    def _map(self) -> Indices | None:
+        """The row of every place, -1 where there is none; None where they are too many to draw."""
+        places = len(self.crossed) * self._side**2
+        if places > MOST_PAIRS:
+            return None
+        kept = ~self.crossed[self._first // self._side**2]
+        # From the end of each stripe to the beginning of the next there is nothing.
+        rows = np.full(2 * int(kept.sum()) + 1, -1, np.int32)
+        rows[1::2] = self._row[self._rectangle[kept]]
+        bounds = np.zeros(len(rows) + 1, np.int64)
+        bounds[1:-1:2], bounds[2::2], bounds[-1] = self._first[kept], self._last[kept], places
+        return np.repeat(rows, np.diff(bounds))
 
 
-def _rectangles(runs: Runs, alone: Ints, along: Ints) -> tuple[Ints, Ints, Ints]:
+def _rectangles(runs: Runs, one: Ints, other: Ints) -> tuple[Ints, Ints, Ints]:
     """Every run of a row's one area with every run of the other: the row, and the two runs."""
-    wide = runs.count[along]
-    each = runs.count[alone] * wide
+    wide = runs.count[other]
+    each = runs.count[one] * wide
+    if bool(np.all(each == 1)):
+        return np.arange(len(each)), runs.offsets[one], runs.offsets[other]
     row: Ints = np.repeat(np.arange(len(each)), each)
-    within = np.arange(len(row)) - np.repeat(np.cumsum(each) - each, each)
-    return row, runs.offsets[alone][row] + within // wide[row], runs.offsets[along][row] + within % wide[row]
+    within = _counted(each)
+    return row, runs.offsets[one][row] + within // wide[row], runs.offsets[other][row] + within % wide[row]
+
+
+def _counted(lengths: Ints) -> Ints:
+    """0, 1, … for each length, up to, not with, the length."""
+    counted: Ints = np.arange(int(lengths.sum()))
+    counted -= np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return counted

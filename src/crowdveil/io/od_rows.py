@@ -16,7 +16,7 @@ from crowdveil.io.columns import find_columns, listed
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import in_order
 from crowdveil.io.source import Source
-from crowdveil.io.times import Clock, read_seconds
+from crowdveil.io.times import Clock, read_seconds, run_lengths
 from crowdveil.io.values import codes, ids_of, read_floats
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask
 from crowdveil.model.tessellation import locate
@@ -262,7 +262,7 @@ class OdReader:
 
     def _wall(self, column: Any, problem: Any) -> tuple[Ints, bool | None]:
         """Times on the wall, and whether they say which moment they mean; None where none can be used."""
-        lengths = _run_lengths(column)
+        lengths = run_lengths(column)
         if lengths is not None:
             column = column.take(pa.array(np.cumsum(lengths) - lengths))
         times = read_seconds(column, f"{self.source.name}, column {self.columns.time}", self.time_format)
@@ -298,15 +298,6 @@ def read_place(batch: Any, columns: tuple[str, str], name: str, problem: Any) ->
         problem(f"are no degrees on the globe in column {column}", off if off.any() else None)
         result.append(np.where(off, 0.0, values))
     return result[0], result[1]
-
-
-def _run_lengths(column: Any) -> Ints | None:
-    """How often each time stands in a row where times repeat, as those of flows do; None where they do not."""
-    if not pa.types.is_timestamp(column.type) or column.null_count or len(column) == 0:
-        return None
-    ticks = column.cast(pa.int64()).to_numpy()
-    ends = np.append(np.flatnonzero(ticks[1:] != ticks[:-1]) + 1, len(ticks))
-    return np.diff(ends, prepend=0) if 4 * len(ends) < len(ticks) else None
 
 
 def say_zone(notes: ReadNotes, column: str | None, tz: str) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from threading import RLock
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 from crowdveil.errors import InputError
 from crowdveil.io.geojson import COORDINATE_DECIMALS, write_features
 from crowdveil.io.tables import write_table
-from crowdveil.io.times import read_seconds, time_column
+from crowdveil.io.times import read_seconds, run_lengths, time_column
 from crowdveil.io.values import codes, one_array
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.release import (
@@ -165,6 +166,7 @@ class WrittenRelease:
     data: pa.Table
     steps_table: pa.Table | None
     features: list[dict[str, Any]]
+    _lock: Any = field(default_factory=RLock, init=False, repr=False, compare=False)
 
     @property
     def is_flows(self) -> bool:
@@ -191,7 +193,10 @@ class WrittenRelease:
 
         Rows without a time are one step, `NO_TIME`.
         """
-        return _steps_of(self.data["t"], f"{self.folder}, column t")
+        steps: tuple[Ints, Ints] = self._once(
+            "row steps", lambda: _steps_of(self.data["t"], f"{self.folder}, column t")
+        )
+        return steps
 
     def listed_steps(self) -> tuple[Ints, Ints]:
         """The same for the table of time steps."""
@@ -208,9 +213,15 @@ class WrittenRelease:
         return values.fill_null(0).to_numpy(zero_copy_only=False), given
 
     @cached_property
-    def _area_columns(self) -> dict[str, Ints]:
-        """Areas by row and column, kept because every checker asks for them."""
+    def _made(self) -> dict[str, Any]:
         return {}
+
+    def _once(self, what: str, make: Callable[[], Any]) -> Any:
+        """What every checker asks for, made for the first of them; they run side by side, and the others wait for it."""
+        with self._lock:
+            if what not in self._made:
+                self._made[what] = make()
+            return self._made[what]
 
     @cached_property
     def _area_number(self) -> dict[str, int]:
@@ -218,11 +229,16 @@ class WrittenRelease:
 
     def area_numbers(self, column: str) -> Ints:
         """The area of each row by its place in the list of areas, -1 where it is not in it."""
-        if column not in self._area_columns:
-            number, labels, _ = codes(self.data[column])
-            place = np.array([self._area_number.get(str(name), -1) for name in labels], np.int64)
-            self._area_columns[column] = place[number] if len(labels) else np.zeros(0, np.int64)
-        return self._area_columns[column]
+        areas: Ints = self._once(column, lambda: self._looked_up(column))
+        return areas
+
+    def _looked_up(self, column: str) -> Ints:
+        number, labels, missing = codes(self.data[column])
+        place = np.array([self._area_number.get(str(name), -1) for name in labels], np.int64)
+        areas: Ints = place.take(number) if len(labels) else np.full(len(number), -1, np.int64)
+        if missing is not None:
+            areas[missing] = -1
+        return areas
 
     @cached_property
     def _tile_number(self) -> dict[str, int]:
@@ -252,7 +268,12 @@ class WrittenRelease:
 
 def _steps_of(column: Any, what: str) -> tuple[Ints, Ints]:
     # Few times stand in many rows: each is read once, and times that are written differently are still the same.
-    encoded = one_array(column).dictionary_encode()
+    column = one_array(column)
+    lengths = run_lengths(column)
+    if lengths is not None:
+        times, place = _steps_of(column.take(pa.array(np.cumsum(lengths) - lengths)), what)
+        return times, np.repeat(place, lengths)
+    encoded = column.dictionary_encode()
     read = read_seconds(encoded.dictionary, what)
     seconds = np.where(read.bad, NO_TIME, read.values)
     if encoded.indices.null_count:
@@ -284,7 +305,8 @@ _NUMBERS = {
 def _read_table(path: Path) -> pa.Table:
     """A table of a release; one without rows is fine here, since a release may withhold everything."""
     if path.suffix != ".csv":
-        return pq.read_table(path)
+        # Names of few areas stand in many rows: they come numbered, and each is looked up once.
+        return pq.read_table(path, read_dictionary=["origin_area", "destination_area", "state"]).combine_chunks()
     names = pacsv.read_csv(path, read_options=pacsv.ReadOptions(use_threads=False)).column_names
     types = {name: _NUMBERS.get(name, pa.string()) for name in names}
     # An area may be called "NA": only an empty place is a missing value here.

@@ -68,6 +68,15 @@ def read_seconds(column: Any, what: str, time_format: str | None = None) -> Seco
     raise InputError(f"{what}: wanted times, but the column holds {kind}; give text, timestamps or seconds.")
 
 
+def run_lengths(column: Any) -> Ints | None:
+    """How often each time stands in a row, where times repeat as those of flows do; None where they do not."""
+    if not pa.types.is_timestamp(column.type) or column.null_count or len(column) == 0:
+        return None
+    ticks = column.cast(pa.int64()).to_numpy()
+    ends = np.append(np.flatnonzero(ticks[1:] != ticks[:-1]) + 1, len(ticks))
+    return np.diff(ends, prepend=0) if 4 * len(ends) < len(ticks) else None
+
+
 def _from_pieces(column: Any) -> Seconds:
     """Timestamps piece by piece into one array, without a copy of the whole."""
     values, bad, start = np.empty(len(column), np.int64), np.zeros(len(column), bool), 0

@@ -15,14 +15,19 @@ _DECIMAL = r"^\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*$"
 
 
 def one_array(column: Any) -> Any:
-    """An Arrow column as one array."""
+    """An Arrow column as one array, of values and not of their numbers."""
+    column = _combined(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
+
+
+def _combined(column: Any) -> Any:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
+    return column
 
 
 def ids_of(column: Any, what: str) -> Any:
@@ -71,8 +76,8 @@ def codes(column: Any, what: str = "the ids") -> tuple[Ints, Labels, Mask | None
 
     Text that comes numbered keeps its numbers; some values may then be in no row.
     """
-    numbered = isinstance(column, pa.DictionaryArray) and pa.types.is_string(column.type.value_type)
-    encoded = column if numbered else ids_of(column, what).dictionary_encode()
+    numbered = pa.types.is_dictionary(column.type) and pa.types.is_string(column.type.value_type)
+    encoded = _combined(column) if numbered else ids_of(column, what).dictionary_encode()
     missing: Mask | None = None
     indices = encoded.indices
     if indices.null_count:

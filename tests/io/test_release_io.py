@@ -1,0 +1,76 @@
+"""A release read back from its files: numbered areas and times that repeat are what plain ones are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from crowdveil.guarantees import DisjointFlows, WellFormedFlows
+from crowdveil.io.release import NO_TIME, WrittenRelease, read_release
+
+AREAS = ["a", "b", "NA", "c d"]
+rows_of_release = st.lists(
+    st.tuples(
+        st.sampled_from([0, 0, 0, 3600, 7200, None]),
+        st.sampled_from([*AREAS, "nowhere", None]),
+        st.sampled_from(AREAS),
+    ),
+    max_size=40,
+)
+
+
+def _written(folder: Path, rows: list[tuple[Any, ...]], row_group_size: int) -> WrittenRelease:
+    columns = {
+        "t": pa.array([None if r[0] is None else 1000 * r[0] for r in rows], pa.timestamp("ms", tz="UTC")),
+        "origin_area": pa.array([r[1] for r in rows], pa.string()),
+        "destination_area": pa.array([r[2] for r in rows], pa.string()),
+        "volume": pa.array(range(1, len(rows) + 1), pa.int64()),
+        "trips": pa.array(range(1, len(rows) + 1), pa.int64()),
+        "state": pa.array(["published"] * len(rows), pa.string()),
+    }
+    pq.write_table(pa.table(columns), folder / "flows.parquet", row_group_size=row_group_size)
+    pq.write_table(pa.table({"t": pa.array([], pa.timestamp("ms"))}), folder / "steps.parquet")
+    features = [{"properties": {"area": name, "tiles": [name]}} for name in AREAS]
+    (folder / "areas.geojson").write_text(json.dumps({"features": features}))
+    return read_release(folder, {"data": "flows.parquet", "steps": "steps.parquet", "areas": "areas.geojson"})
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=rows_of_release, repeat=st.sampled_from([1, 9]), row_group_size=st.integers(1, 20))
+def test_columns_are_what_was_written(
+    rows: list[tuple[Any, ...]], repeat: int, row_group_size: int, tmp_path: Path
+) -> None:
+    """In pieces that each number their own areas; with times one by one, or many in a row."""
+    rows = [row for row in rows for _ in range(repeat)]
+    release = _written(tmp_path, rows, row_group_size)
+    for i, column in ((1, "origin_area"), (2, "destination_area")):
+        wanted = [AREAS.index(row[i]) if row[i] in AREAS else -1 for row in rows]
+        assert release.area_numbers(column).tolist() == wanted
+    times, place = release.row_steps()
+    assert times.tolist() == sorted({NO_TIME if row[0] is None else row[0] for row in rows})
+    assert times[place].tolist() == [NO_TIME if row[0] is None else row[0] for row in rows]
+    assert release.column("volume").tolist() == list(range(1, len(rows) + 1))
+    assert release.row_steps()[1] is place, "made once"
+
+
+@pytest.mark.parametrize("name", [None, "nowhere"])
+def test_an_area_that_is_missing_is_no_area(name: str | None, tmp_path: Path) -> None:
+    release = _written(tmp_path, [(0, "a", "b"), (0, name, "c d")], 10)
+    assert not DisjointFlows().check(release).holds
+    assert not WellFormedFlows().check(release).holds
+
+
+def test_checkers_may_ask_side_by_side(tmp_path: Path) -> None:
+    from crowdveil.io.parallel import side_by_side
+
+    release = _written(tmp_path, [(3600 * (i // 50), "a", "b") for i in range(1000)], 300)
+    first, *others = side_by_side(*[lambda: release.area_numbers("origin_area")] * 8)
+    assert all(other is first for other in others) and np.all(first == 0)
