@@ -26,11 +26,11 @@ def _room(array: Ints, needed: int) -> Ints:
 
 
 @kernel
-def _cost(low: Floats, high: Floats, extent: Floats, volume: Ints, by_volume: bool, a: int, b: int) -> float:
+def _cost(box: Floats, extent: Floats, volume: Ints, by_volume: bool, a: int, b: int) -> float:
     """What it costs to merge two clusters: the extent of their common box, or how much a trip's box grows on average."""
     common = 0.0
     for d in range(DIMENSIONS):
-        common += max(high[a, d], high[b, d]) - min(low[a, d], low[b, d])
+        common += max(box[a, DIMENSIONS + d], box[b, DIMENSIONS + d]) - min(box[a, d], box[b, d])
     if not by_volume:
         return common
     growth = volume[a] * (common - extent[a]) + volume[b] * (common - extent[b])
@@ -47,103 +47,69 @@ def _find(parent: Ints, item: int) -> int:
 
 
 @kernel
-def _before(cost: Floats, first: Ints, second: Ints, i: int, j: int) -> bool:
-    """Whether entry i of the queue comes before entry j: cheaper, or of the same cost and of earlier clusters."""
-    if cost[i] != cost[j]:
-        return bool(cost[i] < cost[j])
-    if first[i] != first[j]:
-        return bool(first[i] < first[j])
-    return bool(second[i] < second[j])
+def _earlier(a: int, b: int, c: int, d: int) -> bool:
+    """Whether the pair of a and b comes before the pair of c and d where both cost the same."""
+    if min(a, b) != min(c, d):
+        return min(a, b) < min(c, d)
+    return max(a, b) < max(c, d)
 
 
 @kernel
-def _swap(cost: Floats, first: Ints, second: Ints, owner: Ints, i: int, j: int) -> None:
-    cost[i], cost[j] = cost[j], cost[i]
-    first[i], first[j] = first[j], first[i]
-    second[i], second[j] = second[j], second[i]
-    owner[i], owner[j] = owner[j], owner[i]
+def _before(costs: Floats, owners: Ints, partner: Ints, i: int, cost: float, owner: int) -> bool:
+    """Whether entry i of the queue comes before the pair of another owner."""
+    if costs[i] != cost:
+        return bool(costs[i] < cost)
+    return _earlier(owners[i], partner[owners[i]], owner, partner[owner])
 
 
 @kernel
-def _push(
-    cost: Floats, first: Ints, second: Ints, owner: Ints, size: int, new_cost: float, mine: int, partner: int
-) -> int:
+def _push(costs: Floats, owners: Ints, partner: Ints, size: int, cost: float, owner: int) -> int:
     """Put the best pair of a cluster into the queue, and return its new size."""
     i = size
-    cost[i], first[i], second[i], owner[i] = new_cost, min(mine, partner), max(mine, partner), mine
-    while i > 0 and _before(cost, first, second, i, (i - 1) // 2):
-        _swap(cost, first, second, owner, i, (i - 1) // 2)
+    while i > 0 and not _before(costs, owners, partner, (i - 1) // 2, cost, owner):
+        costs[i], owners[i] = costs[(i - 1) // 2], owners[(i - 1) // 2]
         i = (i - 1) // 2
+    costs[i], owners[i] = cost, owner
     return size + 1
 
 
 @kernel
-def _pop(cost: Floats, first: Ints, second: Ints, owner: Ints, size: int) -> int:
-    """Move the first entry behind the others, and return the new size."""
+def _pop(costs: Floats, owners: Ints, partner: Ints, size: int) -> int:
+    """Take the first entry out of the queue, and return its new size."""
     size -= 1
-    _swap(cost, first, second, owner, 0, size)
-    i = 0
+    cost, owner, i = costs[size], owners[size], 0
     while 2 * i + 1 < size:
         child = 2 * i + 1
-        if child + 1 < size and _before(cost, first, second, child + 1, child):
+        if child + 1 < size and _before(costs, owners, partner, child + 1, costs[child], owners[child]):
             child += 1
-        if not _before(cost, first, second, child, i):
+        if not _before(costs, owners, partner, child, cost, owner):
             break
-        _swap(cost, first, second, owner, i, child)
+        costs[i], owners[i] = costs[child], owners[child]
         i = child
+    costs[i], owners[i] = cost, owner
     return size
 
 
 @kernel
-def _best(
-    mine: int,
-    parent: Ints,
-    head: Ints,
-    tail: Ints,
-    item: Ints,
-    following: Ints,
-    small: Bools,
-    join_any: bool,
-    low: Floats,
-    high: Floats,
-    extent: Floats,
-    volume: Ints,
-    by_volume: bool,
-    stamp: Ints,
-    mark: int,
-) -> tuple[int, float]:
-    """The cheapest neighbour to merge with, NONE if there is none, and its cost.
+def _found_by(offsets: Ints, near: Ints, far: Floats) -> tuple[Ints, Ints]:
+    """Those that each flow is near for though they are not near for it, as offsets and flows.
 
-    Neighbours that have become part of others are taken for these; what can never be merged with is struck off the list.
+    None of them is nearer than the last of its own; some that are as far as that one may be both.
     """
-    partner, least = NONE, np.inf
-    before, link = NONE, head[mine]
-    while link != NONE:
-        other = _find(parent, item[link])
-        fits = small[other] if not join_any else small[mine] or small[other]
-        if other == mine or not fits or stamp[other] == mark:
-            link = following[link]
-            if before == NONE:
-                head[mine] = link
-            else:
-                following[before] = link
-            continue
-        stamp[other] = mark
-        item[link] = other
-        cost = _cost(low, high, extent, volume, by_volume, mine, other)
-        if cost < least or (cost == least and _earlier(mine, other, partner)):
-            partner, least = other, cost
-        before, link = link, following[link]
-    tail[mine] = before
-    return partner, least
-
-
-@kernel
-def _earlier(mine: int, a: int, b: int) -> bool:
-    """Whether the pair with a comes before the pair with b where both cost the same."""
-    if min(mine, a) != min(mine, b):
-        return min(mine, a) < min(mine, b)
-    return max(mine, a) < max(mine, b)
+    n = len(offsets) - 1
+    count = np.zeros(n + 1, np.int64)
+    for e in range(len(near)):
+        other = near[e]
+        count[other + 1] += far[e] >= far[offsets[other + 1] - 1]
+    by_offsets = np.cumsum(count)
+    by, end = np.empty(by_offsets[-1], np.int64), by_offsets[:-1].copy()
+    for i in range(n):
+        for e in range(offsets[i], offsets[i + 1]):
+            other = near[e]
+            if far[e] >= far[offsets[other + 1] - 1]:
+                by[end[other]] = i
+                end[other] += 1
+    return by_offsets, by
 
 
 @kernel
@@ -155,6 +121,101 @@ def _link(mine: int, other: int, at: int, head: Ints, tail: Ints, item: Ints, fo
     else:
         following[tail[mine]] = at
     tail[mine] = at
+
+
+@kernel
+def _better(
+    mine: int, partner: int, least: float, other: int, box: Floats, extent: Floats, volume: Ints, by_volume: bool
+) -> tuple[int, float]:
+    """The cheaper one of two to merge with, the earlier one if they cost the same, and its cost."""
+    cost = _cost(box, extent, volume, by_volume, mine, other)
+    if cost < least or (cost == least and _earlier(mine, other, mine, partner)):
+        return other, cost
+    return partner, least
+
+
+@kernel
+def _best(
+    mine: int,
+    hint: int,
+    parent: Ints,
+    first_flow: Ints,
+    next_flow: Ints,
+    start: Ints,
+    end: Ints,
+    near: Ints,
+    far: Floats,
+    radius: Floats,
+    by_start: Ints,
+    by_end: Ints,
+    by: Ints,
+    head: Ints,
+    tail: Ints,
+    item: Ints,
+    following: Ints,
+    small: Bools,
+    join_any: bool,
+    box: Floats,
+    extent: Floats,
+    volume: Ints,
+    by_volume: bool,
+    stamp: Ints,
+    mark: int,
+) -> tuple[int, float]:
+    """The cheapest neighbour to merge with, NONE if there is none, and its cost; `hint` is one of them, or NONE.
+
+    Neighbours that have become part of others are taken for these; what can never be merged with is struck off its list.
+    A box around two is never less than their flows are apart, so that a list is left where it comes to what is farther
+    than the best; where the cost is a growth there is no such end.
+    """
+    partner, least = NONE, np.inf
+    join_all = join_any and small[mine]
+    if hint != NONE and hint != mine and (join_all or small[hint]):
+        partner, least = _better(mine, partner, least, hint, box, extent, volume, by_volume)
+    flow = first_flow[mine]
+    while flow != NONE:
+        e, kept = start[flow], start[flow]
+        while e < end[flow] and (by_volume or far[e] <= least):
+            other = _find(parent, near[e])
+            if other != mine and (join_all or small[other]) and stamp[other] != mark:
+                stamp[other] = mark
+                near[kept], far[kept] = other, far[e]
+                kept += 1
+                partner, least = _better(mine, partner, least, other, box, extent, volume, by_volume)
+            e += 1
+        # Those that stay go to what was not looked at.
+        gap = e - kept
+        if gap > 0:
+            for at in range(kept - 1, start[flow] - 1, -1):
+                near[at + gap], far[at + gap] = near[at], far[at]
+            start[flow] += gap
+        if e == end[flow] and (by_volume or radius[flow] <= least):
+            kept = by_start[flow]
+            for e in range(by_start[flow], by_end[flow]):
+                other = _find(parent, by[e])
+                if other != mine and (join_all or small[other]) and stamp[other] != mark:
+                    stamp[other] = mark
+                    by[kept] = other
+                    kept += 1
+                    partner, least = _better(mine, partner, least, other, box, extent, volume, by_volume)
+            by_end[flow] = kept
+        flow = next_flow[flow]
+    before, link = NONE, head[mine]
+    while link != NONE:
+        other = _find(parent, item[link])
+        if other == mine or not (join_all or small[other]) or stamp[other] == mark:
+            link = following[link]
+            if before == NONE:
+                head[mine] = link
+            else:
+                following[before] = link
+            continue
+        stamp[other] = mark
+        item[link] = other
+        partner, least = _better(mine, partner, least, other, box, extent, volume, by_volume)
+        before, link = link, following[link]
+    tail[mine] = before
+    return partner, least
 
 
 @kernel
@@ -183,7 +244,8 @@ def merge_flows(
     member_offsets: Ints,
     member: Ints,
     near_offsets: Ints,
-    near: Ints,
+    nearest: Ints,
+    how_far: Floats,
     more_near: int,
     k: int,
     budget: int,
@@ -194,13 +256,14 @@ def merge_flows(
 
     Flows of clusters below k are in none, -1. Of all pairs of neighbours, of which at least one (or both, unless
     `join_any`) is below k, the one with the least cost is merged; of those that cost the same the one with the
-    earliest clusters, which are numbered as flows first and then in the order that they are made. Their neighbours are
-    those of both. A cluster below k without neighbours left gets the `more_near` cheapest of all clusters as neighbours.
-    The last one below k, if the budget is not kept without it, joins the cheapest of all.
+    earliest clusters, which are numbered as flows first and then in the order that they are made. Neighbours of a flow are
+    its nearest and those that it is one of the nearest for; those of a cluster are those of its flows. A cluster below k
+    without neighbours left gets the `more_near` cheapest of all clusters as neighbours. The last one below k, if the budget
+    is not kept without it, joins the cheapest of all.
 
-    The queue has one pair for each cluster, the best when it was last looked at. A pair is on the lists of both of its
-    clusters, so that it is known to the one that is made later: a queued pair is the best one of its cluster and all
-    others that were there, even if a part of it is gone; only then must be looked anew.
+    The queue has one pair for each cluster, the best when it was last looked at. A pair is known to both of its
+    clusters, and so to the one that is made later: a queued pair is the best one of its cluster and all others that were
+    there, even if a part of it is gone; only then must be looked anew.
 
     Parameters
     ----------
@@ -208,47 +271,51 @@ def merge_flows(
         The four dimensions, trips and crowd of each flow.
     member_offsets, member
         Who is behind each flow, rising; empty where crowds add up.
-    near_offsets, near
-        Neighbours of each flow; each is one of theirs.
+    near_offsets, nearest, how_far
+        The nearest of each flow, and how far they are, the nearest first.
     """
     n = len(flow_volume)
     most, with_people = 2 * n, len(member) > 0
-    low, high, extent = np.empty((most, DIMENSIONS)), np.empty((most, DIMENSIONS)), np.zeros(most)
+    box, extent = np.empty((most, 2 * DIMENSIONS)), np.zeros(most)
     volume, crowd = np.zeros(most, np.int64), np.zeros(most, np.int64)
     small, alive, parent = np.zeros(most, np.bool_), np.zeros(most, np.bool_), np.arange(most)
+    first_flow, last_flow, next_flow = np.arange(most), np.arange(most), np.full(n, NONE, np.int64)
+    near, far, start, end = nearest.copy(), how_far.copy(), near_offsets[:-1].copy(), near_offsets[1:]
+    by_offsets, by = _found_by(near_offsets, near, far)
+    by_start, by_end, radius = by_offsets[:-1], by_offsets[1:].copy(), np.zeros(n)
+    # Neighbours of clusters that had none left, as linked lists.
     head, tail, stamp = np.full(most, NONE, np.int64), np.full(most, NONE, np.int64), np.full(most, NONE, np.int64)
-    item, following = np.empty(len(near) + 1024, np.int64), np.empty(len(near) + 1024, np.int64)
+    item, following, links = np.empty(1024, np.int64), np.empty(1024, np.int64), 0
     member_at, member_length = np.zeros(most, np.int64), np.zeros(most, np.int64)
     members, member_end = np.empty(2 * len(member) + 1, np.int64), len(member)
     members[: len(member)] = member
-    cost, owner = np.empty(most), np.empty(most, np.int64)
-    first, second, queued = np.empty(most, np.int64), np.empty(most, np.int64), 0
+    costs, owners, partner, queued = np.empty(most), np.empty(most, np.int64), np.full(most, NONE, np.int64), 0
     living, candidate = np.arange(most), np.empty(most)
-    count, links, mark, too_small = n, 0, 0, 0
+    count, mark, too_small = n, 0, 0
     for i in range(n):
-        low[i], high[i] = place[i], place[i]
+        box[i, :DIMENSIONS], box[i, DIMENSIONS:] = place[i], place[i]
         volume[i], crowd[i], alive[i] = flow_volume[i], flow_crowd[i], True
         small[i] = crowd[i] < k
         too_small += volume[i] * small[i]
+        if end[i] > start[i]:
+            radius[i] = far[end[i] - 1]
         if with_people:
             member_at[i], member_length[i] = member_offsets[i], member_offsets[i + 1] - member_offsets[i]
-        for e in range(near_offsets[i], near_offsets[i + 1]):
-            _link(i, near[e], links, head, tail, item, following)
-            links += 1
     looking, n_living = 0, n
     while too_small > budget:
         # Which two to merge; or, with `mine`, whose best pair to look for.
-        mine, a, b = NONE, NONE, NONE
+        mine, a, b, hint = NONE, NONE, NONE, NONE
         if looking < n:
             mine = looking
             looking += 1
         elif queued > 0:
-            queued = _pop(cost, first, second, owner, queued)
-            a, b = first[queued], second[queued]
-            if not (alive[a] and alive[b]):
-                mine = owner[queued]
-                if not alive[mine]:
-                    continue
+            a = owners[0]
+            b = partner[a]
+            queued = _pop(costs, owners, partner, queued)
+            if not alive[a]:
+                continue
+            if not alive[b]:
+                mine, hint = a, _find(parent, b)
         else:
             # One cluster below k is left alone.
             a = 0
@@ -257,15 +324,16 @@ def merge_flows(
             least = np.inf
             for c in range(count):
                 if alive[c] and c != a:
-                    here = _cost(low, high, extent, volume, by_volume, a, c)
+                    here = _cost(box, extent, volume, by_volume, a, c)
                     if here < least:
                         b, least = c, here
         if mine == NONE:
             new = count
             count += 1
             for d in range(DIMENSIONS):
-                low[new, d], high[new, d] = min(low[a, d], low[b, d]), max(high[a, d], high[b, d])
-                extent[new] += high[new, d] - low[new, d]
+                box[new, d] = min(box[a, d], box[b, d])
+                box[new, DIMENSIONS + d] = max(box[a, DIMENSIONS + d], box[b, DIMENSIONS + d])
+                extent[new] += box[new, DIMENSIONS + d] - box[new, d]
             volume[new], crowd[new] = volume[a] + volume[b], crowd[a] + crowd[b]
             if with_people and small[a] and small[b]:
                 members = _room(members, member_end + member_length[a] + member_length[b])
@@ -279,6 +347,7 @@ def merge_flows(
             too_small -= volume[a] * small[a] + volume[b] * small[b] - volume[new] * small[new]
             parent[a], parent[b] = new, new
             alive[a], alive[b], alive[new] = False, False, True
+            first_flow[new], last_flow[new], next_flow[last_flow[a]] = first_flow[a], last_flow[b], first_flow[b]
             head[new], tail[new] = head[a], tail[a]
             if head[a] == NONE:
                 head[new], tail[new] = head[b], tail[b]
@@ -288,14 +357,16 @@ def merge_flows(
             living[n_living] = new
             n_living += 1
             mine = new
+            if partner[b] != NONE:
+                hint = _find(parent, partner[b])
         if not small[mine] and not join_any:
             continue
         mark += 1
-        partner, least = _best(
-            mine, parent, head, tail, item, following, small, join_any, low, high, extent, volume, by_volume, stamp,
-            mark,
+        partner[mine], least = _best(
+            mine, hint, parent, first_flow, next_flow, start, end, near, far, radius, by_start, by_end, by, head, tail,
+            item, following, small, join_any, box, extent, volume, by_volume, stamp, mark,
         )  # fmt: skip
-        if partner == NONE and small[mine]:
+        if partner[mine] == NONE and small[mine]:
             # Look among all that are left, and strike those that are gone.
             kept, others = 0, 0
             for i in range(n_living):
@@ -307,23 +378,23 @@ def merge_flows(
             for i in range(n_living):
                 candidate[i] = np.inf
                 if living[i] != mine:
-                    candidate[i] = _cost(low, high, extent, volume, by_volume, mine, living[i])
+                    candidate[i] = _cost(box, extent, volume, by_volume, mine, living[i])
                     others += 1
             if others > 0:
                 enough = np.partition(candidate[:n_living], min(more_near, others) - 1)[min(more_near, others) - 1]
+                least = np.inf
                 for i in range(n_living):
-                    if candidate[i] <= enough:
-                        item, following = _room(item, links + 2), _room(following, links + 2)
-                        _link(mine, living[i], links, head, tail, item, following)
-                        _link(living[i], mine, links + 1, head, tail, item, following)
-                        links += 2
-                mark += 1
-                partner, least = _best(
-                    mine, parent, head, tail, item, following, small, join_any, low, high, extent, volume, by_volume,
-                    stamp, mark,
-                )  # fmt: skip
-        if partner != NONE:
-            queued = _push(cost, first, second, owner, queued, least, mine, partner)
+                    if candidate[i] > enough:
+                        continue
+                    item, following = _room(item, links + 2), _room(following, links + 2)
+                    _link(mine, living[i], links, head, tail, item, following)
+                    _link(living[i], mine, links + 1, head, tail, item, following)
+                    links += 2
+                    tie = candidate[i] == least and _earlier(mine, living[i], mine, partner[mine])
+                    if candidate[i] < least or tie:
+                        partner[mine], least = living[i], candidate[i]
+        if partner[mine] != NONE:
+            queued = _push(costs, owners, partner, queued, least, mine)
     label, number, clusters = np.full(n, NONE, np.int64), np.full(most, NONE, np.int64), 0
     for i in range(n):
         c = _find(parent, i)

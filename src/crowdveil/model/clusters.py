@@ -39,21 +39,19 @@ def members(data: Flows, step: int) -> tuple[Ints, Ints]:
     return frozen(offsets - offsets[0], np.int64), frozen(data.member[offsets[0] : offsets[-1]], np.int64)
 
 
-def nearest(place: Floats, chosen: Mask, most: int) -> tuple[Ints, Ints]:
-    """A graph of neighbours, as offsets and flows: each is a neighbour of all that it has as neighbours, some twice.
+def nearest(place: Floats, chosen: Mask, most: int) -> tuple[Ints, Ints, Floats]:
+    """The nearest of each of the chosen flows, among these, by the sum of differences in all dimensions; the nearest first.
 
-    Each of the chosen flows has the nearest of them by the sum of differences in all dimensions.
+    As offsets of each flow, flows, and how far they are. Of those that are as far the earlier flow comes first.
     """
-    from crowdveil.kernels.neighbours import both_ways, nearest_points
+    from crowdveil.kernels.neighbours import nearest_points
 
-    mine = np.flatnonzero(chosen)
+    mine = frozen(np.flatnonzero(chosen), np.int64)
     most = min(most, len(mine) - 1)
     if most < 1:
-        return frozen(np.zeros(len(place) + 1), np.int64), frozen(np.zeros(0), np.int64)
-    offsets, near = both_ways(nearest_points(frozen(place[mine], np.float64), most))
-    degree = np.zeros(len(place) + 1, np.int64)
-    degree[mine + 1] = np.diff(offsets)
-    return frozen(np.cumsum(degree), np.int64), frozen(mine[near], np.int64)
+        none = frozen(np.zeros(0), np.int64)
+        return frozen(np.zeros(len(place) + 1), np.int64), none, frozen(none, np.float64)
+    return nearest_points(place, mine, most)
 
 
 def clustered_release(

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,11 @@ from hypothesis import strategies as st
 
 from crowdveil import testing
 from crowdveil.methods.od.glove import GloveParams, merge, run
-from crowdveil.model.clusters import nearest, places
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
+from crowdveil.synth.profiles import make_profile
 from plain_rivals import (
     PlainGlove,
     boxes,
@@ -23,6 +22,7 @@ from plain_rivals import (
     by_tiles,
     crowd,
     plain_box,
+    plain_nearest,
     points_of,
     rows_of,
     taxis,
@@ -72,24 +72,23 @@ def test_with_few_neighbours_it_is_the_plain_twin(data: Flows, choices: dict[str
     if crowd(rows) < params.k:
         return
     join_any = params.join == "any"
-    offsets, near = nearest(places(data, 0), (data.people < params.k) | join_any, most)
-    sets = [set(near[a:b].tolist()) for a, b in pairwise(offsets.tolist())]
-    budget = int(params.suppress * volume(rows) + 1e-9)
-    twin = PlainGlove(
-        rows, points_of(data, rows), sets, most, params.k, budget, join_any=join_any, by_volume=params.cost == "growth"
-    )
+    points, budget = points_of(data, rows), int(params.suppress * volume(rows) + 1e-9)
+    near = plain_nearest(rows, points, 10**9 if join_any else params.k, most)
+    twin = PlainGlove(rows, points, near, most, params.k, budget, join_any=join_any, by_volume=params.cost == "growth")
     assert _by_rows(_solved(data, params, 0)) == _by_rows(twin.solve())
 
 
-def test_it_is_the_plain_twin_on_a_whole_matrix() -> None:
-    from crowdveil.synth.profiles import make_profile
-
+@pytest.mark.parametrize("join", ["small", "any"])
+@pytest.mark.parametrize("cost", ["extent", "growth"])
+@pytest.mark.parametrize("most", [3, 20])
+def test_it_is_the_plain_twin_on_a_whole_matrix(join: Any, cost: Any, most: int) -> None:
     data = make_profile("nyc", np.random.default_rng(5))
     data = data.where(np.arange(len(data)) % 4 == 0)
-    rows, params = rows_of(data, 0), GloveParams(neighbours=10)
-    offsets, near = nearest(places(data, 0), data.people < 10, 10)
-    sets = [set(near[a:b].tolist()) for a, b in pairwise(offsets.tolist())]
-    twin = PlainGlove(rows, points_of(data, rows), sets, 10, 10, data.total // 10, join_any=False, by_volume=False)
+    rows, params = rows_of(data, 0), GloveParams(neighbours=most, join=join, cost=cost)
+    points = points_of(data, rows)
+    near = plain_nearest(rows, points, 10**9 if join == "any" else 10, most)
+    how: Any = {"join_any": join == "any", "by_volume": cost == "growth"}
+    twin = PlainGlove(rows, points, near, most, 10, data.total // 10, **how)
     assert _by_rows(_solved(data, params, 0)) == _by_rows(twin.solve())
 
 

@@ -83,7 +83,8 @@ def dendrogram(place: Floats, neighbours: int) -> Ints:
         from sklearn.cluster import AgglomerativeClustering
     except ImportError:
         raise MissingExtraError("scikit-learn", "analysis", "glove-sk") from None
-    graph = connected(place, *nearest(place, np.ones(len(place), np.bool_), neighbours))
+    offsets, near, _ = nearest(place, np.ones(len(place), np.bool_), neighbours)
+    graph = connected(place, offsets, near)
     made = AgglomerativeClustering(
         n_clusters=1, metric="manhattan", linkage="complete", connectivity=graph, compute_full_tree=True
     ).fit(place)
