@@ -85,7 +85,7 @@ def _distance(low: Floats, high: Floats, node: int, a: float, b: float, c: float
     """From a point to a box."""
     far = max(max(low[node, 0] - a, a - high[node, 0]), 0.0) + max(max(low[node, 1] - b, b - high[node, 1]), 0.0)
     far += max(max(low[node, 2] - c, c - high[node, 2]), 0.0) + max(max(low[node, 3] - d, d - high[node, 3]), 0.0)
-    return far
+    return float(far)
 
 
 @kernel
