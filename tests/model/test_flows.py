@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError
+from crowdveil.model import flows as model_flows
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
@@ -123,3 +125,27 @@ def test_flows_do_not_change() -> None:
     with pytest.raises(ValueError, match="read-only"):
         flows.volume[0] = 5
     assert volume.flags.writeable
+
+
+@unhurried
+@given(
+    lengths=st.lists(st.integers(0, 5), min_size=1, max_size=6),
+    piece=st.integers(1, 6),
+    draw=st.data(),
+)
+def test_rows_must_rise_inside_each_step(lengths: list[int], piece: int, draw: st.DataObject) -> None:
+    """Against a plain look at every two neighbours, whatever pieces rows are looked at in."""
+    pairs = [sorted(draw.draw(st.lists(st.integers(0, 8), min_size=n, max_size=n))) for n in lengths]
+    if draw.draw(st.booleans()):
+        pairs = [draw.draw(st.permutations(step)) for step in pairs]
+    flat = np.array([pair for step in pairs for pair in step], np.int64)
+    rising = all(a < b for step in pairs for a, b in itertools.pairwise(step))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model_flows, "_PIECE", piece)
+        made: Any = (ZONES, np.arange(len(lengths)), np.cumsum([0, *lengths]), flat // 3, flat % 3)
+        ones = np.ones(len(flat), np.int64)
+        if rising:
+            assert len(Flows(*made, ones, ones)) == len(flat)
+        else:
+            with pytest.raises(InputError, match="each pair once"):
+                Flows(*made, ones, ones)

@@ -18,7 +18,7 @@ from crowdveil.io.parallel import in_order
 from crowdveil.io.source import Source
 from crowdveil.io.times import Clock, read_seconds, run_lengths
 from crowdveil.io.values import codes, ids_of, read_floats
-from crowdveil.model.arrays import Floats, Indices, Ints, Mask
+from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
 from crowdveil.model.tessellation import locate
 from crowdveil.model.zones import Zones
 
@@ -125,17 +125,26 @@ class ZoneNames:
     def __init__(self, zones: Zones | None) -> None:
         self.zones = zones
         self._seen: dict[str, int] = {}
+        self._last: dict[str, tuple[Labels, Indices]] = {}
         self._lock = Lock()
 
     def indices(self, column: Any, what: str) -> tuple[Indices, Mask | None]:
         """The zone of each row, and the rows whose zone is not known."""
         code, labels, missing = codes(column, what)
-        of_label = np.fromiter((self._index(str(x)) for x in labels), np.int32, len(labels))
+        of_label = self._of_labels(labels, what)
         index = of_label.take(code) if len(labels) else np.full(len(code), -1, np.int32)
         if missing is None and of_label.min(initial=0) >= 0:
             return index, None
         bad = index < 0 if missing is None else (index < 0) | missing
         return index, bad if bad.any() else None
+
+    def _of_labels(self, labels: Labels, what: str) -> Indices:
+        # One piece after the other has the same names.
+        known, of_label = self._last.get(what, (labels[:0], np.zeros(0, np.int32)))
+        if not np.array_equal(known, labels):
+            of_label = np.fromiter((self._index(str(x)) for x in labels), np.int32, len(labels))
+            self._last[what] = labels, of_label
+        return of_label
 
     def _index(self, name: str) -> int:
         if self.zones is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.io.od_rows import OdReader
-from crowdveil.io.parallel import side_by_side
 from crowdveil.io.steps import Steps
 from crowdveil.model.arrays import Indices, Ints
 from crowdveil.model.flows import FlowCounts, Flows
@@ -24,7 +22,7 @@ def read_in_order(reader: OdReader, zones: Zones, steps: Steps | None) -> Flows 
 
     What is wrong with rows that were left out is in the reader's `problems`.
     """
-    rows = _Rows(zones, steps, reader.columns.people is not None)
+    rows = _Rows(zones, steps, reader.columns.people is not None, reader.source.rows or 0)
     if not all(rows.take(batch) for batch in reader.batches()) or rows.count == 0:
         return None
     return rows.flows()
@@ -52,11 +50,12 @@ class _Rows:
     zones: Zones
     steps: Steps | None
     with_people: bool
+    expected: int
     count: int = 0
     _last: tuple[int, int] = (-1, -1)
     _numbers: list[Ints] = field(default_factory=list)
     _starts: list[Ints] = field(default_factory=list)
-    _columns: dict[str, list[npt.NDArray[Any]]] = field(default_factory=dict)
+    _columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     def take(self, batch: pa.RecordBatch) -> bool:
         """Take a piece, unless it is out of order or its people are for the engine to look at."""
@@ -73,9 +72,20 @@ class _Rows:
         self._numbers.append(numbers)
         self._starts.append(starts + self.count)
         for name, column in columns.items():
-            self._columns.setdefault(name, []).append(column)
+            self._append(name, column)
         self.count += batch.num_rows
         return True
+
+    def _append(self, name: str, values: npt.NDArray[Any]) -> None:
+        """Put values behind those that a column has; there is room for all rows from the start, if their number is known."""
+        need = self.count + len(values)
+        column = self._columns.get(name)
+        if column is None or len(column) < need:
+            larger = np.empty(max(self.expected, need, 2 * self.count), values.dtype)
+            if column is not None:
+                larger[: self.count] = column[: self.count]
+            self._columns[name] = column = larger
+        column[self.count : need] = values
 
     def _steps_of(self, batch: pa.RecordBatch) -> tuple[Ints, Ints]:
         """The steps of a piece as they come, and the rows where they begin."""
@@ -104,19 +114,8 @@ class _Rows:
         """The model of all rows."""
         numbers, starts = np.concatenate(self._numbers), np.concatenate(self._starts)
         begins = np.append(True, numbers[1:] != numbers[:-1])  # a step may go on from one piece to the next
-        columns = dict(zip(self._columns, side_by_side(*map(_joining, self._columns.values())), strict=True))
+        columns = {name: column[: self.count] for name, column in self._columns.items()}
         o, d, volume = (columns[name] for name in ("o", "d", "volume"))
         rows, offsets = (o, d, volume, columns.get("people", volume)), np.append(starts[begins], self.count)
         counts: FlowCounts = "people" if self.with_people else "trips"
         return flows_in_order(self.zones, self.steps, numbers[begins], offsets, rows, counts)
-
-
-def _joining(pieces: list[npt.NDArray[Any]]) -> partial[npt.NDArray[Any]]:
-    return partial(_joined, pieces)
-
-
-def _joined(pieces: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """All pieces as one array; they are let go of, so that no column is there twice for long."""
-    joined: npt.NDArray[Any] = np.concatenate(pieces)
-    pieces.clear()
-    return joined

@@ -18,10 +18,11 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError
 from crowdveil.io.geojson import COORDINATE_DECIMALS, write_features
-from crowdveil.io.tables import write_table
+from crowdveil.io.parallel import side_by_side
+from crowdveil.io.tables import write_pieces, write_table
 from crowdveil.io.times import read_seconds, run_lengths, time_column
 from crowdveil.io.values import codes, one_array
-from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.arrays import Ints, Mask, slice_sums
 from crowdveil.model.release import (
     NOT_GIVEN,
     PUBLISHED,
@@ -46,37 +47,44 @@ def write_release(
     release: Release, folder: Path, table_format: TableFormat, data_name: str | None = None
 ) -> dict[str, str]:
     """Write the files of a release into a folder; returns their names by role."""
+    jobs: list[Callable[[], None]] = []
     if isinstance(release, FlowRelease):
         files = {"data": data_name or f"flows.{table_format}", "steps": f"steps.{table_format}"}
-        write_table(_flow_table(release, table_format), folder / files["data"])
-        write_table(_step_table(release, table_format), folder / files["steps"])
+        jobs.append(lambda: write_pieces(_flow_table(release, table_format), len(release), folder / files["data"]))
+        jobs.append(lambda: write_table(_step_table(release, table_format), folder / files["steps"]))
     else:
         files = {"data": data_name or f"trajectories.{table_format}"}
-        write_table(_trajectory_table(release, table_format), folder / files["data"])
-    if release.areas is not None:
+        jobs.append(lambda: write_table(_trajectory_table(release, table_format), folder / files["data"]))
+    areas = release.areas
+    if areas is not None:
         files["areas"] = AREAS_FILE
-        write_features(_area_features(release.areas, _drawn(release, release.areas)), folder / AREAS_FILE)
+        jobs.append(lambda: write_features(_area_features(areas, _drawn(release, areas)), folder / AREAS_FILE))
+    side_by_side(*jobs)
     return files
 
 
-def _flow_table(release: FlowRelease, table_format: TableFormat) -> pa.Table:
-    names = pa.array(release.areas.names, pa.string())
-    step = release.step
-    return pa.table(
-        {
-            "t": _step_times(release, table_format).take(pa.array(step)),
-            "origin_area": names.take(pa.array(release.origin)),
-            "destination_area": names.take(pa.array(release.destination)),
-            "volume": release.volume,
-            release.counts: release.people,
-            "state": pa.array(STATES).take(pa.array(release.state)),
-        }
-    )
+def _flow_table(release: FlowRelease, table_format: TableFormat) -> Callable[[slice], pa.Table]:
+    """The table of some of the rows."""
+    names, states = pa.array(release.areas.names, pa.string()), pa.array(STATES)
+    times, step = _step_times(release, table_format), release.step.astype(np.int32)
+
+    def piece(rows: slice) -> pa.Table:
+        return pa.table(
+            {
+                "t": times.take(pa.array(step[rows])),
+                "origin_area": names.take(pa.array(release.origin[rows])),
+                "destination_area": names.take(pa.array(release.destination[rows])),
+                "volume": release.volume[rows],
+                release.counts: release.people[rows],
+                "state": states.take(pa.array(release.state[rows])),
+            }
+        )
+
+    return piece
 
 
 def _step_table(release: FlowRelease, table_format: TableFormat) -> pa.Table:
-    published = np.zeros(len(release.t), np.int64)
-    np.add.at(published, release.step, release.volume)
+    published = slice_sums(release.offsets, release.volume)
     # A step that is listed only because a few people travelled in it would say so: it is left out, as an empty one is.
     told = (published > 0) | (release.withheld > 0)
     withheld = pa.array(release.withheld[told], mask=release.withheld[told] == NOT_GIVEN)

@@ -38,6 +38,8 @@ class Source:
         The table in memory, or None for a file.
     delimiter
         For a CSV, the character between values.
+    rows
+        Number of rows, None for a CSV.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Source:
     path: Path | None = None
     table: pa.Table | None = None
     delimiter: str | None = None
+    rows: int | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -100,7 +103,7 @@ def open_source(data: Any) -> Source:
     table = _as_table(data)
     if table.num_columns == 0 or table.num_rows == 0:
         raise InputError("the table has no rows: wanted at least one.")
-    return _checked(Source("the table", table.schema, table=table))
+    return _checked(Source("the table", table.schema, table=table, rows=table.num_rows))
 
 
 def _checked(source: Source) -> Source:
@@ -171,7 +174,7 @@ def _open_parquet(path: Path) -> Source:
             rows, schema = file.metadata.num_rows, file.schema_arrow
         if rows == 0:
             raise InputError(f"{path}: the file has columns but no rows; wanted at least one.")
-        return _checked(Source(str(path), schema, path=path))
+        return _checked(Source(str(path), schema, path=path, rows=rows))
 
 
 def _open_csv_source(path: Path) -> Source:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,14 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import OutputError
 from crowdveil.io.atomic import new_file
+from crowdveil.io.parallel import in_order
 from crowdveil.io.times import time_column
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 
+COMPRESSION = "zstd"
+PIECE_ROWS = 1 << 20
+"""Rows of a piece, which is a row group in Parquet."""
 _ENDINGS = (".csv", ".parquet", ".pq")
 _NEEDS_QUOTES = r'[",\r\n]'
 
@@ -35,7 +42,21 @@ def write_table(table: pa.Table, path: Path) -> None:
         style = "none" if plain else "needed"
         pacsv.write_csv(table, path, pacsv.WriteOptions(quoting_style=style, quoting_header=style))
     else:
-        pq.write_table(table, path, compression="zstd")
+        pq.write_table(table, path, compression=COMPRESSION)
+
+
+def write_pieces(piece: Callable[[slice], pa.Table], rows: int, path: Path) -> None:
+    """Write a table of so many rows that is made piece by piece; in Parquet, pieces are made while others are written."""
+    check_ending(path)
+    if path.suffix.lower() == ".csv" or rows == 0:
+        write_table(piece(slice(0, rows)), path)
+        return
+    bounds = range(0, rows, PIECE_ROWS)
+    made = in_order(partial(piece, slice(low, min(low + PIECE_ROWS, rows))) for low in bounds)
+    first = next(made)
+    with pq.ParquetWriter(path, first.schema, compression=COMPRESSION) as writer:
+        for table in chain([first], made):
+            writer.write_table(table)
 
 
 def _needs_quotes(column: Any) -> bool:

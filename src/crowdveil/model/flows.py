@@ -97,13 +97,19 @@ class Flows:
         high = max(int(self.origin.max()), int(self.destination.max()))
         if low < 0 or high >= len(self.zones):
             raise InputError(f"flows: an origin or destination is none of the {len(self.zones):,} zones.")
-        require(bool(np.all(self.volume > 0)), "flows: volumes must be above zero.")
-        require(bool(np.all(self.people > 0)), "flows: the number of people must be above zero.")
-        o, d = self.origin, self.destination
+        require(int(self.volume.min()) > 0, "flows: volumes must be above zero.")
+        require(int(self.people.min()) > 0, "flows: the number of people must be above zero.")
+        rising = all(self._rises(low, min(low + _PIECE, len(self))) for low in range(0, len(self), _PIECE))
+        require(rising, "flows: rows must be sorted by step, origin, destination, each pair once.")
+
+    def _rises(self, low: int, high: int) -> bool:
+        """Whether rows from `low` to `high` rise inside each step, and with the row before them."""
+        low = max(low, 1)
+        o, d = self.origin[low - 1 : high], self.destination[low - 1 : high]
         rising = (o[1:] > o[:-1]) | ((o[1:] == o[:-1]) & (d[1:] > d[:-1]))
-        inner = self.offsets[1:-1]
-        rising[inner[(inner > 0) & (inner < len(o))] - 1] = True  # a new step begins anew
-        require(bool(rising.all()), "flows: rows must be sorted by step, origin, destination, each pair once.")
+        first, last = np.searchsorted(self.offsets, (low, high))
+        rising[self.offsets[first:last] - low] = True  # a new step begins anew
+        return bool(rising.all())
 
     def __len__(self) -> int:
         return len(self.origin)
@@ -227,6 +233,8 @@ def trips_within(budget: float, volume: int) -> int:
     return int(budget) if budget > 1 else int(budget * volume + 1e-9)
 
 
+_PIECE = 1 << 17
+"""Rows that are looked at together: so few stay near the processor."""
 _COLUMN_TYPES = {
     "t": np.int64,
     "offsets": np.int64,
