@@ -39,6 +39,18 @@ def test_compare_prints_and_writes(command: Any, made: Path) -> None:
     assert pacsv.read_csv(made / "out" / "compare.csv").num_rows == 3 * 4
 
 
+def test_several_k_side_by_side(command: Any, made: Path) -> None:
+    options = ("--zones", made / "zones.csv", "--methods", "joint,oigh:k=7,laplace", "--k", "20,10,20")
+    ran = command("compare", made / "flows.csv", *options, "-o", made / "out")
+    assert ran.code == 0, ran.err
+    labels = [row.split()[0] for row in ran.out.splitlines()[1:5]]
+    assert labels == ["joint:k=20", "joint:k=10", "oigh:k=7", "laplace"]
+    pictures = sorted(path.name for path in (made / "out").glob("*.png"))
+    assert pictures == ["coarseness-and-loss.png", "error-by-k.png", "ratios.png"]
+    alone = command("compare", made / "flows.csv", "--zones", made / "zones.csv", "--methods", "joint", "--k", "10")
+    assert alone.out.splitlines()[1].split()[1:5] == ran.out.splitlines()[2].split()[1:5]
+
+
 def test_sweep_prints_and_writes(command: Any, made: Path) -> None:
     arguments = (
         "sweep",
@@ -69,6 +81,9 @@ def test_sweep_prints_and_writes(command: Any, made: Path) -> None:
         (("compare", "flows.csv", "--methods", "joint:a=1"), "no such parameter"),
         (("compare", "flows.csv", "--methods", "joint", "--k", "9999", "--zones", "zones.csv"), "smaller k"),
         (("compare", "flows.csv", "--suppress", "x"), "suppress: wanted a share"),
+        (("compare", "flows.csv", "--k", "5,10"), "name some with --methods"),
+        (("compare", "flows.csv", "--methods", "joint", "--k", "5,x"), "k: wanted"),
+        (("compare", "flows.csv", "--methods", "joint", "--k", ","), "k: wanted a number"),
         (("sweep", "joint", "flows.csv", "--k", ","), "k: wanted values"),
         (("sweep", "joint", "flows.csv", "--suppress", ""), "suppress: wanted values"),
         (("sweep", "no-such", "flows.csv"), "no method no-such"),

@@ -19,7 +19,9 @@ from crowdveil.model.arrays import row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 from crowdveil.registry import find_method
+from crowdveil.report import plots
 from crowdveil.report.compare import evenly, matrices
+from crowdveil.report.plots import front, without_k
 from crowdveil.report.sweep import recommend
 from crowdveil.synth.profiles import make_profile
 
@@ -170,6 +172,31 @@ def test_without_matplotlib_the_tables_are_still_written(
     monkeypatch.undo()
     crowdveil.compare(flows, ["suppression"], tmp_path / "c", overwrite=True)
     assert sorted(path.suffix for path in (tmp_path / "c").iterdir()) == [".csv", ".csv", ".png", ".png"]
+
+
+def test_the_front_is_what_nothing_else_beats_in_both() -> None:
+    points = [(1.0, 5.0), (1.0, 4.0), (2.0, 4.0), (3.0, 2.0), (4.0, 3.0), (5.0, 1.0)]
+    assert front(points) == [(1.0, 4.0), (3.0, 2.0), (5.0, 1.0)]
+    assert front([]) == []
+    assert without_k("joint:splits=dyadic:k=5") == "joint:splits=dyadic" and without_k("joint") == "joint"
+
+
+def test_lines_of_methods_go_through_their_k_and_the_front_holds_like_with_like(flows: Flows) -> None:
+    from matplotlib.figure import Figure
+
+    found = crowdveil.compare(
+        flows, ["oigh:k=5", "oigh:k=20", "joint:k=5", "joint:k=20", "glove:k=20", "laplace"], k=20
+    )
+    drawn: list[Figure] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", lambda figure, file: drawn.append(figure))
+        plots.error_by_k(found, Path("not-written.png"))
+    lines = {line.get_label(): [tuple(point) for point in line.get_xydata()] for line in drawn[0].axes[0].lines}
+    joint, oigh = ([(o.k, o.mean("E")) for o in found.outcomes if o.label.startswith(m)] for m in ("joint", "oigh"))
+    assert lines["oigh"] == oigh and lines["joint"] == joint
+    assert lines["glove (rows overlap)"] == [(20, found.outcomes[4].mean("E"))]
+    # oigh is worse than joint, glove has a remark, laplace no k.
+    assert lines["front of those without a remark"] == joint[::-1] and len(lines) == 4
 
 
 def test_nothing_is_run_for_a_folder_that_cannot_be_written(tmp_path: Path) -> None:

@@ -102,12 +102,13 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of one method: the measures of each matrix by symbol (NaN where undefined), and seconds a matrix."""
+    """What came of one method: the measures of each matrix by symbol (NaN where undefined), seconds a matrix, and its k."""
 
     label: str
     by_step: Mapping[str, Floats]
     seconds: float
     remark: str = ""
+    k: int | None = None
 
     def mean(self, symbol: str) -> float:
         """Over the matrices in which it is defined."""
@@ -172,6 +173,8 @@ class Comparison:
 
         tables = {SUMMARY_FILE: self.table, VALUES_FILE: self.values}
         pictures = {"ratios.png": plots.ratios, "coarseness-and-loss.png": plots.coarseness_and_loss}
+        if plots.several_k(self):
+            pictures["error-by-k.png"] = plots.error_by_k
         write_folder(
             Path(folder), tables, {name: _drawn(draw, self) for name, draw in pictures.items()}, overwrite=overwrite
         )
@@ -189,6 +192,16 @@ def candidates(names: Sequence[str] | None, shared: Mapping[str, Any], flows: Fl
         if len(flows.zones) > DYADIC_TILES:
             names.remove("joint:splits=dyadic")
     return [Candidate.named(name, shared) for name in dict.fromkeys(names)]
+
+
+def with_each_k(names: Sequence[str], ks: Sequence[str]) -> list[str]:
+    """Each method that has a k once for each of them, and the others as they are."""
+    made = []
+    for name in names:
+        has_k = "k" in Candidate.named(name, {}).method.params.model_fields
+        own = any(part.partition("=")[0].strip() == "k" for part in name.split(":"))
+        made += [f"{name}:k={k}" for k in ks] if has_k and not own else [name]
+    return made
 
 
 def check_names(names: Sequence[str] | None) -> None:
@@ -275,7 +288,8 @@ def outcome(candidate: Candidate, flows: Flows, seed: int, progress: Progress = 
     for symbol in SYMBOLS:
         compute = special[symbol] if symbol in special else find_measure(symbol).compute
         by_step[symbol] = compute(compared)
-    return Outcome(candidate.label, by_step, seconds / flows.steps, candidate.remark(flows))
+    k = getattr(candidate.params, "k", None)
+    return Outcome(candidate.label, by_step, seconds / flows.steps, candidate.remark(flows), k)
 
 
 def _undefined(compared: OdComparison) -> Floats:
