@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdveil import pipeline
-from crowdveil.errors import InputError
+from crowdveil.analysis.study import Opened, StudyReading, opened, study_of
+from crowdveil.errors import CrowdveilError, InputError, OutputError, ParameterError
 from crowdveil.guarantees import Finding, Guarantee
+from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.read_back import flow_release_from
 from crowdveil.io.release import TableFormat
+from crowdveil.io.tables import check_ending
 from crowdveil.manifest import reading_again
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, FlowReading, read
-from crowdveil.registry import find_method
+from crowdveil.registry import find_analysis, find_method
 from crowdveil.report.compare import (
     SUMMARY_FILE,
     Comparison,
@@ -30,6 +34,13 @@ from crowdveil.report.compare import (
 )
 from crowdveil.report.measures import Measurement, measured, named_measures
 from crowdveil.report.sweep import SWEEP_FILE, K, Sweep, swept, trials_of
+
+if TYPE_CHECKING:
+    from crowdveil.analysis.land_use import LandUse
+    from crowdveil.analysis.profiles import Profiles
+    from crowdveil.analysis.reconstruction import Reconstruction
+    from crowdveil.analysis.topics import Topics
+    from crowdveil.method import Rows
 
 
 def anonymize(
@@ -188,3 +199,118 @@ def _flows(data: Any, options: dict[str, Any], notes: ReadNotes | None) -> Flows
     said = notes if notes is not None else ReadNotes()
     flows: Flows = read(Flows, data, FlowReading.checked(options), said, members=True)
     return flows
+
+
+def reconstruct(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Reconstruction:
+    """Estimate the flows between any zones from a release, each with a lower and an upper bound of what was published.
+
+    Zones are the release's own tiles; others with `to_zones`, `to_grid` or `to_h3`. `over` adds time steps up, `margins` leaves
+    out one end, `weight` says how much of an area each of its tiles gets. See `analyse` for what is the same for all analyses.
+
+    >>> crowdveil.reconstruct("out", to_zones="districts.geojson", over="week").table()  # doctest: +SKIP
+    """
+    return analyse("reconstruct", release, output, **options)  # type: ignore[no-any-return]
+
+
+def profiles(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Profiles:
+    """Mean trips by hour of the week (or of the day) that leave and reach each zone, and between pairs of them.
+
+    With `original` its profiles stand beside those of the release, with correlation and error. See `analyse`.
+
+    >>> crowdveil.profiles("out", original="trips.parquet", zones="zones.geojson").correlation  # doctest: +SKIP
+    """
+    return analyse("profiles", release, output, **options)  # type: ignore[no-any-return]
+
+
+def land_use(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> LandUse:
+    """Group zones by the shape of their profiles. Needs scikit-learn (extra `analysis`).
+
+    With `original` its zones are grouped too, and `.agreement` is the adjusted Rand index between the two. See `analyse`.
+
+    >>> crowdveil.land_use("out", zones="zones.geojson", plot="map.png").clusters  # doctest: +SKIP
+    """
+    return analyse("land-use", release, output, **options)  # type: ignore[no-any-return]
+
+
+def topics(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Topics:
+    """Find flows that come up together at the same hours. Needs scikit-learn (extra `analysis`). See `analyse`.
+
+    >>> crowdveil.topics("out", topics=5).hours  # doctest: +SKIP
+    """
+    return analyse("topics", release, output, **options)  # type: ignore[no-any-return]
+
+
+def analyse(
+    name: str,
+    release: str | Path | FlowRelease,
+    output: str | Path | None = None,
+    *,
+    original: Any = None,
+    plot: str | Path | None = None,
+    overwrite: bool = False,
+    notes: ReadNotes | None = None,
+    progress: Progress = no_progress,
+    stage: pipeline.Stage = lambda name: None,
+    **options: Any,
+) -> Any:
+    """Run an analysis on a release: its folder, or a `FlowRelease`.
+
+    `options` are the parameters of the analysis and those of `StudyReading`, such as `to_zones`. With `output` all of it is
+    written as CSV, Parquet or JSON, with `plot` it is drawn as PNG. `original` is what the release was made from, read as its
+    manifest says; files that were needed for it, such as zones, are given again. What comes of it is exact and stays in the
+    house.
+    """
+    analysis, said = find_analysis(name), notes if notes is not None else ReadNotes()
+    params = analysis.params.checked({n: v for n, v in options.items() if n not in StudyReading.model_fields})
+    reading = StudyReading.checked({n: v for n, v in options.items() if n in StudyReading.model_fields})
+    if original is not None and not analysis.compares:
+        raise ParameterError(f"original: {name} reads the release alone; leave it out.")
+    with ExitStack() as files:
+        if output is not None:
+            check_ending(Path(output), ".json")
+        if plot is not None and Path(plot).suffix.lower() != ".png":
+            raise OutputError(f"{plot}: wanted a name that ends in .png; name another with --plot.")
+        table, picture = (
+            None if path is None else files.enter_context(new_file(Path(path), overwrite=overwrite))
+            for path in (output, plot)
+        )
+        stage("reading")
+        study = _study(release, original, reading, said)
+        stage(name)
+        found = analysis.run(study, params, progress)
+        if table is not None:
+            stage("writing")
+            found.write(table, progress)
+        if picture is not None:
+            from crowdveil.report.analysis_plots import draw
+
+            stage("drawing")
+            draw(found, picture)
+    return found
+
+
+def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReading, notes: ReadNotes) -> Any:
+    """The release, the zones that are asked about, and the original where it is given."""
+    if isinstance(release, FlowRelease):
+        flows = None if original is None else read(Flows, original, FlowReading.checked({}), notes)
+        return study_of(Opened(release), reading, flows, notes)
+    manifest, written = pipeline.open_release(Path(release))
+    if not written.is_flows:
+        raise InputError(f"{release}: it holds trajectories, and analyses are of flows.")
+    given = {n: getattr(reading, n) for n in ("zones", "zone_id") if getattr(reading, n) is not None}
+    again = {} if original is None and not given else reading_again(manifest, original, given)
+    flows = None
+    if original is not None:
+        known = isinstance(original, Flows)
+        flows = read(Flows, original, FlowReading.checked({} if known else again), notes)
+    reading = reading.model_copy(update={"zone_id": again.get("zone_id")})
+    options = manifest["input"]["options"]
+    return study_of(opened(written, options, _rows(manifest), reading, flows, notes), reading, flows, notes)
+
+
+def _rows(manifest: dict[str, Any]) -> Rows:
+    """What the rows of a release say; those of a method that is not installed here are taken as exact."""
+    try:
+        return find_method(manifest["method"]["name"]).rows
+    except CrowdveilError:
+        return "exact"

@@ -1,4 +1,4 @@
-"""The one list of methods, and the one of measures, in the order that people see them.
+"""The one list of methods, that of measures and that of analyses, in the order that people see them.
 
 Methods are named by module, so that listing a command's options imports the one method that it speaks of. Others are
 found through the entry-point group `crowdveil.methods`.
@@ -9,10 +9,14 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 from crowdveil.errors import ParameterError
 from crowdveil.measures.base import Measure
 from crowdveil.method import Method
+
+if TYPE_CHECKING:
+    from crowdveil.analysis.base import Analysis
 
 METHODS: dict[str, str] = {
     "joint": "crowdveil.methods.od.joint",
@@ -55,6 +59,14 @@ MEASURES: dict[str, str] = {
     "volume-by-destination-size": "crowdveil.measures.od.counts",
 }
 """The module of each measure; a family of close ones shares a module, which lists its records in `MEASURES`."""
+
+ANALYSES: dict[str, str] = {
+    "reconstruct": "crowdveil.analysis.reconstruction",
+    "profiles": "crowdveil.analysis.profiles",
+    "land-use": "crowdveil.analysis.land_use",
+    "topics": "crowdveil.analysis.topics",
+}
+"""The module of each analysis; its name is that of its command."""
 
 
 @lru_cache(maxsize=1)
@@ -107,3 +119,16 @@ def find_measure(name: str) -> Measure:
 def _own_measure(name: str) -> Measure:
     listed: tuple[Measure, ...] = import_module(MEASURES[name]).MEASURES
     return next(measure for measure in listed if measure.name == name)
+
+
+def all_analyses() -> dict[str, Analysis]:
+    """All analyses by name."""
+    return {name: find_analysis(name) for name in ANALYSES}
+
+
+def find_analysis(name: str) -> Analysis:
+    """An analysis by its name."""
+    if name not in ANALYSES:
+        raise ParameterError(f"there is no analysis {name}; known are {', '.join(ANALYSES)}.")
+    analysis: Analysis = import_module(ANALYSES[name]).ANALYSIS
+    return analysis

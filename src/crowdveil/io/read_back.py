@@ -1,4 +1,4 @@
-"""A written release as the model again, to be compared with the flows that it was made from."""
+"""A written release as the model again: alone, or to be compared with the flows that it was made from."""
 
 from __future__ import annotations
 
@@ -13,10 +13,22 @@ from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Bytes, Ints
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease
+from crowdveil.model.zones import Zones
 
 
 def flow_release_from(written: WrittenRelease, flows: Flows) -> FlowRelease:
     """The release over the zones and the time steps of `flows`: tiles are found by their ids, steps by their times."""
+    return _release(written, flows.zones, flows, flows.step_s, flows.tz)
+
+
+def flow_release_alone(written: WrittenRelease, zones: Zones, step_s: int | None, tz: str) -> FlowRelease:
+    """The release over zones that hold its tiles, for those who have no more than the release."""
+    return _release(written, zones, None, step_s, tz)
+
+
+def _release(
+    written: WrittenRelease, zones: Zones, flows: Flows | None, step_s: int | None, tz: str
+) -> FlowRelease:  # fmt: skip
     if not written.is_flows:
         raise InputError(f"{written.folder}: wanted a release of flows, but it holds trajectories.")
     counts: FlowCounts = "people" if "people" in written.data.column_names else "trips"
@@ -25,7 +37,7 @@ def flow_release_from(written: WrittenRelease, flows: Flows) -> FlowRelease:
         raise InputError(f"{written.folder}: a row is of a time step that the table of steps does not list.")
     order = np.argsort(row_t, kind="stable")
     return FlowRelease(
-        areas=_areas(written, flows),
+        areas=_areas(written, zones),
         t=t,
         offsets=np.append(np.searchsorted(row_t[order], t), len(order)),
         origin=written.area_numbers("origin_area")[order].astype(np.int32),
@@ -35,12 +47,12 @@ def flow_release_from(written: WrittenRelease, flows: Flows) -> FlowRelease:
         state=_states(written)[order],
         withheld=withheld,
         counts=counts,
-        step_s=flows.step_s,
-        tz=flows.tz,
+        step_s=step_s,
+        tz=tz,
     )
 
 
-def _steps(written: WrittenRelease, flows: Flows) -> tuple[Ints, Ints]:
+def _steps(written: WrittenRelease, flows: Flows | None) -> tuple[Ints, Ints]:
     """Times of the listed steps, in order, and what was withheld in them."""
     t = _times(written, written.steps, flows)
     withheld = one_array(written.steps["withheld"]).cast(pa.int64()).fill_null(NOT_GIVEN).to_numpy(zero_copy_only=False)
@@ -48,11 +60,13 @@ def _steps(written: WrittenRelease, flows: Flows) -> tuple[Ints, Ints]:
     return t[order], withheld[order]
 
 
-def _times(written: WrittenRelease, table: pa.Table, flows: Flows) -> Ints:
+def _times(written: WrittenRelease, table: pa.Table, flows: Flows | None) -> Ints:
     """The time of each row of a table; that of the one step of the flows where the release has no times."""
     column = table["t"]
     if column.null_count < len(column):
         return read_seconds(column, f"{written.folder}, column t").values
+    if flows is None:
+        return np.zeros(len(column), np.int64)
     if len(column) and flows.steps != 1:
         raise InputError(
             f"{written.folder}: the release has no time steps, but the original has {flows.steps:,}; "
@@ -69,15 +83,15 @@ def _states(written: WrittenRelease) -> Bytes:
     return states
 
 
-def _areas(written: WrittenRelease, flows: Flows) -> Areas:
-    """The areas of the release over the zones of the flows."""
+def _areas(written: WrittenRelease, zones: Zones) -> Areas:
+    """The areas of the release over zones."""
     names = [f["properties"]["area"] for f in written.features]
-    tiles = [[flows.zones.index_of(t) for t in f["properties"]["tiles"]] for f in written.features]
+    tiles = [[zones.index_of(t) for t in f["properties"]["tiles"]] for f in written.features]
     flat = np.array([t for of_area in tiles for t in of_area], np.int32)
     missing = int(np.count_nonzero(flat < 0))
     if missing:
         raise InputError(
             f"{written.folder}: {counted(missing, 'tile')} of its areas {'is' if missing == 1 else 'are'} none of the "
-            "original's zones; read the original with the zones that the release was made with."
+            "original's zones; give the zones that the release was made with."
         )
-    return Areas(flows.zones, np.array(names, dtype=object), np.cumsum([0, *map(len, tiles)]), flat)
+    return Areas(zones, np.array(names, dtype=object), np.cumsum([0, *map(len, tiles)]), flat)

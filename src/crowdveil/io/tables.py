@@ -38,9 +38,7 @@ def write_table(table: pa.Table, path: Path) -> None:
     """Write a table as the ending of the name says: .parquet or .csv."""
     check_ending(path)
     if path.suffix.lower() == ".csv":
-        plain = not any(_needs_quotes(c) for c in (pa.array(table.column_names), *table.columns))
-        style = "none" if plain else "needed"
-        pacsv.write_csv(table, path, pacsv.WriteOptions(quoting_style=style, quoting_header=style))
+        pacsv.write_csv(table, path, csv_style(pa.array(table.column_names), *table.columns))
     else:
         pq.write_table(table, path, compression=COMPRESSION)
 
@@ -57,6 +55,12 @@ def write_pieces(piece: Callable[[slice], pa.Table], rows: int, path: Path) -> N
     with pq.ParquetWriter(path, first.schema, compression=COMPRESSION) as writer:
         for table in chain([first], made):
             writer.write_table(table)
+
+
+def csv_style(*columns: Any) -> pacsv.WriteOptions:
+    """How a CSV is written in which these stand: with quotes only if some text needs them."""
+    style = "needed" if any(_needs_quotes(column) for column in columns) else "none"
+    return pacsv.WriteOptions(quoting_style=style, quoting_header=style)
 
 
 def _needs_quotes(column: Any) -> bool:

@@ -46,6 +46,37 @@ def read_voronoi(data: Any, *, zone_id: str | None = None, notes: ReadNotes | No
     return voronoi_zones(points.ids, points.lon, points.lat)
 
 
+def read_tile_values(
+    data: Any, column: str | None, zones: Zones, *, zone_id: str | None = None, notes: ReadNotes | None = None
+) -> Floats:
+    """A number of each zone, not below zero, from a table or a file of zones: population, floor area, jobs. NaN if it has none.
+
+    Without a `column`, the table must have one column beside the ids.
+    """
+    notes = notes if notes is not None else ReadNotes()
+    table, _, name = _read_shapes(data, notes)
+    ids = _ids(table, name, zone_id, notes)
+    if column is None:
+        others = [c for c in table.column_names if table[c].cast(pa.string()).to_pylist() != ids]
+        if len(others) != 1:
+            raise InputError(
+                f"{name}: wanted one column of weights beside the ids, but there are {len(others)}; name it with "
+                "--weight-column."
+            )
+        column = others[0]
+    elif column not in table.column_names:
+        raise InputError(f"{name}: there is no column {column} for --weight; it has {', '.join(table.column_names)}.")
+    values, bad = read_floats(table[column], f"{name}, column {column}")
+    off = values < 0
+    _refuse(name, off if bad is None else off | bad, f"have no weight of zero or more in column {column}")
+    if len(set(ids)) < len(ids):
+        raise InputError(f"{name}: wanted one weight of each tile, but ids repeat; leave each once.")
+    place = np.array([zones.index_of(i) for i in ids], np.int64)
+    found = np.full(len(zones), np.nan)
+    found[place[place >= 0]] = values[place >= 0]
+    return found
+
+
 def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
     """The attributes, the shapes in degrees WGS84 (None for a plain table), and what to call it all."""
     import shapely

@@ -95,6 +95,38 @@ def h3_cells(lon: Floats, lat: Floats, resolution: int) -> list[str]:
     return [h3.latlng_to_cell(y, x, resolution) for x, y in zip(lon.tolist(), lat.tolist(), strict=True)]
 
 
+def h3_cover(shapes: Labels, resolution: int) -> list[str]:
+    """The H3 cells of a resolution that cover shapes (degrees), and some just beside them."""
+    import h3
+    import shapely
+
+    # Half an edge from point to point along a border misses no cell by more than one ring around those that are met.
+    apart = float(h3.average_hexagon_edge_length(resolution, unit="m")) / 111_320 / 2
+    cells: set[str] = set()
+    for shape in shapely.get_parts(shapely.union_all(shapes)):
+        cells.update(h3_cells(*_along(shape, apart), resolution))
+        if shape.geom_type == "Polygon":
+            cells.update(h3.geo_to_cells(shape, resolution))
+    return sorted({near for cell in cells for near in h3.grid_disk(cell, 1)})
+
+
+def _along(shape: Any, apart: float) -> tuple[Floats, Floats]:
+    """Points along the borders of a shape, its corners among them, not farther apart than that in degrees."""
+    import shapely
+
+    corners, ring = shapely.get_coordinates(shapely.get_rings(shape), return_index=True)
+    if not len(corners):
+        corners = shapely.get_coordinates(shape)
+        return corners[:, 0], corners[:, 1]
+    here = np.flatnonzero(ring[1:] == ring[:-1])
+    step = corners[here + 1] - corners[here]
+    pieces = np.ceil(np.hypot(step[:, 0], step[:, 1]) / apart).astype(np.int64)
+    which = np.repeat(np.arange(len(here)), pieces)
+    place = (np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) / pieces[which]
+    points = corners[here[which]] + place[:, None] * step[which]
+    return points[:, 0], points[:, 1]
+
+
 def voronoi_zones(ids: Labels, lon: Floats, lat: Floats) -> Zones:
     """Each point's Voronoi cell, in planar metres, cut off at the box around all points with a margin of a tenth."""
     import shapely

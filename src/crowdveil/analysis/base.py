@@ -1,0 +1,64 @@
+"""What an analysis is: its record, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from crowdveil.analysis.study import Study
+from crowdveil.method import Params
+from crowdveil.progress import Progress
+
+
+class Found(Protocol):
+    """What comes of an analysis."""
+
+    def lines(self) -> list[str]:
+        """The few things that a person wants to know first."""
+        ...
+
+    def write(self, path: Path, progress: Progress) -> None:
+        """Write all of it as the ending of the name says: .csv, .parquet or .json."""
+        ...
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The record of an analysis: what the command line, the docs and every other door are drawn from.
+
+    Attributes
+    ----------
+    name
+        What its command is called.
+    params
+        Its parameters.
+    run
+        (study, params, progress) → what was found. Reads no file, changes no input; chance comes from a seed
+        among the parameters.
+    doc
+        The docstring of its module.
+    compares
+        Whether the original can stand beside the release.
+    extra
+        The optional dependencies that it needs, "" for none.
+    help
+        A sentence or two for the command line.
+    examples
+        What stands behind `crowdveil NAME` in examples.
+    """
+
+    name: str
+    params: type[Params]
+    run: Callable[[Study, Any, Progress], Found]
+    doc: str
+    help: str
+    compares: bool = True
+    extra: str = ""
+    examples: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return self.doc.strip().splitlines()[0]

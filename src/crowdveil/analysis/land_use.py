@@ -1,0 +1,338 @@
+"""Group zones by the shape of their profiles: where people live, work and go out.
+
+What it does
+------------
+The profile of a zone, what leaves it and what reaches it in each hour, is divided by its trips, so that a busy zone and a quiet
+one of the same use look the same. Zones are grouped by k-means. Their number is the one with the best mean silhouette,
+between `least_clusters` and `most_clusters`, unless `clusters` is given. Groups are numbered by size, the largest first.
+
+Zones with fewer than `least_trips` trips a day (what leaves and what reaches together, as estimated from the release) are left
+out: the shape of a few trips is chance.
+
+With the original beside it
+---------------------------
+The original is grouped in the same way. `agreement` is the adjusted Rand index between the two: 1 if the same zones are together,
+0 if no more than by chance. Only zones with enough trips in both are grouped, in both. Each side chooses its own
+number of groups, as somebody would who had that side alone; `agreement_same_number` is the index where the
+original is cut into as many groups as the release. The original's groups get the numbers of those that they share most zones
+with. All of this comes from the original and stays in the house.
+
+Notes
+-----
+Groups have no names: whether one is offices or dwellings is read off its typical profile. Profiles of zones that are always
+published as one area are the same, so that a coarse release has groups that are too smooth.
+
+References
+----------
+Matet et al., Mobile phone Origin-Destination Matrix Anonymization and Analysis, CCS 2021. Hubert, Arabie, Comparing
+partitions, 1985. Rousseeuw, Silhouettes, 1987.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field, model_validator
+
+from crowdveil.analysis.base import Analysis
+from crowdveil.analysis.calendar import Period, Slots
+from crowdveil.analysis.profiles import shown, trips_a_day, zone_profiles
+from crowdveil.analysis.reconstruction import aligned
+from crowdveil.analysis.study import Side, Study
+from crowdveil.errors import InputError, MissingExtraError, counted
+from crowdveil.io.growing import growing_table
+from crowdveil.method import Params
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.zones import Zones
+from crowdveil.progress import Progress, no_progress
+
+STARTS = 10
+"""How often k-means begins anew; the best is taken."""
+NO_CLUSTER = -1
+
+
+class LandUseParams(Params):
+    """Parameters of land use."""
+
+    period: Period = "week"
+    """What comes round: the 168 hours of a week, or the 24 of a day."""
+    clusters: int | None = Field(None, ge=2)
+    """Number of groups; the one with the best silhouette without."""
+    least_clusters: int = Field(2, ge=2)
+    """Fewest groups that are tried."""
+    most_clusters: int = Field(8, ge=2)
+    """Most groups that are tried."""
+    least_trips: float = Field(20.0, ge=0)
+    """Trips a day, leaving and reaching, below which a zone is left out."""
+    seed: int = Field(0, ge=0, lt=2**32)
+    """Seed of the beginnings of k-means."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> LandUseParams:
+        if self.most_clusters < self.least_clusters:
+            raise ValueError("most_clusters of least_clusters or more")
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """Zones in groups.
+
+    Attributes
+    ----------
+    cluster
+        The group of each zone that is grouped, from 0.
+    shape
+        The profile of each of them, in shares of its trips: hours of leaving, then hours of reaching.
+    silhouette
+        The mean silhouette of each number of groups that was tried.
+    """
+
+    cluster: Ints
+    shape: Floats
+    silhouette: dict[int, float]
+
+    @cached_property
+    def groups(self) -> list[int]:
+        """The numbers of the groups; those of an original may have gaps, since they are the numbers of the release's."""
+        return [int(c) for c in np.unique(self.cluster)]
+
+    @property
+    def count(self) -> int:
+        """Number of groups."""
+        return len(self.groups)
+
+    @cached_property
+    def typical(self) -> Floats:
+        """The mean shape of each group."""
+        return np.stack([self.shape[self.cluster == c].mean(axis=0) for c in self.groups])
+
+    def zones_in(self, group: int) -> int:
+        """Number of zones of a group."""
+        return int((self.cluster == group).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class LandUse:
+    """Groups of zones, from the release and, where it was given, from the original.
+
+    Attributes
+    ----------
+    zones, grouped
+        All zones, and those of them that are grouped.
+    trips
+        Trips a day of each zone that is grouped, in the release.
+    released, original
+        The groups.
+    agreement, agreement_same_number
+        Adjusted Rand index between the two, each with its own number of groups, and with the release's number in both.
+    """
+
+    zones: Zones
+    slots: Slots
+    params: LandUseParams
+    grouped: Ints
+    trips: Floats
+    released: Clustering
+    original: Clustering | None = None
+    agreement: float = float("nan")
+    agreement_same_number: float = float("nan")
+
+    @property
+    def clusters(self) -> dict[str, int]:
+        """The group of each zone by its id, from 1."""
+        return {str(self.zones.ids[z]): int(c) + 1 for z, c in zip(self.grouped, self.released.cluster, strict=True)}
+
+    def table(self) -> pa.Table:
+        """A row for each zone that is grouped."""
+        columns: dict[str, Any] = {
+            "zone": pa.array(self.zones.ids[self.grouped], pa.string()),
+            "cluster": self.released.cluster + 1,
+            "trips_a_day": self.trips,
+        }
+        if self.original is not None:
+            columns["original_cluster"] = self.original.cluster + 1
+        return pa.table(columns)
+
+    def about(self) -> dict[str, Any]:
+        """What the groups are: their typical profiles, and how well the two agree."""
+        told: dict[str, Any] = {
+            "analysis": "land-use",
+            "parameters": self.params.model_dump(mode="json"),
+            "meaning": "Groups of zones with alike profiles; a typical profile has the share of a zone's trips that leave it, "
+            "and that reach it, in each hour."
+            + ("" if self.original is None else " The original is beside them: not for publication."),
+            "left_out_zones": len(self.zones) - len(self.grouped),
+            "clusters": self._typical(self.released),
+            "silhouette": {str(k): round(v, 6) for k, v in self.released.silhouette.items()},
+        }
+        if self.original is not None:
+            told |= {
+                "original_clusters": self._typical(self.original),
+                "original_silhouette": {str(k): round(v, 6) for k, v in self.original.silhouette.items()},
+                "agreement": _number(self.agreement),
+                "agreement_same_number": _number(self.agreement_same_number),
+            }
+        return told
+
+    def _typical(self, found: Clustering) -> list[dict[str, Any]]:
+        hours = len(self.slots)
+        return [
+            {
+                "cluster": c + 1,
+                "zones": found.zones_in(c),
+                "leaving": np.round(typical[:hours], 6).tolist(),
+                "reaching": np.round(typical[hours:], 6).tolist(),
+            }
+            for c, typical in zip(found.groups, found.typical, strict=True)
+        ]
+
+    def write(self, path: Path, progress: Progress = no_progress) -> None:
+        """Write a row for each zone, as the ending of the name says; JSON and Parquet hold the typical profiles too."""
+        table = self.table()
+        with growing_table(path, table.schema, self.about(), self.zones.ids) as write:
+            write(table)
+
+    def lines(self) -> list[str]:
+        """Each group in a line, and how well the two agree."""
+        out = len(self.zones) - len(self.grouped)
+        lines = [
+            f"{counted(len(self.grouped), 'zone')} in {counted(self.released.count, 'group')} "
+            f"(silhouette {shown(self.released.silhouette.get(self.released.count, float('nan')))}); "
+            f"{counted(out, 'zone')} with fewer than {self.params.least_trips:g} trips a day left out",
+            "",
+            *self._groups(self.released),
+        ]
+        if self.original is not None:
+            lines += [
+                "", f"The original has {counted(self.original.count, 'group')}:", "", *self._groups(self.original), "",
+                f"agreement (adjusted Rand) {shown(self.agreement)}; with the original in "
+                f"{counted(self.released.count, 'group')} too, {shown(self.agreement_same_number)}",
+            ]  # fmt: skip
+        return lines
+
+    def _groups(self, found: Clustering) -> list[str]:
+        hours, rows = len(self.slots), [["group", "leave most at", "reach most at", "zones", "leaving"]]
+        if self.slots.weekday is not None:
+            rows[0].append("weekend")
+        for c, typical in zip(found.groups, found.typical, strict=True):
+            leave, reach = typical[:hours], typical[hours:]
+            peaks = [self.slots.name(int(np.argmax(part))) for part in (leave, reach)]
+            rows.append([str(c + 1), *peaks, f"{found.zones_in(c):,}", f"{100 * leave.sum():.0f} %"])
+            if self.slots.weekday is not None:
+                rows[-1].append(f"{100 * (leave + reach)[self.slots.weekday >= 5].sum():.0f} %")
+        return aligned(rows, left=3)
+
+
+def _number(value: float) -> float | None:
+    return round(float(value), 6) if np.isfinite(value) else None
+
+
+def shapes(side: Side, slots: Slots, zones: int) -> tuple[Floats, Floats]:
+    """The shape of each zone's profile, leaving and reaching, in shares of its trips; and its trips a day."""
+    both = np.concatenate([zone_profiles(side, slots, zones, out=out)[0] for out in (True, False)], axis=1)
+    both = np.nan_to_num(both)  # an hour that never came up has the same nothing in all zones
+    whole = both.sum(axis=1, keepdims=True)
+    shape: Floats = np.divide(both, whole, out=np.zeros_like(both), where=whole > 0)
+    hours = len(slots)
+    return shape, trips_a_day(both[:, :hours], slots) + trips_a_day(both[:, hours:], slots)
+
+
+def run(study: Study, params: LandUseParams, progress: Progress) -> LandUse:
+    """Group the zones of the release and, where it is given, of the original."""
+    slots = Slots.of([side.release for side in study.sides], params.period)
+    found = [shapes(side, slots, len(study.zones)) for side in study.sides]
+    grouped = np.flatnonzero(np.all([trips >= max(params.least_trips, 1e-9) for _, trips in found], axis=0))
+    fewest = params.clusters or params.least_clusters
+    if len(grouped) <= fewest:
+        raise InputError(
+            f"least_trips: wanted more than {counted(fewest, 'zone')} with at least {params.least_trips:g} trips a day, but "
+            f"got {len(grouped):,}; lower --least-trips, or ask about larger zones."
+        )
+    released = _best(found[0][0][grouped], params, progress)
+    if study.original is None:
+        return LandUse(study.zones, slots, params, grouped, found[0][1][grouped], released)
+    shape = found[1][0][grouped]
+    original = _matched(_best(shape, params, progress), released)
+    same = _clustered(shape, released.count, params.seed)
+    return LandUse(
+        study.zones, slots, params, grouped, found[0][1][grouped], released, original,
+        _agreement(released.cluster, original.cluster), _agreement(released.cluster, same),
+    )  # fmt: skip
+
+
+def _best(shape: Floats, params: LandUseParams, progress: Progress) -> Clustering:
+    """The grouping with the best silhouette; of equally good ones the one with the fewest groups."""
+    metrics = _sklearn("metrics")
+    most = min(params.most_clusters, len(shape) - 1)
+    tried = [params.clusters] if params.clusters else list(range(params.least_clusters, most + 1))
+    made: dict[int, Ints] = {}
+    silhouette: dict[int, float] = {}
+    for done, count in enumerate(tried, start=1):
+        made[count] = _clustered(shape, count, params.seed)
+        several = len(np.unique(made[count])) > 1
+        silhouette[count] = float(metrics.silhouette_score(shape, made[count])) if several else float("nan")
+        progress(done, len(tried))
+    best = max(tried, key=lambda count: (np.nan_to_num(silhouette[count], nan=-2.0), -count))
+    return Clustering(made[best], shape, silhouette)
+
+
+def _clustered(shape: Floats, count: int, seed: int) -> Ints:
+    """k-means; groups are numbered by size, the largest first, and then by their first zone."""
+    import warnings
+
+    cluster = _sklearn("cluster")
+    with warnings.catch_warnings():
+        # Fewer different shapes than groups is no fault: zones that are always published together are the same.
+        warnings.simplefilter("ignore")
+        label = cluster.KMeans(count, n_init=STARTS, random_state=seed).fit_predict(shape)
+    names, first, size = np.unique(label, return_index=True, return_counts=True)
+    place = np.empty(count, np.int64)
+    place[names[np.lexsort((first, -size))]] = np.arange(len(names))
+    numbered: Ints = place[label]
+    return numbered
+
+
+def _matched(found: Clustering, to: Clustering) -> Clustering:
+    """The same groups under the numbers of those that they share most zones with; what is left comes behind."""
+    from scipy.optimize import linear_sum_assignment
+
+    common = np.zeros((found.count, max(found.count, to.count)), np.int64)
+    np.add.at(common, (found.cluster, to.cluster), 1)
+    ours, theirs = linear_sum_assignment(-common)
+    place = np.empty(found.count, np.int64)
+    place[ours] = theirs
+    return Clustering(place[found.cluster], found.shape, found.silhouette)
+
+
+def _agreement(ours: Ints, theirs: Ints) -> float:
+    return float(_sklearn("metrics").adjusted_rand_score(theirs, ours))
+
+
+def _sklearn(part: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(f"sklearn.{part}")
+    except ImportError:
+        raise MissingExtraError("scikit-learn", "analysis", "grouping zones") from None
+
+
+ANALYSIS = Analysis(
+    "land-use",
+    LandUseParams,
+    run,
+    __doc__ or "",
+    "Zones are grouped by k-means on their profiles in shares of their trips; the number of groups is the one with the best "
+    "silhouette. With --original that is grouped too, and the adjusted Rand index between the two is told.",
+    extra="analysis",
+    examples=(
+        "out/ --zones zones.geojson --plot map.png -o groups.csv",
+        "out/ --original trips.parquet --zones zones.geojson --clusters 4 --plot beside.png",
+    ),
+)

@@ -1,0 +1,324 @@
+"""Follow the flows of zones and pairs through the hours of the week, or of the day.
+
+What it does
+------------
+Each hour has its own areas in a release, so that hours are compared on zones that stay: all rows are spread over the zones
+that are asked about, as `reconstruct` does, and added up by hour. A profile is the mean number of trips in each hour of the
+week: what leaves a zone, what reaches it, or what goes between two of them. The mean is over the times that the hour came up
+between the first and the last time step, with published trips or without: withheld trips are missing, and a profile
+lies a little below what happened.
+
+With the original beside it
+---------------------------
+`original` has its profile, in the same way. `correlation` is Pearson's, over hours; `error` is Σ |release − original| /
+Σ original, over hours. Both come from the original and stay in the house.
+
+Notes
+-----
+Hours are those of the clock on the wall in the release's time zone. Where time steps are longer than an hour, so are the
+parts of the profile. Bounds are means too: of trips in rows that lie wholly in the zones, and in rows that touch them.
+
+References
+----------
+Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of Origin-Destination matrices, appendix H
+and Fig. 14.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from crowdveil.analysis.base import Analysis
+from crowdveil.analysis.calendar import DAY_S, Period, Slots
+from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, estimates
+from crowdveil.analysis.reconstruction import aligned
+from crowdveil.analysis.study import Side, Study
+from crowdveil.errors import ParameterError, counted
+from crowdveil.io.growing import growing_table
+from crowdveil.measures.base import ratio
+from crowdveil.method import Params
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.zones import Zones
+from crowdveil.progress import Progress, no_progress
+
+TOLD = 10
+"""Profiles that the summary names."""
+
+
+class ProfileParams(Params):
+    """Parameters of profiles."""
+
+    period: Period = "week"
+    """What comes round: the 168 hours of a week, or the 24 of a day."""
+    select: str | None = None
+    """Only these zones and pairs, with commas between: 74, or 74:75 for what goes from 74 to 75. All zones without."""
+    pairs: int = Field(0, ge=0)
+    """Also as many pairs of zones, the largest ones of the release."""
+    least_trips: float = Field(0.0, ge=0)
+    """Leave out profiles with fewer trips a day; trips of the original, where it is given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """Mean trips by hour.
+
+    Attributes
+    ----------
+    zones
+        The zones that profiles are of.
+    slots
+        The hours.
+    origin, destination
+        The zones at the ends of each profile; ANYWHERE (-1) at the end that does not matter.
+    volume, lower, upper
+        A row for each profile, a column for each hour; NaN in hours that never came up.
+    original
+        The same from the original, None unless it was given.
+    """
+
+    zones: Zones
+    slots: Slots
+    params: ProfileParams
+    origin: Ints
+    destination: Ints
+    volume: Floats
+    lower: Floats
+    upper: Floats
+    original: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.origin)
+
+    def name(self, profile: int) -> str:
+        """Such as "from 74", "to 74" or "74 → 75"."""
+        o, d = (None if z == ANYWHERE else self.zones.ids[z] for z in (self.origin[profile], self.destination[profile]))
+        return f"to {d}" if o is None else f"from {o}" if d is None else f"{o} → {d}"
+
+    @cached_property
+    def trips_a_day(self) -> Floats:
+        """Published trips of each profile a day."""
+        return trips_a_day(self.volume, self.slots)
+
+    @cached_property
+    def correlation(self) -> Floats:
+        """Pearson's, between release and original over hours; NaN without the original, and where one of them is flat."""
+        if self.original is None:
+            return np.full(len(self), np.nan)
+        there = self.slots.times > 0
+        return correlations(self.volume[:, there], self.original[:, there])
+
+    @cached_property
+    def error(self) -> Floats:
+        """Σ |release − original| / Σ original over hours; NaN without the original, and where it has no trips."""
+        if self.original is None:
+            return np.full(len(self), np.nan)
+        apart, whole = np.nansum(np.abs(self.volume - self.original), axis=1), np.nansum(self.original, axis=1)
+        return ratio(apart, whole)
+
+    def largest(self, count: int) -> list[int]:
+        """Profiles with the most trips."""
+        return [int(i) for i in np.argsort(-self.trips_a_day, kind="stable")[:count]]
+
+    def table(self) -> pa.Table:
+        """A row for each profile and hour."""
+        ids, n, hours = pa.array(self.zones.ids, pa.string()), len(self), len(self.slots)
+        columns: dict[str, Any] = {}
+        for name in ("origin", "destination"):
+            place = np.repeat(getattr(self, name), hours)
+            numbers = pa.array(place.astype(np.int32), mask=place == ANYWHERE)
+            columns[name] = pa.DictionaryArray.from_arrays(numbers, ids)
+        for name, words in self.slots.columns().items():
+            columns[name] = pa.array(words * n, pa.string())
+        for name in ("volume", "lower", "upper", "original"):
+            values = getattr(self, name)
+            if values is not None:
+                columns[name] = pa.array(values.ravel(), from_pandas=True)
+        if self.original is not None:
+            for name in ("correlation", "error"):
+                columns[name] = pa.array(np.repeat(getattr(self, name), hours), from_pandas=True)
+        return pa.table(columns)
+
+    def about(self) -> dict[str, Any]:
+        """What the numbers are, for the file."""
+        return {
+            "analysis": "profiles",
+            "parameters": self.params.model_dump(mode="json"),
+            "meaning": "Mean published trips in each hour; estimates, not counts. Withheld trips are missing."
+            + ("" if self.original is None else " The original is beside them: not for publication."),
+            "weeks": round(self.slots.weeks, 3),
+        }
+
+    def write(self, path: Path, progress: Progress = no_progress) -> None:
+        """Write a row for each profile and hour, as the ending of the name says."""
+        table = self.table()
+        with growing_table(path, table.schema, self.about(), self.zones.ids) as write:
+            write(table)
+
+    def lines(self) -> list[str]:
+        """The largest profiles, when they are highest, and how near they are to the original."""
+        head = ["profile", "trips a day", "most at"]
+        if self.original is not None:
+            head += ["original", "correlation", "error"]
+        rows = [head]
+        for i in self.largest(TOLD):
+            most = self.slots.name(int(np.nanargmax(self.volume[i])))
+            rows.append([self.name(i), f"{self.trips_a_day[i]:,.1f}", most])
+            if self.original is not None:
+                beside = trips_a_day(self.original[i : i + 1], self.slots)[0]
+                rows[-1] += [f"{beside:,.1f}", shown(self.correlation[i]), shown(self.error[i])]
+        lines = [f"{counted(len(self), 'profile')} over {self.slots.weeks:,.1f} weeks", "", *aligned(rows, left=1)]
+        if self.original is not None and len(self):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # a median of nothing is NaN, and shown as undefined
+                middle = np.nanmedian(self.correlation), np.nanmedian(self.error)
+            lines += ["", f"median correlation {shown(middle[0])}, median error {shown(middle[1])}"]
+        return lines
+
+
+def shown(value: float) -> str:
+    """A number of two decimals, "–" where it is undefined."""
+    return f"{value:.2f}" if np.isfinite(value) else "–"
+
+
+def correlations(ours: Floats, theirs: Floats) -> Floats:
+    """Pearson's correlation of each row of two tables; NaN where one of the rows is flat."""
+    a, b = (values - values.mean(axis=1, keepdims=True) for values in (ours, theirs))
+    spread = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    # What rounding leaves of a flat row is no shape.
+    flat = spread <= 1e-12 * np.sqrt((ours**2).sum(axis=1) * (theirs**2).sum(axis=1))
+    return ratio((a * b).sum(axis=1), np.where(flat, 0.0, spread))
+
+
+def trips_a_day(means: Floats, slots: Slots) -> Floats:
+    """Trips of each row of mean trips by hour, a day."""
+    days = slots.times.sum() * slots.slot_s / DAY_S
+    trips: Floats = np.nansum(means * slots.times, axis=1) / days
+    return trips
+
+
+def zone_profiles(side: Side, slots: Slots, zones: int, *, out: bool) -> Floats:
+    """Mean trips that leave (or reach) each zone in each hour, with lower and upper bounds: an array (3, zones, hours)."""
+    found = estimates(side, slots.groups(side.release), origins=out, destinations=not out)
+    sums = np.zeros((3, zones, len(slots)))
+    sums[:, found.origin if out else found.destination, found.group] = found.volume, found.lower, found.upper
+    return _means(sums, slots)
+
+
+def pair_profile(side: Side, slots: Slots, origin: int, destination: int) -> Floats:
+    """The same for what goes from one zone to another: an array (3, hours). No other pair is looked at."""
+    release, groups = side.release, slots.groups(side.release)
+    (o, o_in, o_at), (d, d_in, d_at) = _share_of(side, origin), _share_of(side, destination)
+    a, b = release.origin, release.destination
+    weights = (o[a] * d[b], (o_in[a] & d_in[b]).astype(np.float64), (o_at[a] & d_at[b]).astype(np.float64))
+    of_row = groups.of_step[release.step]
+    sums = [np.bincount(of_row, release.volume * weight, len(slots)) for weight in weights]
+    return _means(np.array(sums, np.float64), slots)
+
+
+def _share_of(side: Side, zone: int) -> tuple[Any, Any, Any]:
+    """Of each area: its share in a zone, whether it lies wholly in it, whether it touches it."""
+    shares = side.shares
+    area = np.repeat(np.arange(len(shares)), shares.touched)
+    here = np.flatnonzero(shares.zone == zone)
+    share, inside, touch = np.zeros(len(shares)), np.zeros(len(shares), np.bool_), np.zeros(len(shares), np.bool_)
+    share[area[here]] = shares.part[here] / shares.whole[area[here]]
+    inside[area[here]], touch[area[here]] = shares.inside[here], True
+    return share, inside, touch
+
+
+def _means(sums: Floats, slots: Slots) -> Floats:
+    means: Floats = np.divide(sums, slots.times, out=np.full(sums.shape, np.nan), where=slots.times > 0)
+    return means
+
+
+def run(study: Study, params: ProfileParams, progress: Progress) -> Profiles:
+    """Profiles of zones, then of pairs."""
+    slots = Slots.of([side.release for side in study.sides], params.period)
+    ends = _wanted(study, params)
+    tables = [_table(side, slots, ends, len(study.zones), progress) for side in study.sides]
+    (volume, lower, upper), original = tables[0], tables[1][0] if study.original is not None else None
+    told = trips_a_day(volume if original is None else original, slots)
+    # Nothing is known of a zone that no row touches; one that was named is shown all the same.
+    keep = (np.nansum(upper, axis=1) > 0) | (params.select is not None)
+    if original is not None:
+        keep |= told > 0
+    keep &= told >= params.least_trips
+    return Profiles(
+        study.zones, slots, params, ends[keep, 0], ends[keep, 1], volume[keep], lower[keep], upper[keep],
+        None if original is None else original[keep],
+    )  # fmt: skip
+
+
+def _table(side: Side, slots: Slots, ends: Ints, zones: int, progress: Progress) -> Floats:
+    found = np.zeros((3, len(ends), len(slots)))
+    for out, (this, other) in ((True, (0, 1)), (False, (1, 0))):
+        rows = np.flatnonzero((ends[:, other] == ANYWHERE) & (ends[:, this] != ANYWHERE))
+        if len(rows):
+            found[:, rows] = zone_profiles(side, slots, zones, out=out)[:, ends[rows, this]]
+    pairs = np.flatnonzero((ends != ANYWHERE).all(axis=1)).tolist()
+    for done, row in enumerate(pairs, start=1):
+        found[:, row] = pair_profile(side, slots, *ends[row].tolist())
+        progress(done, len(pairs))
+    return found
+
+
+def _wanted(study: Study, params: ProfileParams) -> Ints:
+    """Origin and destination of each profile."""
+    zones = np.arange(len(study.zones))
+    anywhere = np.full_like(zones, ANYWHERE)
+    if params.select is not None:
+        ends = [_ends(study.zones, word) for word in params.select.split(",")]
+        listed = np.array([end for both in ends for end in both], np.int64).reshape(-1, 2)
+    else:
+        listed = np.concatenate([np.column_stack([zones, anywhere]), np.column_stack([anywhere, zones])])
+    more = largest_pairs(study.released, params.pairs)
+    return np.concatenate([listed, np.column_stack([more.origin, more.destination])]).astype(np.int64)
+
+
+def largest_pairs(side: Side, count: int) -> Estimates:
+    """The pairs of zones with the most trips over all time steps."""
+    found = estimates(side, Groups(np.zeros(len(side.release.t), np.int64), 1)) if count else None
+    if found is None:
+        none = np.zeros(0, np.int32)
+        return Estimates(none.astype(np.int64), none, none, np.zeros(0), none.astype(np.int64), none.astype(np.int64))
+    keep = np.zeros(len(found), np.bool_)
+    keep[np.argsort(-found.volume, kind="stable")[:count]] = True
+    return found.where(keep)
+
+
+def _ends(zones: Zones, word: str) -> list[tuple[int, int]]:
+    """What somebody means by "74" or "74:75"; a name may hold a colon itself."""
+    word = word.strip()
+    if (zone := zones.index_of(word)) >= 0:
+        return [(zone, ANYWHERE), (ANYWHERE, zone)]
+    for i in (i for i, sign in enumerate(word) if sign == ":"):
+        pair = zones.index_of(word[:i]), zones.index_of(word[i + 1 :])
+        if min(pair) >= 0:
+            return [pair]
+    raise ParameterError(
+        f"select: wanted ids of zones such as 74, or of two with a colon such as 74:75, but {word!r} names none; the zones "
+        f"begin with {', '.join(map(str, zones.ids[:5]))}."
+    )
+
+
+ANALYSIS = Analysis(
+    "profiles",
+    ProfileParams,
+    run,
+    __doc__ or "",
+    "A profile is the mean of published trips in each hour of the week, of all that leaves a zone and all that reaches it, or "
+    "between two. With --original its profiles stand beside them, with correlation and error.",
+    examples=(
+        "out/ -o profiles.csv",
+        "out/ --select 74,74:75 --plot two.png",
+        "out/ --original trips.parquet --zones zones.geojson --least-trips 20 --plot beside.png",
+    ),
+)

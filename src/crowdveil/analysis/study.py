@@ -1,0 +1,269 @@
+"""What every analysis reads: a release, the zones that somebody asks about, and how much of each area lies in each of them.
+
+Nothing here comes from the original data, unless the original is given: then it stands beside the release, as flows of
+areas of one tile each, and goes through the same steps.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from crowdveil.errors import InputError, ParameterError, counted
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.read_back import flow_release_alone, flow_release_from
+from crowdveil.io.release import WrittenRelease
+from crowdveil.io.steps import step_seconds
+from crowdveil.io.tiling import metres
+from crowdveil.io.times import Clock
+from crowdveil.io.zones import read_tile_values, read_zones
+from crowdveil.method import Params, Rows
+from crowdveil.model.arrays import Floats, Labels
+from crowdveil.model.flows import Flows
+from crowdveil.model.overlaps import Shares, in_own_tiles, in_zones, overlaps
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.model.tessellation import grid_frame, grid_zones, h3_cover, h3_zones, outlines
+from crowdveil.model.zones import Zones
+
+
+class StudyReading(Params):
+    """How a release is read to be analysed."""
+
+    zones: Any = None
+    """File of the zones that the release was made with, for their outlines: a release has those of its areas alone."""
+    zone_id: str | None = None
+    """Column of the ids of these zones; that of the release where not given."""
+    to_zones: Any = None
+    """Ask about these zones: GeoJSON, GeoPackage, shapefile or GeoParquet of polygons. The release's own tiles without."""
+    to_zone_id: str | None = None
+    """Column of the ids of these."""
+    to_grid: str | float | None = None
+    """Ask about squares of this size over the whole map, such as 500m."""
+    to_h3: int | None = Field(None, ge=0, le=15)
+    """Ask about H3 cells of this resolution over the whole map."""
+    weight: Any = None
+    """How much of an area's volume each of its tiles gets: area (its size), a column of --zones such as population, or a
+    table of tiles. All tiles the same without."""
+    weight_column: str | None = None
+    """Column of the weights, where they are in a table with several."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Flows between areas, and the shares of these areas in the zones: a release, or the original as if it were one."""
+
+    release: FlowRelease
+    shares: Shares
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A release and what is asked about it.
+
+    Attributes
+    ----------
+    zones
+        The zones that are asked about.
+    released
+        The release.
+    original
+        The flows that it was made from, None unless they were given.
+    rows
+        What a row of the release says.
+    """
+
+    zones: Zones
+    released: Side
+    original: Side | None = None
+    rows: Rows = "exact"
+
+    @property
+    def sides(self) -> list[Side]:
+        """The release, and the original where there is one."""
+        return [self.released] if self.original is None else [self.released, self.original]
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A release as the model, and where it was read from, if it was."""
+
+    release: FlowRelease
+    rows: Rows = "exact"
+    written: WrittenRelease | None = None
+
+    @cached_property
+    def outlines(self) -> Labels:
+        """The outlines of its areas, None where they are not known."""
+        if self.written is None:
+            return np.full(len(self.release.areas), None, dtype=object)
+        return _outlines(self.written.features)
+
+
+def opened(
+    written: WrittenRelease,
+    options: dict[str, Any],
+    rows: Rows,
+    reading: StudyReading,
+    original: Flows | None,
+    notes: ReadNotes,
+) -> Opened:
+    """A written release over the zones of the original, of a file, or of what its own files tell of its tiles.
+
+    `options` are those of reading in its manifest.
+    """
+    if original is not None:
+        return Opened(flow_release_from(written, original), rows, written)
+    if reading.zones is not None:
+        zones = read_zones(reading.zones, zone_id=reading.zone_id, notes=notes)
+    else:
+        zones = h3_zones(written.tile_names) if "h3" in options else _own_tiles(written)
+    tz = options.get("tz") or _zone_of_times(written)
+    return Opened(flow_release_alone(written, zones, _step_s(written, options, tz), tz), rows, written)
+
+
+def _own_tiles(written: WrittenRelease) -> Zones:
+    """The tiles of a release; with outlines only if each of them is an area by itself somewhere."""
+    import shapely
+
+    names, alone = written.tile_names, {f["properties"]["tiles"][0]: f for f in written.features
+                                        if len(f["properties"]["tiles"]) == 1}  # fmt: skip
+    known = _outlines([alone[name] for name in names]) if len(alone) == len(names) else np.zeros(0, dtype=object)
+    if not len(known) or np.any(shapely.is_missing(known)):
+        return Zones.from_ids(names)
+    middle, ids = shapely.centroid(known), np.array(names, dtype=object)
+    lon, lat = shapely.get_x(middle), shapely.get_y(middle)
+    if np.all(np.isin(shapely.get_type_id(known), (3, 6))):
+        return Zones(ids, lon, lat, known, "polygons")
+    return Zones(ids, lon, lat, kind="centroids")
+
+
+def _outlines(features: list[dict[str, Any]]) -> Labels:
+    import shapely
+
+    texts = [None if f.get("geometry") is None else json.dumps(f["geometry"]) for f in features]
+    return np.asarray(shapely.from_geojson(np.array(texts, dtype=object)), dtype=object)
+
+
+def _zone_of_times(written: WrittenRelease) -> str:
+    """The time zone that the steps of a release were cut in: Parquet keeps it."""
+    return str(getattr(written.steps.schema.field("t").type, "tz", None) or "UTC")
+
+
+def _step_s(written: WrittenRelease, options: dict[str, Any], tz: str) -> int | None:
+    """Length of a time step: as the manifest says, or the longest that all listed steps fit."""
+    if len(written.steps) == 0 or written.steps["t"].null_count == len(written.steps):
+        return None
+    if "step" in options:
+        return step_seconds(options["step"])
+    t, _ = written.listed_steps()
+    apart = int(np.gcd.reduce(np.diff(Clock(tz).to_wall(t)))) if len(t) > 1 else 3600
+    # Few steps may lie far apart by chance; without a word of the manifest a step is an hour, or less.
+    return int(np.gcd(apart, 3600)) if apart % 86400 else apart
+
+
+def study_of(release: Opened, reading: StudyReading, original: Flows | None, notes: ReadNotes) -> Study:
+    """Put areas into the zones that are asked about."""
+    areas, tiles = release.release.areas, release.release.areas.zones
+    targets = _targets(release, reading, notes)
+    weight = _weight(areas, reading, notes)
+    if release.rows == "noisy":
+        notes.say("the release has noise in it: estimates and bounds are of the noisy volumes, not of trips.")
+    if targets is None:
+        shares, without = in_own_tiles(areas, weight)
+        of_tiles = None
+    else:
+        shares, of_tiles, without = _in_targets(release, targets, weight, reading, notes)
+    if without:
+        notes.say(f"{counted(without, 'area')} have no weight in any tile, so that all their tiles count the same.")
+    beside = None if original is None else _side_of_original(original, of_tiles)
+    return Study(tiles if targets is None else targets, Side(release.release, shares), beside, release.rows)
+
+
+def _targets(release: Opened, reading: StudyReading, notes: ReadNotes) -> Zones | None:
+    """The zones that are asked about; None for the release's own tiles."""
+    named = [f"--{n.replace('_', '-')}" for n in ("to_zones", "to_grid", "to_h3") if getattr(reading, n) is not None]
+    if len(named) > 1:
+        raise ParameterError(f"{' and '.join(named)} were given, but flows go between zones of one kind; give one.")
+    if reading.to_zones is not None:
+        return read_zones(reading.to_zones, zone_id=reading.to_zone_id, notes=notes)
+    if not named:
+        return None
+    import shapely
+
+    shapes = _shapes(release)
+    if reading.to_h3 is not None:
+        return h3_zones(h3_cover(shapes, reading.to_h3))
+    bounds = shapely.total_bounds(shapes)
+    return grid_zones(grid_frame(bounds[[0, 2]], bounds[[1, 3]], metres(reading.to_grid or 0)))
+
+
+def _shapes(release: Opened) -> Labels:
+    """Outlines of the tiles, or of the areas where those of the tiles are not known."""
+    areas = release.release.areas
+    if areas.zones.located:
+        return outlines(areas.zones, np.unique(areas.tiles))
+    known = release.outlines[[shape is not None for shape in release.outlines]]
+    if not len(known):
+        raise InputError("the release has no outlines; give the zones that it was made with by --zones.")
+    return known
+
+
+def _in_targets(
+    release: Opened, targets: Zones, weight: Floats | None, reading: StudyReading, notes: ReadNotes
+) -> tuple[Shares, Shares | None, int]:
+    """Shares of areas and, where their outlines are known, of tiles; and how many areas have no weight."""
+    areas = release.release.areas
+    if areas.zones.located:
+        tiles = overlaps(outlines(areas.zones, np.arange(len(areas.zones), dtype=np.int32)), targets)
+        shares, without = in_zones(areas, tiles, weight)
+        return shares, tiles, without
+    if weight is not None:
+        raise InputError("a weight of tiles needs their outlines, which are not in the release; give them by --zones.")
+    if reading.weight is None:
+        notes.say(
+            "the release does not tell the outlines of its tiles, so that areas are spread evenly over their surface "
+            "(give the zones that it was made with by --zones, and they are spread over tiles)."
+        )
+    return overlaps(release.outlines, targets), None, 0
+
+
+def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | None:
+    """The weight of each tile, None where all count the same."""
+    if reading.weight is None:
+        return None
+    tiles, used = areas.zones, np.unique(areas.tiles)
+    if isinstance(reading.weight, str) and reading.weight == "area":
+        if not tiles.located and (reading.to_zones, reading.to_grid, reading.to_h3) != (None, None, None):
+            return None  # the surface of areas is spread as it is
+        if not np.all(np.isfinite(tiles.area_m2)):
+            raise InputError("weight: the size of tiles needs their outlines; give them by --zones.")
+        return tiles.area_m2
+    if not isinstance(reading.weight, str | Path) or Path(reading.weight).exists():
+        weight = read_tile_values(reading.weight, reading.weight_column, tiles, notes=notes)
+    elif reading.zones is not None:
+        weight = read_tile_values(reading.zones, str(reading.weight), tiles, zone_id=reading.zone_id, notes=notes)
+    else:
+        raise InputError(
+            f"weight: there is no file {reading.weight}, and no --zones with such a column; give one of them, or area."
+        )
+    missing = int(np.isnan(weight[used]).sum())
+    if missing:
+        raise InputError(f"weight: wanted one of every tile of the release, but {counted(missing, 'tile')} of "
+                         f"{len(used):,} {'has' if missing == 1 else 'have'} none; add them.")  # fmt: skip
+    return weight
+
+
+def _side_of_original(flows: Flows, of_tiles: Shares | None) -> Side:
+    areas = Areas.of_tiles(flows.zones, np.arange(len(flows.zones), dtype=np.int32))
+    state = np.full(len(flows), PUBLISHED, np.uint8)
+    as_release = FlowRelease(
+        areas, flows.t, flows.offsets, flows.origin, flows.destination, flows.volume, flows.people, state,
+        np.full(flows.steps, NOT_GIVEN), flows.counts, flows.step_s, flows.tz,
+    )  # fmt: skip
+    return Side(as_release, in_own_tiles(areas)[0] if of_tiles is None else of_tiles)

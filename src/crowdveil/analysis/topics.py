@@ -1,0 +1,298 @@
+"""Find groups of flows that come up together at the same hours, as topics do in texts.
+
+What it does
+------------
+Latent Dirichlet Allocation takes each hour for a document and each pair of zones for a word, said as often as there are trips.
+It finds topics, each a mixture of flows, such that every hour is a mixture of few topics: the way to work, the way home, the
+night. `hours` are the shares of the topics in each hour, `flows` the shares of the flows in each topic. Topics are numbered
+by the trips that they hold, the largest first.
+
+Documents are the hours of the week (or of the day), or the time steps one by one. Words are pairs of the zones that are asked
+about, with the release spread over them as `reconstruct` does; or the pairs of areas of the release as they are.
+
+Notes
+-----
+Only the `most_flows` largest flows are words; the share of the trips that they hold is told. Areas change from hour to hour, so
+that words of areas tell hours apart by how the release was cut as well as by who travelled; zones do not. The
+implementation is scikit-learn's, with variational Bayes over all documents at once.
+
+References
+----------
+Blei, Ng, Jordan, Latent Dirichlet Allocation, 2003. Matet et al., Mobile phone Origin-Destination Matrix Anonymization and
+Analysis, CCS 2021.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from crowdveil.analysis.base import Analysis
+from crowdveil.analysis.calendar import Slots
+from crowdveil.analysis.estimates import Groups, pieces_of
+from crowdveil.analysis.reconstruction import aligned
+from crowdveil.analysis.study import Side, Study
+from crowdveil.errors import InputError, MissingExtraError, counted
+from crowdveil.io.growing import growing_table
+from crowdveil.io.times import time_column
+from crowdveil.method import Params
+from crowdveil.model.arrays import Floats, Ints, Labels
+from crowdveil.model.overlaps import Shares
+from crowdveil.progress import Progress, no_progress
+
+TOLD = 3
+"""Flows of a topic that the summary names."""
+EMPTY = 0.005
+"""A topic with a smaller share of all trips holds nothing: more topics were asked for than the hours have."""
+
+
+class TopicParams(Params):
+    """Parameters of topics."""
+
+    topics: int = Field(5, ge=2, le=100)
+    """Number of topics."""
+    documents: Literal["week", "day", "step"] = "week"
+    """What a document is: an hour of the week, an hour of the day, or a time step."""
+    words: Literal["zones", "areas"] = "zones"
+    """What a word is: a pair of zones, or a pair of areas of the release."""
+    flows: int = Field(10, ge=1)
+    """Main flows of a topic that are told."""
+    most_flows: int = Field(2000, ge=2)
+    """Flows that are words at most, the largest ones."""
+    rounds: int = Field(30, ge=1)
+    """Passes over all documents."""
+    seed: int = Field(0, ge=0, lt=2**32)
+    """Seed of the beginning."""
+
+
+@dataclass(frozen=True, eq=False)
+class Topics:
+    """Topics of the hours of a release.
+
+    Attributes
+    ----------
+    names
+        The places that flows go between: zones, or areas.
+    places
+        Longitude and latitude of each, NaN where they are not known.
+    slots
+        The hours, None where documents are time steps.
+    documents
+        The hour, or the time step, of each document.
+    hours
+        Share of each topic (column) in each document (row).
+    origin, destination
+        The flows that are words.
+    flows
+        Share of each flow (column) in each topic (row).
+    share
+        Of each topic in all trips.
+    covered
+        Share of the trips of the release in the flows that are words.
+    """
+
+    study: Study
+    params: TopicParams
+    names: Labels
+    places: Floats
+    slots: Slots | None
+    documents: Ints
+    hours: Floats
+    origin: Ints
+    destination: Ints
+    flows: Floats
+    share: Floats
+    covered: float
+
+    def __len__(self) -> int:
+        return len(self.flows)
+
+    @property
+    def filled(self) -> int:
+        """How many topics hold more than next to nothing; they come first."""
+        return max(1, int((self.share >= EMPTY).sum()))
+
+    def main_flows(self, topic: int, count: int | None = None) -> list[tuple[int, int, float]]:
+        """Origin, destination and share of the flows that a topic has most of."""
+        top = np.argsort(-self.flows[topic], kind="stable")[: count or self.params.flows]
+        return [(int(self.origin[i]), int(self.destination[i]), float(self.flows[topic, i])) for i in top]
+
+    def by_slot(self) -> tuple[Slots, Floats]:
+        """Mean share of each topic in each hour of the week, whatever the documents are; NaN in hours without trips."""
+        release = self.study.released.release
+        slots = self.slots or Slots.of([release], "week")
+        place = self.documents if self.slots is not None else slots.of_times(release.t[self.documents])
+        count = np.bincount(place, minlength=len(slots))
+        sums = np.stack([np.bincount(place, column, len(slots)) for column in self.hours.T], axis=1)
+        return slots, np.divide(sums, count[:, None], out=np.full(sums.shape, np.nan), where=count[:, None] > 0)
+
+    def table(self) -> pa.Table:
+        """Two kinds of rows: `hours`, the share of a topic in a document; `flows`, that of a main flow in a topic."""
+        n, k = self.hours.shape
+        when = {name: c.take(pa.array(np.repeat(np.arange(n), k))) for name, c in self._when().items()}
+        hours = pa.table(
+            {"what": ["hours"] * (n * k), "topic": np.tile(np.arange(k), n) + 1, **when, "share": self.hours.ravel()}
+        )
+        main = [(t, *flow) for t in range(k) for flow in self.main_flows(t)]
+        flows = pa.table(
+            {
+                "what": pa.array(["flows"] * len(main)),
+                "topic": [t + 1 for t, _, _, _ in main],
+                "origin": [str(self.names[o]) for _, o, _, _ in main],
+                "destination": [str(self.names[d]) for _, _, d, _ in main],
+                "share": [share for _, _, _, share in main],
+            }
+        )
+        both = pa.concat_tables([hours, flows], promote_options="default")
+        return both.select(["what", "topic", *when, "origin", "destination", "share"])
+
+    def _when(self) -> dict[str, Any]:
+        """The columns that say which document it is."""
+        if self.slots is None:
+            release = self.study.released.release
+            return {"t": time_column(release.t[self.documents], release.tz, as_text=False)}
+        return {
+            name: pa.array(c, pa.string()).take(pa.array(self.documents)) for name, c in self.slots.columns().items()
+        }
+
+    def about(self) -> dict[str, Any]:
+        """What the numbers are, for the file."""
+        return {
+            "analysis": "topics",
+            "parameters": self.params.model_dump(mode="json"),
+            "meaning": "hours: share of a topic in the published trips of an hour; flows: share of a flow in a topic.",
+            "share_of_trips": [round(float(s), 6) for s in self.share],
+            "trips_in_words": round(self.covered, 6),
+        }
+
+    def write(self, path: Path, progress: Progress = no_progress) -> None:
+        """Write both kinds of rows, as the ending of the name says."""
+        table = self.table()
+        with growing_table(path, table.schema, self.about(), self.names) as write:
+            write(table)
+
+    def lines(self) -> list[str]:
+        """Each topic in a line: how much it holds, when it is largest, its main flows."""
+        slots, by_slot = self.by_slot()
+        rows = [["topic", "largest at", "main flows", "of trips"]]
+        for topic in range(self.filled):
+            main = ", ".join(f"{self.names[o]} → {self.names[d]}" for o, d, _ in self.main_flows(topic, TOLD))
+            peak = slots.name(int(np.nanargmax(by_slot[:, topic])))
+            rows.append([str(topic + 1), peak, main, f"{100 * self.share[topic]:.0f} %"])
+        empty = len(self) - self.filled
+        documents = {"week": "hour of the week", "day": "hour of the day", "step": "time step"}[self.params.documents]
+        plural = documents.replace("hour", "hours").replace("step", "steps")
+        more = f"{counted(empty, 'topic')} more hold{'s' if empty == 1 else ''} nothing; ask for fewer."
+        return [
+            f"{counted(len(self), 'topic')} of {counted(len(self.documents), documents, plural)}, "
+            f"{counted(len(self.origin), 'flow')} with {100 * self.covered:.0f} % of the published trips",
+            "",
+            *aligned(rows, left=3),
+            *(["", more] if empty else []),
+        ]
+
+
+def run(study: Study, params: TopicParams, progress: Progress) -> Topics:
+    """Count trips by document and flow, and find the topics."""
+    release = study.released.release
+    slots = None if params.documents == "step" else Slots.of([release], params.documents)
+    if slots is None and release.step_s is None:
+        raise InputError("topics need time steps, but the release has none; make one with times and --step 1h.")
+    groups = Groups.steps(release) if slots is None else slots.groups(release)
+    side, names, places = _places(study, params)
+    keys, volume = _largest(side, params.most_flows)
+    counts = _counts(side, groups, keys, progress)
+    said = np.flatnonzero(counts.sum(axis=1) > 0)
+    if len(said) < 2 or len(keys) < 2:
+        raise InputError("topics need at least two hours and two flows with published trips; take a longer release.")
+    hours, flows = _topics(counts[said], params)
+    # How much of all trips each topic holds: hours count by their trips.
+    share = counts[said].sum(axis=1) @ hours / volume
+    order = np.argsort(-share, kind="stable")
+    origin, destination = keys // side.shares.zones, keys % side.shares.zones
+    return Topics(
+        study, params, names, places, slots, said, hours[:, order], origin, destination, flows[order], share[order],
+        float(volume / release.volume.sum()),
+    )  # fmt: skip
+
+
+def _places(study: Study, params: TopicParams) -> tuple[Side, Labels, Floats]:
+    """The flows between zones, or between the areas as they are; what the places are called, and where they are."""
+    if params.words == "zones":
+        zones = study.zones
+        return study.released, zones.ids, np.column_stack([zones.lon, zones.lat])
+    areas = study.released.release.areas
+    n, one = len(areas), np.ones(len(areas))
+    alone = Shares(n, np.arange(n + 1), np.arange(n, dtype=np.int32), one, one, np.ones(n, np.bool_))
+    tiles = np.column_stack([areas.zones.lon, areas.zones.lat])[areas.tiles]
+    middle = np.add.reduceat(tiles, areas.offsets[:-1], axis=0) / areas.size[:, None] if n else np.zeros((0, 2))
+    return Side(study.released.release, alone), areas.names, middle
+
+
+def _largest(side: Side, most: int) -> tuple[Ints, float]:
+    """The largest flows over all time, as origin × places + destination, rising; and their trips."""
+    everything = Groups(np.zeros(len(side.release.t), np.int64), 1)
+    pieces = [(_keys(side, p.origin, p.destination), p.volume) for p in pieces_of(side, everything)]
+    keys, volume = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    top = np.sort(np.argsort(-volume, kind="stable")[:most])
+    return keys[top], float(volume[top].sum())
+
+
+def _keys(side: Side, origin: Any, destination: Any) -> Ints:
+    keys: Ints = origin.astype(np.int64) * side.shares.zones + destination
+    return keys
+
+
+def _counts(side: Side, groups: Groups, keys: Ints, progress: Progress) -> Any:
+    """Trips by document and flow, as a sparse matrix."""
+    from scipy.sparse import csr_array, vstack
+
+    def parts() -> Iterator[Any]:
+        for piece in pieces_of(side, groups, progress=progress):
+            key = _keys(side, piece.origin, piece.destination)
+            place = np.minimum(np.searchsorted(keys, key), max(len(keys) - 1, 0))
+            known = keys[place] == key if len(keys) else np.zeros(len(key), np.bool_)
+            rows, columns = piece.group[known], place[known]
+            yield csr_array((piece.volume[known], (rows, columns)), shape=(groups.count, len(keys)))
+
+    total = None
+    for part in parts():
+        total = part if total is None else total + part
+    return total if total is not None else vstack([csr_array((groups.count, len(keys)))])
+
+
+def _topics(counts: Any, params: TopicParams) -> tuple[Floats, Floats]:
+    """Shares of topics in documents, and of flows in topics."""
+    try:
+        from sklearn.decomposition import LatentDirichletAllocation
+    except ImportError:
+        raise MissingExtraError("scikit-learn", "analysis", "finding topics") from None
+    model = LatentDirichletAllocation(params.topics, max_iter=params.rounds, random_state=params.seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of sparse matrices to come; nothing here hangs on it
+        hours = model.fit_transform(counts)
+    flows = model.components_ / model.components_.sum(axis=1, keepdims=True)
+    return np.asarray(hours, np.float64), np.asarray(flows, np.float64)
+
+
+ANALYSIS = Analysis(
+    "topics",
+    TopicParams,
+    run,
+    __doc__ or "",
+    "Latent Dirichlet Allocation: hours are documents, flows are words. Tells the share of each topic in each hour, and the main "
+    "flows of each topic.",
+    compares=False,
+    extra="analysis",
+    examples=(
+        "out/ --topics 5 -o topics.json",
+        "out/ --zones zones.geojson --to-h3 7 --documents day --plot topics.png",
+    ),
+)

@@ -1,0 +1,65 @@
+"""Tables that are written piece by piece, as CSV, Parquet or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from crowdveil.io.tables import COMPRESSION, check_ending, csv_style
+from crowdveil.model.arrays import Labels
+
+ABOUT = b"crowdveil"
+"""Key of the metadata of a Parquet file under which `about` lies, as JSON."""
+
+
+@contextmanager
+def growing_table(
+    path: Path, schema: pa.Schema, about: dict[str, Any], names: Labels
+) -> Iterator[Callable[[pa.Table], None]]:
+    """A function that adds rows to a file, which is written as the ending of its name says.
+
+    `names` are all that stand in its columns of text. `about` says what the rows mean: in JSON beside them, in Parquet in the
+    metadata; a CSV has no place for it.
+    """
+    check_ending(path, ".json")
+    if path.suffix.lower() == ".json":
+        with _json(path, about) as write:
+            yield write
+    elif path.suffix.lower() == ".csv":
+        plain = pa.schema([(f.name, _plain(f.type)) for f in schema])
+        with pacsv.CSVWriter(path, plain, write_options=csv_style(pa.array(names, pa.string()))) as writer:
+            yield lambda table: writer.write_table(table.cast(plain))
+    else:
+        told = schema.with_metadata({ABOUT: json.dumps(about, ensure_ascii=False).encode()})
+        # Rows are sorted by the first column, where the least and largest of a piece help; of others they cost time.
+        with pq.ParquetWriter(path, told, compression=COMPRESSION, write_statistics=schema.names[:1]) as writer:
+            yield lambda table: writer.write_table(table.replace_schema_metadata(told.metadata))
+
+
+@contextmanager
+def _json(path: Path, about: dict[str, Any]) -> Iterator[Callable[[pa.Table], None]]:
+    with path.open("w", encoding="utf-8") as file:
+        head = json.dumps(about, ensure_ascii=False, indent=2).rstrip("\n}")
+        file.write(head + (",\n" if about else "\n") + '  "rows": [')
+        first = True
+
+        def write(table: pa.Table) -> None:
+            nonlocal first
+            plain = table.cast(pa.schema([(f.name, _plain(f.type)) for f in table.schema]))
+            for row in plain.to_pylist():
+                file.write(("\n    " if first else ",\n    ") + json.dumps(row, ensure_ascii=False))
+                first = False
+
+        yield write
+        file.write("\n  ]\n}\n")
+
+
+def _plain(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -1,0 +1,114 @@
+"""Rows of a release spread over pairs of zones, each by its two shares: no matrix is made."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.kernels._jit import kernel
+
+Indices = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+@kernel
+def spread(
+    group_offsets: Ints,
+    origin: Indices,
+    destination: Indices,
+    volume: Ints,
+    o_offsets: Ints,
+    o_zone: Indices,
+    o_part: Floats,
+    o_whole: Floats,
+    o_inside: Mask,
+    d_offsets: Ints,
+    d_zone: Indices,
+    d_part: Floats,
+    d_whole: Floats,
+    d_inside: Mask,
+    o_zones: int,
+    d_zones: int,
+    most: int,
+) -> tuple[Ints, Indices, Indices, Floats, Ints, Ints]:
+    """Pairs of zones that rows touch, by group of rows, origin and destination: estimate, lower and upper bound.
+
+    Parameters
+    ----------
+    group_offsets, origin, destination, volume
+        Rows in groups, with the areas at their ends.
+    o_offsets, o_zone, o_part, o_whole, o_inside
+        The zones that each area of origins touches; the share of a zone is its part of the area's whole. `inside` says
+        that the area lies in that zone alone.
+    d_offsets, d_zone, d_part, d_whole, d_inside
+        The same for areas of destinations.
+    most
+        No fewer than the pairs that come out.
+
+    Within a group, rows are put into lists by the zones that they start in, and then one origin zone after the other adds up
+    its rows in a line of destinations: memory is that of the rows and one line. A share stays a part of a whole until the
+    end, so that a row on whole tiles is divided once, by the number of its cells, as a dense matrix would have it.
+    """
+    groups = len(group_offsets) - 1
+    found = np.zeros(groups + 1, np.int64)
+    out_origin = np.empty(most, np.int32)
+    out_destination = np.empty(most, np.int32)
+    estimate = np.empty(most, np.float64)
+    lower = np.empty(most, np.int64)
+    upper = np.empty(most, np.int64)
+    begin = np.zeros(o_zones + 1, np.int64)
+    # The line is never emptied: an entry counts only while its stamp is the one of the origin at hand.
+    stamp = np.full(d_zones, -1, np.int64)
+    line = np.zeros(d_zones, np.float64)
+    line_lower = np.zeros(d_zones, np.int64)
+    line_upper = np.zeros(d_zones, np.int64)
+    now = 0
+    n = 0
+    for group in range(groups):
+        begin[:] = 0
+        for row in range(group_offsets[group], group_offsets[group + 1]):
+            for e in range(o_offsets[origin[row]], o_offsets[origin[row] + 1]):
+                begin[o_zone[e] + 1] += 1
+        for zone in range(o_zones):
+            begin[zone + 1] += begin[zone]
+        listed_row = np.empty(begin[o_zones], np.int64)
+        listed_share = np.empty(begin[o_zones], np.int64)
+        free = begin[:-1].copy()
+        for row in range(group_offsets[group], group_offsets[group + 1]):
+            for e in range(o_offsets[origin[row]], o_offsets[origin[row] + 1]):
+                listed_row[free[o_zone[e]]] = row
+                listed_share[free[o_zone[e]]] = e
+                free[o_zone[e]] += 1
+        for zone in range(o_zones):
+            if begin[zone] == begin[zone + 1]:
+                continue
+            now += 1
+            first, last = d_zones, -1
+            for i in range(begin[zone], begin[zone + 1]):
+                row, e = listed_row[i], listed_share[i]
+                a, b, v = origin[row], destination[row], volume[row]
+                cells = o_whole[a] * d_whole[b]
+                for f in range(d_offsets[b], d_offsets[b + 1]):
+                    d = d_zone[f]
+                    if stamp[d] != now:
+                        stamp[d] = now
+                        line[d] = 0.0
+                        line_lower[d] = 0
+                        line_upper[d] = 0
+                        first, last = min(first, d), max(last, d)
+                    line[d] += v * (o_part[e] * d_part[f]) / cells
+                    line_upper[d] += v
+                    if o_inside[e] and d_inside[f]:
+                        line_lower[d] += v
+            for d in range(first, last + 1):
+                if stamp[d] == now:
+                    out_origin[n] = zone
+                    out_destination[n] = d
+                    estimate[n] = line[d]
+                    lower[n] = line_lower[d]
+                    upper[n] = line_upper[d]
+                    n += 1
+        found[group + 1] = n
+    return found, out_origin[:n], out_destination[:n], estimate[:n], lower[:n], upper[:n]

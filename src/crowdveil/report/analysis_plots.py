@@ -1,0 +1,248 @@
+"""Pictures of analyses, as PNG. Needs matplotlib, which is imported when the first one is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdveil.analysis.calendar import DAYS, Slots
+from crowdveil.analysis.estimates import Groups, estimates
+from crowdveil.analysis.land_use import Clustering, LandUse
+from crowdveil.analysis.profiles import Profiles, shown
+from crowdveil.analysis.reconstruction import Reconstruction
+from crowdveil.analysis.topics import Topics
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.tessellation import outlines
+from crowdveil.model.zones import Zones
+from crowdveil.report.plots import _figure as new_figure
+
+RELEASED, ORIGINAL = "#0072b2", "#d55e00"
+"""Blue and orange, as in the paper."""
+GROUPS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6d31", "#444444", "#b2df8a", "#6a3d9a")
+LEFT_OUT, BORDER = "#eeeeee", "#ffffff"
+_GIVE_ZONES = "give the zones that the release was made with by --zones."
+MOST_PROFILES, MOST_TOPICS = 6, 6
+"""More than these do not fit into one picture; the largest are drawn."""
+
+
+def draw(found: Any, file: Path) -> None:
+    """Draw what an analysis found."""
+    for kind, picture in _PICTURES.items():
+        if isinstance(found, kind):
+            picture(found, file)
+            return
+    raise TypeError(f"no picture of {type(found).__name__}")
+
+
+def flows(found: Reconstruction, file: Path) -> None:
+    """Maps of what leaves each zone and of what reaches it, over all time."""
+    side, zones = found.study.released, found.zones
+    everything = Groups(np.zeros(len(side.release.t), np.int64), 1)
+    figure = new_figure(11, 4.8)
+    axes = figure.subplots(1, 2)
+    for axis, out in zip(axes, (True, False), strict=True):
+        part = estimates(side, everything, origins=out, destinations=not out)
+        volume = np.full(len(zones), np.nan)
+        volume[part.origin if out else part.destination] = part.volume
+        filled = _coloured_by(axis, zones, volume)
+        figure.colorbar(filled, ax=axis, shrink=0.75, label="trips, estimated", format="{x:,.0f}")
+        axis.set_title(f"trips that {'leave' if out else 'reach'} a zone", fontsize=11)
+    figure.savefig(file)
+
+
+def profiles(found: Profiles, file: Path) -> None:
+    """The largest profiles, one above the other, from the release and beside it from the original."""
+    if not len(found):
+        raise InputError("there is no profile to draw; lower --least-trips.")
+    chosen = found.largest(MOST_PROFILES)
+    figure = new_figure(10, 1.0 + 1.35 * len(chosen))
+    axes = np.atleast_1d(figure.subplots(len(chosen), 1, sharex=True))
+    for axis, i in zip(axes, chosen, strict=True):
+        if found.original is not None:
+            axis.plot(_hours(found.slots), found.original[i], color=ORIGINAL, linewidth=1.3, label="original")
+        axis.plot(_hours(found.slots), found.volume[i], color=RELEASED, linewidth=1.3, label="release")
+        near = "" if found.original is None else f"   (correlation {shown(found.correlation[i])})"
+        axis.set_title(f"{found.name(i)}{near}", fontsize=10, loc="left")
+        axis.set_ylim(bottom=0)  # each has its own scale, since the largest would flatten the others
+        axis.grid(axis="y", alpha=0.3)
+        _time_axis(axis, found.slots)
+    figure.supylabel("mean trips in the hour", fontsize=10)
+    if found.original is not None:
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles[::-1], labels[::-1], loc="outside upper right", ncols=2, fontsize=9, frameon=False)
+    figure.savefig(file)
+
+
+def land_use(found: LandUse, file: Path) -> None:
+    """A map of the groups and their typical profiles; those of the original in a second row."""
+    sides = [("release", found.released)] + ([("original", found.original)] if found.original is not None else [])
+    rows = [max(side.count for _, side in sides)] * len(sides)
+    figure = new_figure(12, 1.2 + max(3.6, 1.0 * rows[0]) * len(sides))
+    parts = np.atleast_1d(figure.subfigures(len(sides), 1))
+    for part, (name, side) in zip(parts, sides, strict=True):
+        left, right = part.subfigures(1, 2, width_ratios=(1, 1.35))
+        axis = left.subplots()
+        _map_of_groups(axis, found.zones, found.grouped, side)
+        agree = f"; agreement {shown(found.agreement)}" if found.original is not None and name == "release" else ""
+        axis.set_title(f"{name}: {side.count} groups{agree}", fontsize=11)
+        _typical(right, found.slots, side)
+    figure.savefig(file)
+
+
+def topics(found: Topics, file: Path) -> None:
+    """For each topic its share in each hour, and its main flows on a map."""
+    slots, by_slot = found.by_slot()
+    count = min(found.filled, MOST_TOPICS)
+    figure = new_figure(12, 0.6 + 2.6 * count)
+    axes = figure.subplots(count, 2, squeeze=False, width_ratios=(2, 1))
+    x, y = _where(found, count)
+    for topic in range(count):
+        line, here, colour = axes[topic, 0], axes[topic, 1], GROUPS[topic]
+        line.fill_between(_hours(slots), 100 * np.nan_to_num(by_slot[:, topic]), color=colour, alpha=0.75, linewidth=0)
+        line.set_ylim(0, 100)
+        line.set_ylabel("% of trips", fontsize=9)
+        line.set_title(f"topic {topic + 1}: {100 * found.share[topic]:.0f} % of all trips", fontsize=10, loc="left")
+        line.grid(axis="y", alpha=0.3)
+        _time_axis(line, slots)
+        _arrows(here, found, topic, colour)
+        here.set(xlim=x, ylim=y, aspect="equal")
+        here.set_axis_off()
+    figure.savefig(file)
+
+
+_PICTURES: dict[type, Callable[[Any, Path], None]] = {
+    Reconstruction: flows,
+    Profiles: profiles,
+    LandUse: land_use,
+    Topics: topics,
+}
+
+
+def _hours(slots: Slots) -> Floats:
+    """Where each slot lies on an axis of hours."""
+    return np.arange(len(slots)) * slots.slot_s / 3600
+
+
+def _time_axis(axis: Any, slots: Slots) -> None:
+    """Names of days in the middle of each, with lines between them; or the hours of one day."""
+    if slots.weekday is None:
+        axis.set_xlim(0, 24)
+        axis.set_xticks(range(0, 25, 3), [f"{h:02d}:00" for h in range(0, 25, 3)], fontsize=8)
+        return
+    axis.set_xlim(0, 168)
+    axis.set_xticks([24 * d + 12 for d in range(7)], [day[:3] for day in DAYS], fontsize=8)
+    axis.tick_params(axis="x", length=0)
+    axis.tick_params(axis="y", labelsize=8)
+    for day in range(1, 7):
+        axis.axvline(24 * day, color="#bbbbbb", linewidth=0.6, zorder=0)
+
+
+def _rings(zones: Zones, which: Ints) -> tuple[list[Floats], Ints]:
+    """Outlines of zones in kilometres, and the zone that each belongs to; the widest first, so that none hides another."""
+    import shapely
+
+    shapes = outlines(zones, which.astype(np.int32)) if zones.located else np.full(len(which), None, dtype=object)
+    if not np.all(np.isin(shapely.get_type_id(shapes), (3, 6))):
+        raise InputError(f"a map needs the outlines of the zones; {_GIVE_ZONES}")
+    plane = shapely.simplify(zones.projection.polygons_to_plane(shapes), 25)
+    parts, of = shapely.get_parts(plane, return_index=True)
+    keep = ~shapely.is_empty(parts)
+    parts, of = parts[keep], of[keep]
+    order = np.argsort(-shapely.area(parts), kind="stable")
+    return [shapely.get_coordinates(shapely.get_exterior_ring(part)) / 1000 for part in parts[order]], of[order]
+
+
+def _bare(axis: Any) -> None:
+    """A map has one scale for both directions, and no numbers."""
+    axis.autoscale_view()
+    axis.set_aspect("equal")
+    axis.set_axis_off()
+
+
+def _filled(axis: Any, zones: Zones, colours: list[str]) -> None:
+    from matplotlib.collections import PolyCollection
+
+    rings, of = _rings(zones, np.arange(len(zones)))
+    axis.add_collection(PolyCollection(rings, facecolors=[colours[i] for i in of], edgecolors=BORDER, linewidths=0.3))
+    _bare(axis)
+
+
+def _coloured_by(axis: Any, zones: Zones, values: Floats) -> Any:
+    """Zones by a number; those without one are grey."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import PowerNorm
+
+    rings, of = _rings(zones, np.arange(len(zones)))
+    top = float(np.nanmax(values)) if np.any(np.isfinite(values)) else 1.0
+    # Few zones have most trips: the square root leaves colours for the others.
+    filled = PolyCollection(rings, array=np.ma.masked_invalid(values[of]), cmap="viridis_r", edgecolors=BORDER, linewidths=0.3,
+                            norm=PowerNorm(0.5, 0, top))  # fmt: skip
+    filled.cmap.set_bad(LEFT_OUT)
+    axis.add_collection(filled)
+    _bare(axis)
+    return filled
+
+
+def _map_of_groups(axis: Any, zones: Zones, grouped: Ints, side: Clustering) -> None:
+    from matplotlib.patches import Patch
+
+    colours = [LEFT_OUT] * len(zones)
+    for zone, cluster in zip(grouped, side.cluster, strict=True):
+        colours[zone] = GROUPS[cluster % len(GROUPS)]
+    _filled(axis, zones, colours)
+    entries = [Patch(color=GROUPS[c % len(GROUPS)], label=f"{c + 1} ({side.zones_in(c)})") for c in side.groups]
+    entries.append(Patch(color=LEFT_OUT, label="too few trips"))
+    axis.legend(handles=entries, title="group (zones)", fontsize=8, title_fontsize=8, loc="upper left", frameon=False)
+
+
+def _typical(part: Any, slots: Slots, side: Clustering) -> None:
+    """The typical profile of each group: a line for what leaves, a dashed one for what reaches it."""
+    axes = np.atleast_1d(part.subplots(side.count, 1, sharex=True))
+    hours = len(slots)
+    for axis, group, typical in zip(axes, side.groups, side.typical, strict=True):
+        colour = GROUPS[group % len(GROUPS)]
+        leave, reach = 100 * typical[:hours], 100 * typical[hours:]
+        axis.plot(_hours(slots), leave, color=colour, linewidth=1.2, label="leaving")
+        axis.plot(_hours(slots), reach, color="#555555", linewidth=0.9, linestyle=(0, (2, 1)), label="reaching")
+        axis.set_title(f"group {group + 1}", fontsize=9, loc="left", pad=2)
+        axis.set_ylim(0, 105 * typical.max())
+        axis.grid(axis="y", alpha=0.3)
+        _time_axis(axis, slots)
+    axes[0].legend(loc="lower right", bbox_to_anchor=(1, 0.98), ncols=2, fontsize=8, frameon=False)
+    part.supylabel("% of a zone's trips", fontsize=9)
+
+
+def _where(found: Topics, count: int) -> tuple[Floats, Floats]:
+    """West, east, south and north ends in kilometres of all main flows of some topics, with a margin."""
+    ends = [end for topic in range(count) for flow in found.main_flows(topic) for end in flow[:2]]
+    if not np.all(np.isfinite(found.places[ends])):
+        raise InputError(f"a map needs to know where the zones are; {_GIVE_ZONES}")
+    x, y = (c / 1000 for c in found.study.zones.projection.to_plane(*found.places[ends].T))
+    margin = 0.15 * max(float(np.ptp(x)), float(np.ptp(y)), 2.0)
+    return np.array([x.min() - margin, x.max() + margin]), np.array([y.min() - margin, y.max() + margin])
+
+
+def _arrows(axis: Any, found: Topics, topic: int, colour: str) -> None:
+    """Main flows as arrows between the middles of places, the wider the larger; a ring where a flow stays in its zone."""
+    zones = found.study.zones
+    if zones.kind == "centroids":
+        axis.plot(*(c / 1000 for c in zones.xy), ".", color="#bbbbbb", markersize=3)
+    else:
+        _filled(axis, zones, [LEFT_OUT] * len(zones))
+    main = found.main_flows(topic)
+    places = found.places[[end for flow in main for end in flow[:2]]]
+    x, y = (c.reshape(-1, 2) / 1000 for c in zones.projection.to_plane(places[:, 0], places[:, 1]))
+    for (_, _, share), (x0, x1), (y0, y1) in zip(main, x, y, strict=True):
+        width = 0.6 + 2.4 * share / main[0][2]
+        if (x0, y0) == (x1, y1):
+            axis.plot(x0, y0, "o", markersize=6 + 2 * width, markerfacecolor="none", markeredgecolor=colour,
+                      markeredgewidth=width)  # fmt: skip
+        else:
+            style = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 0, "shrinkB": 0,
+                     "mutation_scale": 9 + 2 * width, "connectionstyle": "arc3,rad=0.2", "alpha": 0.85}  # fmt: skip
+            axis.annotate("", (x1, y1), (x0, y0), arrowprops=style)
+    axis.set_title(f"its {len(main)} main flows", fontsize=10, loc="left")
