@@ -145,3 +145,20 @@ def _target(value: Any) -> Any:
 
 TargetVolume = Annotated[Literal["auto", "sample"] | float, BeforeValidator(_target)]
 """How much should leave each origin: a number of trips, or how it is to be found."""
+
+
+def _time_weight(value: Any) -> Any:
+    """Read a weight that is given as text."""
+    if value in ("document", "mean-ratio"):
+        return value
+    try:
+        weight = float(value)
+    except (TypeError, ValueError):
+        weight = -1.0
+    if isinstance(value, bool) or not 0 <= weight < 1e9:
+        raise ValueError("document, mean-ratio, or a number from 0")
+    return weight
+
+
+TimeWeight = Annotated[Literal["document", "mean-ratio"] | float, BeforeValidator(_time_weight)]
+"""What time counts beside space in a distance: a number, or how it is to be found."""

@@ -26,8 +26,9 @@ from crowdveil.io.parallel import side_by_side
 from crowdveil.io.release import MANIFEST_FILE, TableFormat, WrittenRelease, file_hash, read_release, write_release
 from crowdveil.manifest import build_manifest, read_manifest, reading_again, write_manifest
 from crowdveil.method import Method, Params, Rows
+from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import FlowRelease, Release
+from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, read
@@ -115,7 +116,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             stage("writing")
             files = write_release(release, folder, request.table_format, request.data_name)
             stage("verifying")
-            checked = check(read_release(folder, files), promises, data if isinstance(data, Flows) else None)
+            checked = check(read_release(folder, files), promises, _at_hand(data, release))
             refuse_broken(checked)
             manifest = build_manifest(
                 method=method, params=params, reading=reading, seed=request.seed, data=request.data, notes=notes,
@@ -169,12 +170,22 @@ def _read_again(manifest: dict[str, Any], original: Any, given: dict[str, Any]) 
     return flows
 
 
+def _at_hand(data: Flows | Trajectories, release: Release) -> Flows | Ints | None:
+    """What the checkers get besides the files while a release is made: the flows, or the person behind each trajectory."""
+    if isinstance(data, Flows):
+        return data
+    source = release.source if isinstance(release, TrajectoryRelease) else None
+    return None if source is None else data.person[source]
+
+
 def check(
-    written: WrittenRelease, promises: tuple[Guarantee, ...], original: Flows | None = None
+    written: WrittenRelease, promises: tuple[Guarantee, ...], original: Flows | Ints | None = None
 ) -> list[tuple[Guarantee, Finding]]:
-    """What came of each promise on the written files, with the original flows at hand or without."""
+    """What came of each promise on the written files, with what they were made from at hand or without."""
     if original is None:
         checks = [partial(promise.check, written) for promise in promises]
+    elif not isinstance(original, Flows):
+        checks = [partial(promise.check_behind, written, original) for promise in promises]
     else:
         checks = [partial(promise.check_with, written, original) for promise in promises]
     return list(zip(promises, side_by_side(*checks), strict=True))

@@ -12,7 +12,7 @@ from crowdveil.guarantees.extent import GeneralisationLimit, LeastInhabitedTiles
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows, WithheldBudget
 from crowdveil.guarantees.noise import DifferentialPrivacy
 from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
-from crowdveil.guarantees.trajectories import LocationsOnTileCentres, WellFormedTrajectories
+from crowdveil.guarantees.trajectories import LocationsOnTileCentres, TrajectoryKAnonymity, WellFormedTrajectories
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
     FlowKAnonymity,
@@ -26,6 +26,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     WellFormedFlows,
     TrueVolumes,
     BoundedVolumes,
+    TrajectoryKAnonymity,
     LocationsOnTileCentres,
     WellFormedTrajectories,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "LeastTiles",
     "LocationsOnTileCentres",
     "MostArea",
+    "TrajectoryKAnonymity",
     "TrueVolumes",
     "WellFormedFlows",
     "WellFormedTrajectories",

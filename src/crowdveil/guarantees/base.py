@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, ConfigDict
 
 from crowdveil.io.release import WrittenRelease
+from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 
 Kind = Literal["privacy", "structure"]
@@ -58,4 +59,8 @@ class Guarantee(BaseModel):
 
     def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
         """Whether the files keep it, with the original flows at hand: of use where files alone cannot tell."""
+        return self.check(written)
+
+    def check_behind(self, written: WrittenRelease, person: Ints) -> Finding:
+        """Whether the files keep it, with the person behind each written trajectory at hand."""
         return self.check(written)

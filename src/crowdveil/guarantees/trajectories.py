@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind
 from crowdveil.io.release import TRAJECTORY_COLUMNS, WrittenRelease
+from crowdveil.model.arrays import Ints
 
 
 class WellFormedTrajectories(Guarantee):
@@ -71,3 +72,55 @@ class LocationsOnTileCentres(Guarantee):
         positions = set(zip(written.column("lon").tolist(), written.column("lat").tolist(), strict=True))
         strange = len(positions - centres)
         return Finding(strange == 0, f"{counted(len(positions), 'position')} looked at, {strange:,} are no centre.")
+
+
+class TrajectoryKAnonymity(Guarantee):
+    """Every trajectory is one of k equal ones."""
+
+    name: ClassVar[str] = "trajectory-k-anonymity"
+    kind: ClassVar[Kind] = "privacy"
+    k: int
+    """Smallest crowd."""
+    counts: Literal["people", "trajectories"]
+    """What is counted."""
+
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        others = "of other people" if self.counts == "people" else "(people are not told apart)"
+        return (
+            f"Every published trajectory is equal, in all places and times, to at least {self.k - 1:,} others {others}."
+        )
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Count equal trajectories. The files do not tell whose they are."""
+        group = _equal_trajectories(written)
+        sizes = np.bincount(group)
+        small = int((sizes < self.k).sum())
+        detail = (
+            f"{counted(len(group), 'trajectory', 'trajectories')} in {counted(len(sizes), 'group')} of equal ones, "
+        )
+        return Finding(small == 0, detail + f"{small:,} with fewer than {self.k:,}.")
+
+    def check_behind(self, written: WrittenRelease, person: Ints) -> Finding:
+        """Count the people of equal trajectories."""
+        alone = self.check(written)
+        if not alone.holds or self.counts != "people":
+            return alone
+        group = _equal_trajectories(written)
+        if len(group) != len(person):
+            return Finding(False, "the files have another number of trajectories than were made.", with_original=True)
+        people = np.bincount(np.unique(np.column_stack([group, person]), axis=0)[:, 0])
+        small = int((people < self.k).sum())
+        detail = f"{counted(len(people), 'group')} of equal trajectories, {small:,} with fewer than {self.k:,} people."
+        return Finding(small == 0, detail, with_original=True)
+
+
+def _equal_trajectories(written: WrittenRelease) -> Ints:
+    """A number for each written trajectory, the same for those that are equal point for point, times included."""
+    number, t = written.column("trajectory_id"), written.column("timestamp")
+    points = np.column_stack([written.column("lon"), written.column("lat"), t.astype(np.float64)])
+    begins = np.flatnonzero(np.diff(number, prepend=number[0] - 1 if len(number) else 0))
+    ends = np.append(begins[1:], len(number))
+    seen: dict[bytes, int] = {}
+    found = [seen.setdefault(points[a:b].tobytes(), len(seen)) for a, b in zip(begins, ends, strict=True)]
+    return np.array(found, np.int64)

@@ -243,6 +243,8 @@ class TrajectoryRelease:
         The trajectory of the input that each one comes from. Stays in the house: it is never written.
     areas
         The tiles that locations were generalised to, or None.
+    facts
+        What the certificate says of how it was made.
     """
 
     lon: Floats
@@ -252,6 +254,7 @@ class TrajectoryRelease:
     person: Ints | None = None
     source: Ints | None = None
     areas: Areas | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, dtype in (("lon", np.float64), ("lat", np.float64), ("t", np.int64), ("offsets", np.int64)):

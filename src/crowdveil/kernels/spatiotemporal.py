@@ -1,0 +1,270 @@
+"""The distance between trajectories in space and time, from one trajectory to many.
+
+Of two trajectories with p and q points, h = (p + q) / 2 pairs of points are taken (a half counts as one), spread evenly over
+both, so that first points meet and last points meet. A pair is as far apart as its places, plus what the time between them is
+worth: λ times the mean speed of the two. The distance is the root of the mean square over the pairs.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.kernels._jit import kernel
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+SURE = 1 + 1e-9
+"""Bounds are taken this much wider than they are, so that rounding never makes them narrower."""
+
+
+@kernel
+def mean_speeds(x: Floats, y: Floats, t: Floats, offsets: Ints) -> Floats:
+    """The mean speed of the legs of each trajectory; a leg that takes no time has speed 0, and so has a single point."""
+    n = len(offsets) - 1
+    speed = np.zeros(n, np.float64)
+    for i in range(n):
+        low, high = offsets[i], offsets[i + 1]
+        total = 0.0
+        for e in range(low + 1, high):
+            took = t[e] - t[e - 1]
+            if took > 0:
+                total += math.sqrt((x[e] - x[e - 1]) ** 2 + (y[e] - y[e - 1]) ** 2) / took
+        if high - low > 1:
+            speed[i] = total / (high - low - 1)
+    return speed
+
+
+@kernel
+def balls(x: Floats, y: Floats, t: Floats, offsets: Ints) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """A ball around each trajectory: its middle, its radius, and the middle and the half of its time."""
+    n = len(offsets) - 1
+    middle_x, middle_y, radius = np.empty(n, np.float64), np.empty(n, np.float64), np.empty(n, np.float64)
+    middle_t, half_t = np.empty(n, np.float64), np.empty(n, np.float64)
+    for i in range(n):
+        low, high = offsets[i], offsets[i + 1]
+        least_x, most_x, least_y, most_y = x[low], x[low], y[low], y[low]
+        for e in range(low + 1, high):
+            least_x, most_x = min(least_x, x[e]), max(most_x, x[e])
+            least_y, most_y = min(least_y, y[e]), max(most_y, y[e])
+        middle_x[i], middle_y[i] = (least_x + most_x) / 2, (least_y + most_y) / 2
+        farthest = 0.0
+        for e in range(low, high):
+            farthest = max(farthest, (x[e] - middle_x[i]) ** 2 + (y[e] - middle_y[i]) ** 2)
+        radius[i] = math.sqrt(farthest)
+        middle_t[i], half_t[i] = (t[low] + t[high - 1]) / 2, (t[high - 1] - t[low]) / 2
+    return middle_x, middle_y, radius, middle_t, half_t
+
+
+@kernel
+def point_of(i: int, points: int, pairs: int) -> int:
+    """The point of a trajectory with so many points that is in pair `i` of `pairs`."""
+    if pairs == 1:
+        return 0
+    return (2 * i * (points - 1) + pairs - 1) // (2 * (pairs - 1))
+
+
+@kernel
+def matches(x: Floats, y: Floats, t: Floats, longest: int, wanted: Mask) -> tuple[Ints, Ints, Floats, Floats, Floats]:
+    """The pairs of one trajectory with others, by the number of their points: offsets, the point of the other, and x, y and t of
+    this one's. Only numbers of points in `wanted` are made ready.
+    """
+    p = len(x)
+    offsets = np.zeros(longest + 2, np.int64)
+    for q in range(1, longest + 1):
+        offsets[q + 1] = offsets[q] + ((p + q + 1) // 2 if wanted[q] else 0)
+    size = offsets[longest + 1]
+    other = np.empty(size, np.int64)
+    own_x, own_y, own_t = np.empty(size, np.float64), np.empty(size, np.float64), np.empty(size, np.float64)
+    for q in range(1, longest + 1):
+        pairs = offsets[q + 1] - offsets[q]
+        for i in range(pairs):
+            at, own = offsets[q] + i, point_of(i, p, pairs)
+            other[at] = point_of(i, q, pairs)
+            own_x[at], own_y[at], own_t[at] = x[own], y[own], t[own]
+    return offsets, other, own_x, own_y, own_t
+
+
+@kernel
+def distances(
+    match: tuple[Ints, Ints, Floats, Floats, Floats],
+    own_speed: float,
+    weight: float,
+    to: Ints,
+    x: Floats,
+    y: Floats,
+    t: Floats,
+    offsets: Ints,
+    speed: Floats,
+    found: Floats,
+) -> None:
+    """The distances from the trajectory that `match` was made of to those in `to`."""
+    pair_offsets, other, own_x, own_y, own_t = match
+    for at in range(len(to)):
+        j = to[at]
+        low = offsets[j]
+        q = offsets[j + 1] - low
+        worth = weight * (own_speed + speed[j]) / 2
+        begin, end = pair_offsets[q], pair_offsets[q + 1]
+        total = 0.0
+        for e in range(begin, end):
+            b = low + other[e]
+            dx, dy = own_x[e] - x[b], own_y[e] - y[b]
+            d = math.sqrt(dx * dx + dy * dy) + worth * abs(own_t[e] - t[b])
+            total += d * d
+        found[at] = math.sqrt(total / (end - begin))
+
+
+@kernel
+def look_around(
+    match: tuple[Ints, Ints, Floats, Floats, Floats],
+    own_speed: float,
+    own_ball: tuple[float, float, float, float, float],
+    weight: float,
+    to: Ints,
+    low_at: int,
+    high_at: int,
+    skip: Mask,
+    x: Floats,
+    y: Floats,
+    t: Floats,
+    offsets: Ints,
+    speed: Floats,
+    ball: tuple[Floats, Floats, Floats, Floats, Floats],
+    person: Ints,
+    own_person: int,
+    k: int,
+    want_farthest: bool,
+    found: Floats,
+) -> tuple[float, int]:
+    """Distances to those of `to` from `low_at` to `high_at` that matter: the farthest one, and whoever is so near that k people
+    are not nearer. Others are infinite. Returns the farthest distance and where in `to` it is, the first of equal ones.
+
+    A trajectory is settled by its ball wherever the ball tells enough, and given up as soon as its pairs do.
+    """
+    pair_offsets, other, own_x, own_y, own_t = match
+    middle_x, middle_y, radius, middle_t, half_t = ball
+    own_mx, own_my, own_r, own_mt, own_half = own_ball
+    near_d, near_person = np.full(k, np.inf), np.full(k, -1, np.int64)
+    near_d[0], near_person[0] = 0.0, own_person
+    people, limit = 1, np.inf if k > 1 else 0.0
+    farthest, farthest_at = -1.0, -1
+    for at in range(low_at, high_at):
+        found[at] = np.inf
+        j = to[at]
+        if skip[j]:
+            continue
+        worth = weight * (own_speed + speed[j]) / 2
+        dx, dy = own_mx - middle_x[j], own_my - middle_y[j]
+        apart, around = math.sqrt(dx * dx + dy * dy), own_r + radius[j]
+        late, span = abs(own_mt - middle_t[j]), own_half + half_t[j]
+        least = max(apart - around, 0.0) + worth * max(late - span, 0.0)
+        most = apart + around + worth * (late + span)
+        may_be_near = least <= limit * SURE
+        may_be_far = want_farthest and most * SURE >= farthest
+        if not (may_be_near or may_be_far):
+            continue
+        low = offsets[j]
+        q = offsets[j + 1] - low
+        begin, end = pair_offsets[q], pair_offsets[q + 1]
+        pairs = end - begin
+        enough = np.inf if may_be_far else limit * limit * pairs * SURE
+        # The ends are mostly what is farthest apart: they come first, so that the far ones are soon given up.
+        b = low + other[end - 1]
+        dx, dy = own_x[end - 1] - x[b], own_y[end - 1] - y[b]
+        d = math.sqrt(dx * dx + dy * dy) + worth * abs(own_t[end - 1] - t[b])
+        last = d * d
+        total = 0.0
+        for e in range(begin, end - 1):
+            b = low + other[e]
+            dx, dy = own_x[e] - x[b], own_y[e] - y[b]
+            d = math.sqrt(dx * dx + dy * dy) + worth * abs(own_t[e] - t[b])
+            total += d * d
+            if total + last > enough:
+                break
+        if total + last > enough:
+            continue
+        # In the order of the pairs, so that it is the same number as that of `distances`.
+        here = math.sqrt((total + last) / pairs)
+        found[at] = here
+        if want_farthest and here > farthest:
+            farthest, farthest_at = here, at
+        if here < limit:
+            people = _remember(near_d, near_person, people, here, person[j])
+            if people == k:
+                limit = near_d[k - 1]
+    return farthest, farthest_at
+
+
+@kernel
+def _remember(near_d: Floats, near_person: Ints, people: int, d: float, who: int) -> int:
+    """Note how near somebody is, in a list of the nearest people by distance; returns how many are in it."""
+    place = -1
+    for i in range(people):
+        if near_person[i] == who:
+            if near_d[i] <= d:
+                return people
+            place = i
+            break
+    if place < 0:
+        place = min(people, len(near_d) - 1)
+        people = min(people + 1, len(near_d))
+    while place > 0 and near_d[place - 1] > d:
+        near_d[place], near_person[place] = near_d[place - 1], near_person[place - 1]
+        place -= 1
+    near_d[place], near_person[place] = d, who
+    return people
+
+
+@kernel
+def nearest_people(
+    found: Floats, to: Ints, person: Ints, own: int, skip: Mask, not_this: int, k: int
+) -> tuple[int, Ints]:
+    """The nearest trajectories until k people are among them, `own` first; by distance, then number. Also how many people."""
+    near_d, near_j = np.full(k, np.inf), np.full(k, -1, np.int64)
+    near_d[0], near_j[0] = -1.0, own
+    people = 1
+    for at in range(len(to)):
+        d, j = found[at], to[at]
+        if d == np.inf or skip[j] or j == own or j == not_this:
+            continue
+        if people == k and (d > near_d[k - 1] or (d == near_d[k - 1] and j > near_j[k - 1])):
+            continue
+        place = -1
+        for i in range(people):
+            if person[near_j[i]] == person[j]:
+                place = i
+                break
+        if place >= 0:
+            if near_d[place] < d or (near_d[place] == d and near_j[place] < j):
+                continue
+        else:
+            place = min(people, k - 1)
+            people = min(people + 1, k)
+        while place > 0 and (near_d[place - 1] > d or (near_d[place - 1] == d and near_j[place - 1] > j)):
+            near_d[place], near_j[place] = near_d[place - 1], near_j[place - 1]
+            place -= 1
+        near_d[place], near_j[place] = d, j
+    last_d, last_j = near_d[people - 1], near_j[people - 1]
+    count = 1
+    for at in range(len(to)):
+        d, j = found[at], to[at]
+        if skip[j] or j == own or j == not_this:
+            continue
+        if d < last_d or (d == last_d and j <= last_j):
+            count += 1
+    members = np.empty(count, np.int64)
+    members[0] = own
+    count = 1
+    for at in range(len(to)):
+        d, j = found[at], to[at]
+        if skip[j] or j == own or j == not_this:
+            continue
+        if d < last_d or (d == last_d and j <= last_j):
+            members[count] = j
+            count += 1
+    return people, members

@@ -1,0 +1,104 @@
+"""Put near trajectories into groups of at least k people, and publish one trajectory for all of a group.
+
+Guarantee
+---------
+TrajectoryKAnonymity(k): every published trajectory is equal, point for point and second for second, to those of at least k − 1
+other people. Ids are new.
+
+Assumptions
+-----------
+Owed by the caller: the column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a group
+may be one person's.
+
+Notes
+-----
+Groups are made by MDAV: the farthest trajectory from the centre and the farthest one from that each gather whoever is nearest,
+until k people are together, and so on with what is left. A person with several trajectories counts once in a group, and what is
+left with fewer than k people joins the nearest groups. It is exact: no trajectory is passed over unless a bound says that it
+cannot be the farthest or among the nearest ones.
+
+With `distance = graph` trajectories that no chain of contemporaries leads to are not in one group; parts with fewer than k people
+are left out, and their number is told. `closest-trajectory` publishes one person's own trajectory for the whole group.
+
+The document counts trajectories, so that a group may be one person's, and its public implementation misses the last point of
+each trajectory in its distances.
+
+References
+----------
+MobiDataLab, deliverable on the anonymisation module, sections 6.3.1 to 6.3.3.3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from crowdveil.guarantees import Guarantee, TrajectoryKAnonymity
+from crowdveil.method import Method, Params, TimeWeight
+from crowdveil.model.aggregation import AggregationName
+from crowdveil.model.distances import Contemporaries, DistanceName, make_distance, time_weight
+from crowdveil.model.mdav import Centre, Grouping
+from crowdveil.model.microaggregation import release_of
+from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import Progress
+
+
+class MicroaggregationParams(Params):
+    """Parameters of microaggregation."""
+
+    k: int = Field(3, ge=2)
+    """Fewest people of a group."""
+    distance: DistanceName = "spatiotemporal"
+    """How far trajectories are from one another."""
+    time_weight: TimeWeight = "document"
+    """What time counts in the spatio-temporal distance: a number (0 is space alone), document, or mean-ratio."""
+    aggregation: AggregationName = "mean-trajectory"
+    """What stands for a group: its mean, or the trajectory, or the single locations, that are nearest to it."""
+    centre: Centre = "once"
+    """Groups begin far from the centre of all trajectories, or from that of those that are left, which takes longer."""
+    count_trajectories: bool = False
+    """Let k count trajectories, as the document does, even where people are known."""
+
+
+def run(
+    data: Trajectories, params: MicroaggregationParams, rng: np.random.Generator, progress: Progress
+) -> TrajectoryRelease:
+    """Make the groups, then a trajectory for each."""
+    weight = time_weight(data, params.time_weight, rng) if params.distance == "spatiotemporal" else 0.0
+    distance = make_distance(data, params.distance, weight)
+    person = np.arange(len(data)) if params.count_trajectories else data.person
+    grouping = Grouping(data, distance, person, params.k, params.centre)
+    finished = 0
+
+    def done(count: int) -> None:
+        nonlocal finished
+        finished += count
+        progress(finished, len(data))
+
+    part = distance.components() if isinstance(distance, Contemporaries) else np.zeros(len(data), np.int64)
+    group = np.full(len(data), -1, np.int64)
+    for number in range(int(part.max(initial=-1)) + 1):
+        members = np.flatnonzero(part == number)
+        found = grouping.groups_of(members, done)
+        group[members] = np.where(found >= 0, found + group.max() + 1, -1)
+    facts = {"time_weight": weight} if params.distance == "spatiotemporal" else {}
+    return release_of(data, distance, group, params.aggregation, rng, facts)
+
+
+def promises(data: Trajectories, params: MicroaggregationParams) -> tuple[Guarantee, ...]:
+    """What the release promises."""
+    counts = "trajectories" if params.count_trajectories else data.counts
+    return (TrajectoryKAnonymity(k=params.k, counts=counts),)
+
+
+METHOD = Method(
+    "microaggregation",
+    takes=Trajectories,
+    params=MicroaggregationParams,
+    run=run,
+    promises=promises,
+    status="proved",
+    doc=__doc__ or "",
+    aliases=("Microaggregation", "SimpleMDAV"),
+)

@@ -1,0 +1,121 @@
+"""Cut trajectories into parts by time, then put near ones into groups of at least k people inside each part.
+
+Guarantee
+---------
+TrajectoryKAnonymity(k): every published trajectory is equal, point for point and second for second, to those of at least k − 1
+other people. Ids are new.
+
+Assumptions
+-----------
+Owed by the caller: the column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a group
+may be one person's.
+
+Notes
+-----
+Trajectories are sorted by their mean time. A part takes all whose mean time is less than `interval_s` after its first; if they
+have fewer than k people, the next ones join until there are k. What is left in the end without k people joins the last part.
+Inside a part groups are made as in `microaggregation`, by space alone unless a weight of time is given. It takes seconds where
+`microaggregation` takes minutes, and loses more.
+
+References
+----------
+MobiDataLab, deliverable on the anonymisation module, section 6.3.3.4.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from crowdveil import engine
+from crowdveil.guarantees import Guarantee, TrajectoryKAnonymity
+from crowdveil.method import Method, Params, TimeWeight
+from crowdveil.model.aggregation import AggregationName
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.distances import make_distance, time_weight
+from crowdveil.model.mdav import Centre, Grouping
+from crowdveil.model.microaggregation import release_of
+from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import Progress
+
+
+class TimePartitionedParams(Params):
+    """Parameters of microaggregation by parts."""
+
+    k: int = Field(3, ge=2)
+    """Fewest people of a group."""
+    interval_s: int = Field(900, ge=1)
+    """Length of a part in seconds."""
+    time_weight: TimeWeight = 0.0
+    """What time counts in the distance inside a part: a number (0 is space alone), document, or mean-ratio."""
+    aggregation: AggregationName = "mean-trajectory"
+    """What stands for a group: its mean, or the trajectory, or the single locations, that are nearest to it."""
+    centre: Centre = "once"
+    """Groups begin far from the centre of all trajectories of the part, or from that of those that are left."""
+    count_trajectories: bool = False
+    """Let k count trajectories, as the document does, even where people are known."""
+
+
+def run(
+    data: Trajectories, params: TimePartitionedParams, rng: np.random.Generator, progress: Progress
+) -> TrajectoryRelease:
+    """Cut into parts, make the groups of each, then a trajectory for each group."""
+    weight = time_weight(data, params.time_weight, rng)
+    distance = make_distance(data, "spatiotemporal", weight)
+    person = np.arange(len(data)) if params.count_trajectories else data.person
+    grouping = Grouping(data, distance, person, params.k, params.centre)
+    parts = parts_by_time(_mean_times(data), person, params.k, params.interval_s)
+    found = engine.current().map(lambda part: (grouping.groups_of(parts[part]),), len(parts), progress)
+    group = np.full(len(data), -1, np.int64)
+    for members, (groups,) in zip(parts, found, strict=True):
+        group[members] = np.where(groups >= 0, groups + group.max(initial=-1) + 1, -1)
+    return release_of(data, distance, group, params.aggregation, rng, {"time_weight": weight, "parts": len(parts)})
+
+
+def _mean_times(data: Trajectories) -> Floats:
+    """The mean time of each trajectory, in seconds since the first point of the data."""
+    if data.points == 0:
+        return np.zeros(0)
+    since = (data.t - data.t.min()).astype(np.float64)
+    means: Floats = np.add.reduceat(since, data.offsets[:-1]) / np.diff(data.offsets)
+    return means
+
+
+def parts_by_time(time: Floats, person: Ints, k: int, interval_s: int) -> list[Ints]:
+    """The trajectories of each part, each rising; every part has at least k people, unless all together have fewer."""
+    order = np.argsort(time, kind="stable")
+    sorted_time, who = time[order], person[order].tolist()
+    parts: list[Ints] = []
+    low = 0
+    while low < len(order):
+        high = int(np.searchsorted(sorted_time, sorted_time[low] + interval_s))
+        people = set(who[low:high])
+        while len(people) < k and high < len(order):
+            people.add(who[high])
+            high += 1
+        if len(people) < k and parts:
+            parts[-1] = np.sort(np.concatenate([parts[-1], order[low:high]]))
+        else:
+            parts.append(np.sort(order[low:high]))
+        low = high
+    return parts
+
+
+def promises(data: Trajectories, params: TimePartitionedParams) -> tuple[Guarantee, ...]:
+    """What the release promises."""
+    counts = "trajectories" if params.count_trajectories else data.counts
+    return (TrajectoryKAnonymity(k=params.k, counts=counts),)
+
+
+METHOD = Method(
+    "time-partitioned-microaggregation",
+    takes=Trajectories,
+    params=TimePartitionedParams,
+    run=run,
+    promises=promises,
+    status="proved",
+    doc=__doc__ or "",
+    aliases=("TimePartMicroaggregation",),
+    parameter_aliases=(("interval", "interval_s"),),
+)
