@@ -31,6 +31,8 @@ METHODS: dict[str, str] = {
     "glove-sk": "crowdveil.methods.od.glove_sk",
     "laplace": "crowdveil.methods.od.laplace",
     "suppression": "crowdveil.methods.od.suppression",
+    "microaggregation": "crowdveil.methods.trajectory.microaggregation",
+    "time-partitioned-microaggregation": "crowdveil.methods.trajectory.time_partitioned_microaggregation",
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
 }
 ENTRY_POINTS = "crowdveil.methods"
