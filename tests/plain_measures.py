@@ -1,4 +1,4 @@
-"""Measures of flows by their definitions, on dense matrices; and made-up releases of any disjoint boxes."""
+"""Measures of flows by their definitions, on dense matrices; and made-up releases of any boxes."""
 
 from __future__ import annotations
 
@@ -66,6 +66,16 @@ def releases(draw: st.DrawFn, data: Flows) -> FlowRelease:
     rows = sorted((rows[i] for i in order), key=lambda row: row[0])
     areas = sorted({area for _, box, _ in rows for area in box}, key=lambda a: draw(st.integers(0, 9)))
     return _release(data, rows, listed, areas, [draw(st.sampled_from([PUBLISHED, REPORTED])) for _ in rows])
+
+
+@st.composite
+def overlapping_releases(draw: st.DrawFn, data: Flows) -> FlowRelease:
+    """A release of boxes that may share cells, with any volumes."""
+    some = st.sets(st.sampled_from(range(len(data.zones))), min_size=1).map(lambda held: tuple(sorted(held)))
+    row = st.tuples(st.integers(0, data.steps - 1), st.tuples(some, some), st.integers(1, 30))
+    rows = sorted(draw(st.lists(row, max_size=12)), key=lambda row: row[0])
+    areas = sorted({area for _, box, _ in rows for area in box})
+    return _release(data, rows, list(range(data.steps)), areas, [PUBLISHED] * len(rows))
 
 
 @st.composite

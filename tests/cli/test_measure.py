@@ -41,6 +41,25 @@ def test_prints_a_line_for_each_measure(command: Any, made: Path) -> None:
     assert "–" in next(line for line in ran.out.splitlines() if "MAO" in line)
 
 
+def test_rows_that_overlap_are_measured_and_it_is_said(command: Any, made: Path) -> None:
+    # The box around the small flows has the large one in it.
+    volumes = {(1, 1): 6, (3, 3): 6, (2, 2): 20}
+    lines = [f"{o},{d}" for (o, d), n in volumes.items() for _ in range(n)]
+    (made / "more.csv").write_text("origin,destination\n" + "\n".join(lines) + "\n")
+    diagonal = made / "diagonal.csv"
+    diagonal.write_text("id,lon,lat\n1,2.0,48.0\n2,2.1,48.05\n3,2.2,48.1\n")
+    crowdveil.anonymize("glove", made / "more.csv", made / "glove", zones=diagonal, k=10, suppress=0)
+    ran = command("measure", made / "more.csv", made / "glove", "--zones", diagonal, "--json")
+    assert ran.code == 0 and "overlap" in ran.err
+    told = {name: found["mean"] for name, found in json.loads(ran.out)["measures"].items()}
+    a, b = 6 - 12 / 9, 12 / 9  # what is missing from, and what is too much in, each of their nine cells
+    assert told["reconstruction-error"] == pytest.approx((2 * a + 7 * b) / 32) and told["suppressed"] == 0
+    product, squares = 12 * b + 20 * (20 + b), (20 + b) ** 2 + 8 * b**2
+    assert told["cosine-distance"] == pytest.approx(1 - product / (472 * squares) ** 0.5)
+    quiet = command("measure", made / "trips.csv", made / "out", "--zones", made / "zones.csv", "--measures", "E")
+    assert "overlap" not in quiet.err
+
+
 def test_json_and_table_tell_every_step(command: Any, made: Path) -> None:
     arguments = ("measure", made / "trips.csv", made / "out", "--zones", made / "zones.csv", "--measures", "S, E,D")
     told = json.loads(command(*arguments, "--json", "-o", made / "lost.csv").out)

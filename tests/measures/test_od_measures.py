@@ -19,7 +19,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.registry import MEASURES, all_measures, find_measure
 from crowdveil.testing import flows
-from plain_measures import dense, rebuilt, releases, rows_of, tiles
+from plain_measures import dense, overlapping_releases, rebuilt, releases, rows_of, tiles
 
 NAN = float("nan")
 
@@ -62,11 +62,12 @@ DENSE = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("overlap", [False, True])
 @settings(max_examples=150)
-@given(st.data())
-def test_what_compares_matrices_is_the_dense_twin(draw: st.DataObject) -> None:
+@given(draw=st.data())
+def test_what_compares_matrices_is_the_dense_twin(overlap: bool, draw: st.DataObject) -> None:
     data = draw.draw(flows())
-    release = draw.draw(releases(data))
+    release = draw.draw(overlapping_releases(data) if overlap and data.steps else releases(data))
     compared = OdComparison.between(data, release)
     x, y = data.zones.xy
     apart = np.hypot(x[:, None] - x, y[:, None] - y)

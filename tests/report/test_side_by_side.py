@@ -13,7 +13,6 @@ import pytest
 
 import crowdveil
 from crowdveil.errors import InputError, MissingExtraError, OutputError, ParameterError
-from crowdveil.measures.od import overlapping, reconstruction
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import row_slices
 from crowdveil.model.flows import Flows
@@ -90,27 +89,13 @@ def _dense(original: Flows, release: Any, step: int) -> tuple[Any, Any]:
 def test_overlapping_rows_add_up(flows: Flows) -> None:
     method = find_method("glove")
     release: Any = method.run(flows, method.params(), np.random.default_rng(0), lambda done, total: None)
-    with pytest.raises(InputError, match="one row"):
-        OdComparison.between(flows, release)  # otherwise this test says nothing
-    compared = OdComparison(flows, release, np.full(len(flows), -1))
+    assert OdComparison.between(flows, release).row is None  # otherwise this test says nothing
+    found = crowdveil.compare(flows, ["glove"]).outcomes[0]
     for step in range(flows.steps):
         rebuilt, matrix = _dense(flows, release, step)
-        assert overlapping.error(compared)[step] == pytest.approx(np.abs(rebuilt - matrix).sum() / matrix.sum())
+        assert found.by_step["E"][step] == pytest.approx(np.abs(rebuilt - matrix).sum() / matrix.sum())
         shares = rebuilt / rebuilt.sum() - matrix / matrix.sum()
-        assert overlapping.distance(compared)[step] == pytest.approx(np.abs(shares).sum())
-
-
-def test_rows_that_do_not_overlap_give_the_same_either_way(flows: Flows) -> None:
-    method = find_method("joint")
-    release: Any = method.run(flows, method.params(), np.random.default_rng(0), lambda done, total: None)
-    compared = OdComparison.between(flows, release)
-    assert overlapping.error(compared) == pytest.approx(reconstruction.error(compared))
-    assert overlapping.distance(compared) == pytest.approx(reconstruction.distance(compared))
-    none = replace(release, offsets=np.zeros_like(release.offsets), **{
-        name: getattr(release, name)[:0] for name in ("origin", "destination", "volume", "people", "state")
-    })  # fmt: skip
-    nothing = OdComparison.between(flows, none)
-    assert overlapping.error(nothing).tolist() == [1.0] * 3 and np.isnan(overlapping.distance(nothing)).all()
+        assert found.by_step["D"][step] == pytest.approx(np.abs(shares).sum())
 
 
 def test_a_sample_is_spread_evenly() -> None:

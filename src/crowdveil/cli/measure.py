@@ -32,6 +32,8 @@ def _call(
         with new_file(Path(output), overwrite=overwrite) as file:
             write_table(found.table(as_text=file.suffix.lower() == ".csv"), file)
     show_notes(notes)
+    if found.overlapping:
+        click.echo("note: rows of this release overlap; what several say of a pair of tiles is added up.", err=True)
     click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
 
 

@@ -15,23 +15,33 @@ def row_of_flows(flows: Flows, release: FlowRelease) -> Ints:
 
     Rows may be boxes of any two sets of tiles, as long as no flow lies in two of them.
     """
-    from crowdveil.kernels.assign import assign_rows
-
-    check_same_zones(flows, release)
-    first, last = np.zeros(flows.steps, np.int64), np.zeros(flows.steps, np.int64)
-    step = steps_of_release(flows, release)
-    first[step], last[step] = release.offsets[:-1], release.offsets[1:]
-    areas = release.areas
-    row, twice = assign_rows(
-        flows.offsets, flows.origin, flows.destination, first, last, release.origin, release.destination,
-        areas.offsets, areas.tiles, len(flows.zones),
-    )  # fmt: skip
+    row, twice = rows_met(flows, release)
     if twice:
         raise InputError(
             f"release: every flow must lie in one row of its time step at most, but {counted(twice, 'flow')} of the "
             "original lie in more; verify the release."
         )
     return row
+
+
+def rows_met(flows: Flows, release: FlowRelease) -> tuple[Ints, int]:
+    """A row of the release that each original flow lies in, -1 where there is none; and how many flows lie in more."""
+    from crowdveil.kernels.assign import assign_rows
+
+    check_same_zones(flows, release)
+    areas = release.areas
+    return assign_rows(
+        flows.offsets, flows.origin, flows.destination, *rows_of_steps(flows, release), release.origin,
+        release.destination, areas.offsets, areas.tiles, len(flows.zones),
+    )  # fmt: skip
+
+
+def rows_of_steps(flows: Flows, release: FlowRelease) -> tuple[Ints, Ints]:
+    """Where the rows of each time step of the original begin and end in the release."""
+    first, last = np.zeros(flows.steps, np.int64), np.zeros(flows.steps, np.int64)
+    step = steps_of_release(flows, release)
+    first[step], last[step] = release.offsets[:-1], release.offsets[1:]
+    return first, last
 
 
 def steps_of_release(flows: Flows, release: FlowRelease) -> Ints:

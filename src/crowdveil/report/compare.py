@@ -21,7 +21,6 @@ from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.flows import with_trees
 from crowdveil.io.tables import write_table
 from crowdveil.io.times import time_column
-from crowdveil.measures.od import overlapping
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.method import Budget, Method, Params
 from crowdveil.model.arrays import Floats, Ints, slice_sums
@@ -274,26 +273,13 @@ def side_by_side(
 def outcome(candidate: Candidate, flows: Flows, seed: int, progress: Progress = no_progress) -> Outcome:
     """Run one method on all matrices, and measure what would be released."""
     seconds, release = candidate.run(flows, seed, progress)
-    special: dict[str, Callable[[OdComparison], Floats]] = {}
-    if candidate.method.rows == "overlapping":
-        # No flow has one row of its own here; neither Ḡ nor S asks for it.
-        compared = OdComparison(flows, release, np.full(len(flows), -1, np.int64))
-        special = {"E": overlapping.error, "D": overlapping.distance}
-    else:
-        compared = OdComparison.between(flows, release)
+    compared = OdComparison.between(flows, release)
+    by_step = {symbol: find_measure(symbol).compute(compared) for symbol in SYMBOLS}
     if candidate.method.rows == "noisy":
         # Noise makes more trips than there were: what is missing of them says nothing of what was withheld.
-        special = {"S": _undefined}
-    by_step = {}
-    for symbol in SYMBOLS:
-        compute = special[symbol] if symbol in special else find_measure(symbol).compute
-        by_step[symbol] = compute(compared)
+        by_step["S"] = np.full(flows.steps, np.nan)
     k = getattr(candidate.params, "k", None)
     return Outcome(candidate.label, by_step, seconds / flows.steps, candidate.remark(flows), k)
-
-
-def _undefined(compared: OdComparison) -> Floats:
-    return np.full(compared.groups, np.nan)
 
 
 def write_folder(

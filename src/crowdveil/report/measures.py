@@ -31,10 +31,13 @@ class Measurement:
         The flows that were measured against.
     scores
         In the order asked for.
+    overlapping
+        Whether flows lie in several rows of the release, whose shares in a pair of tiles are then added.
     """
 
     original: Flows
     scores: tuple[Scores, ...]
+    overlapping: bool = False
 
     def __getitem__(self, name: str) -> Scores:
         for found in self.scores:
@@ -122,7 +125,8 @@ def measured(original: Flows, release: FlowRelease, measures: Sequence[Measure])
     if len(original) == 0:
         raise InputError("original: there is no flow in it, so that nothing can have been lost.")
     compared = OdComparison.between(original, release)
-    return Measurement(original, tuple(scores(measure, compared) for measure in measures))
+    found = tuple(scores(measure, compared) for measure in measures)
+    return Measurement(original, found, overlapping=compared.row is None)
 
 
 def _columns(found: Scores) -> list[tuple[str, Floats, float, float]]:

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from crowdveil.measures.od.overlapping import summed
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.model.assignment import row_of_flows, steps_of_release
+from crowdveil.model.assignment import rows_met, steps_of_release
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 
@@ -22,29 +23,30 @@ class OdComparison:
     """The two tables, and which row each original flow lies in.
 
     The reconstruction spreads the volume of a row evenly over its cells, the pairs of a tile of its origin and a tile of
-    its destination. Cells of no row are 0. It is never written out: measures need it only where the original has
-    a flow, and the number of the other cells of each row.
+    its destination. Cells of no row are 0; where rows overlap their shares are added. It is never written out: measures
+    need it only where the original has a flow, and its sum over all other cells.
 
     Attributes
     ----------
     original, release
         What is compared.
     row
-        The row of each original flow, -1 where it was withheld.
+        The row of each original flow, -1 where it was withheld; None where rows overlap, and a flow may lie in several.
     pooled
         Whether all time steps are one group; otherwise each is one.
     """
 
     original: Flows
     release: FlowRelease
-    row: Ints
+    row: Ints | None
     pooled: bool = False
     _made: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def between(cls, original: Flows, release: FlowRelease) -> OdComparison:
-        """Put each original flow into its row."""
-        return cls(original, release, row_of_flows(original, release))
+        """Put each original flow into its row; into none if one lies in several."""
+        row, twice = rows_met(original, release)
+        return cls(original, release, None if twice else row)
 
     def all_steps(self) -> OdComparison:
         """The same with all time steps in one group; what `once` made is shared."""
@@ -125,11 +127,6 @@ class OdComparison:
         return self.origin_size * self.destination_size
 
     @cached_property
-    def empty_cells(self) -> Ints:
-        """Cells of each row in which the original has no trip."""
-        return self.cells - np.bincount(self.row[self.row >= 0], minlength=len(self.release))
-
-    @cached_property
     def level(self) -> Floats:
         """What the reconstruction has in each cell of each row."""
         return self.release.volume / self.cells
@@ -137,4 +134,21 @@ class OdComparison:
     @cached_property
     def rebuilt(self) -> Floats:
         """What the reconstruction has in the cell of each original flow."""
-        return np.append(self.level, 0.0)[self.row]
+        return self._summed[0] if self.row is None else np.append(self.level, 0.0)[self.row]
+
+    @cached_property
+    def beside(self) -> Floats:
+        """What the reconstruction of each group has in cells in which the original has no trip."""
+        if self.row is None:
+            return np.maximum(self.published - self.of_flows(self.rebuilt), 0.0)
+        empty = self.cells - np.bincount(self.row[self.row >= 0], minlength=len(self.release))
+        return self.of_rows(empty * self.level)
+
+    @cached_property
+    def squares(self) -> Floats:
+        """The sum of the squares of the reconstruction over all cells of each group."""
+        return self.of_steps(self._summed[1])
+
+    @property
+    def _summed(self) -> tuple[Floats, Floats]:
+        return self.once("summed", lambda: summed(self.original, self.release, self.level))

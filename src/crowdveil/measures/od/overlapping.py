@@ -1,53 +1,26 @@
-"""E and D of a release whose rows overlap: the reconstruction is the sum of what each row has in a cell.
-
-Where no two rows share a cell these are E and D of `reconstruction`, which needs far less memory.
-"""
+"""The reconstruction where rows overlap: what it has in a cell is the sum of what each row has there."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from crowdveil.measures.base import ratio
-from crowdveil.measures.od.comparison import OdComparison
-from crowdveil.model.arrays import Floats
+from crowdveil.model.arrays import Floats, frozen
+from crowdveil.model.assignment import check_same_zones, rows_of_steps
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease
 
 
-def error(compared: OdComparison) -> Floats:
-    """E of each time step: Σ |ṽ − v| / Σ v over all cells."""
-    apart = [
-        abs(rebuilt - original).sum() for rebuilt, original in (_matrices(compared, step) for step in _steps(compared))
-    ]
-    return ratio(np.array(apart, np.float64), compared.volume)
+def summed(original: Flows, release: FlowRelease, level: Floats) -> tuple[Floats, Floats]:
+    """The reconstruction in the cell of each original flow, and the sum of its squares over all cells of each time step.
 
+    `level` is what each row has in each of its cells. Where no two rows share a cell the result is as simple as `level`
+    itself, and need not be asked for here.
+    """
+    from crowdveil.kernels.summing import summed_levels
 
-def distance(compared: OdComparison) -> Floats:
-    """D of each time step: Σ |ṽ / Σ ṽ − v / Σ v| over all cells; NaN where nothing is published."""
-    distances = np.full(compared.original.steps, np.nan)
-    for step in _steps(compared):
-        rebuilt, original = _matrices(compared, step)
-        if compared.published[step] > 0 and compared.volume[step] > 0:
-            shares = rebuilt / compared.published[step] - original / compared.volume[step]
-            distances[step] = abs(shares).sum()
-    return distances
-
-
-def _steps(compared: OdComparison) -> range:
-    return range(compared.original.steps)
-
-
-def _matrices(compared: OdComparison, step: int) -> tuple[Any, Any]:
-    """The reconstruction and the original of a time step, tiles by tiles, as sparse matrices."""
-    from scipy.sparse import csr_array
-
-    original, release, areas = compared.original, compared.release, compared.release.areas
-    tiles = len(original.zones)
-    held = csr_array((np.ones(len(areas.tiles)), areas.tiles, areas.offsets), shape=(len(areas), tiles))
-    rows = compared.rows_of(step)
-    between = (release.origin[rows], release.destination[rows])
-    level = csr_array((compared.level[rows], between), shape=(len(areas), len(areas)))
-    flows = slice(original.offsets[step], original.offsets[step + 1])
-    cells = (original.origin[flows], original.destination[flows])
-    volume = csr_array((original.volume[flows].astype(np.float64), cells), shape=(tiles, tiles))
-    return held.T @ (level @ held), volume
+    check_same_zones(original, release)
+    areas = release.areas
+    return summed_levels(
+        original.offsets, original.origin, original.destination, *rows_of_steps(original, release), release.origin,
+        release.destination, frozen(level, np.float64), areas.offsets, areas.tiles, len(original.zones),
+    )  # fmt: skip

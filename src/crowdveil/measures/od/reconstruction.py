@@ -13,8 +13,7 @@ from crowdveil.model.flows import Flows
 def error(compared: OdComparison) -> Floats:
     """E: Σ |ṽ − v| / Σ v over all cells."""
     filled = compared.of_flows(np.abs(compared.original.volume - compared.rebuilt))
-    empty = compared.of_rows(compared.empty_cells * compared.level)
-    return ratio(filled + empty, compared.volume)
+    return ratio(filled + compared.beside, compared.volume)
 
 
 def distance(compared: OdComparison) -> Floats:
@@ -22,7 +21,7 @@ def distance(compared: OdComparison) -> Floats:
     volume, published = compared.volume[compared.flow_group], compared.published[compared.flow_group]
     # Where nothing is published there is no distribution to compare with.
     filled = compared.of_flows(np.abs(ratio(compared.rebuilt, published) - compared.original.volume / volume))
-    empty = ratio(compared.of_rows(compared.empty_cells * compared.level), compared.published)
+    empty = ratio(compared.beside, compared.published)
     return np.where(compared.volume > 0, filled + empty, np.nan)
 
 

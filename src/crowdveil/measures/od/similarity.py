@@ -20,7 +20,7 @@ def cosine_distance(compared: OdComparison) -> Floats:
     """1 − v·ṽ / (‖v‖ ‖ṽ‖)."""
     volume = compared.original.volume.astype(np.float64)
     product = compared.of_flows(volume * compared.rebuilt)
-    squares = compared.of_flows(volume**2) * compared.of_rows(compared.level * compared.release.volume)
+    squares = compared.of_flows(volume**2) * compared.squares
     return np.maximum(1 - ratio(product, np.sqrt(squares)), 0.0)
 
 
@@ -30,7 +30,7 @@ def jensen_shannon(compared: OdComparison) -> Floats:
     q = ratio(compared.rebuilt, compared.published[compared.flow_group])
     filled = compared.of_flows(_towards(p, q) + _towards(q, p))
     # A cell without an original trip adds half of what the reconstruction has in it: log₂ 2 = 1.
-    empty = ratio(compared.of_rows(compared.empty_cells * compared.level), compared.published) / 2
+    empty = ratio(compared.beside, compared.published) / 2
     return np.sqrt(np.where(compared.volume > 0, np.maximum(filled + empty, 0.0), np.nan))
 
 
