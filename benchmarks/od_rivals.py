@@ -4,8 +4,8 @@ On matrices like those of the literature, and on the yellow taxi sample by hour 
 thread, solving only. Ḡ is the mean over matrices of |o| + |d| over published trips, |o| the tiles that are published. For boxes
 of rivals that are no nodes of a tree (mondrian, glove, glove-sk) these are the tiles whose centroids lie in them, the finest way
 to count; `meets` counts the tiles whose outlines meet the box, as the paper does (Voronoi cells of the centroids where there are
-no outlines). E of rows that overlap is that of their sum. `uniform` needs a grid and is left out; glove-sk is slow and gets one
-matrix of each data set.
+no outlines). E of rows that overlap is that of their sum, as `crowdveil measure` has it. `uniform` needs a grid and is left out;
+glove-sk is slow and gets one matrix of each data set.
 
 Before that: how many times as fast as plain Python twins on the same data, and as anonypy's Mondrian where that is installed.
 Last come ratios, mean over data sets, of Ḡ of `joint` with dyadic splits to that of the best rival: of those whose rows do not
@@ -82,33 +82,6 @@ def generalisation(flows: Any, release: Any, size: Any) -> float:
     return float(np.mean(errors))
 
 
-def reconstruction(flows: Any, release: Any) -> float:
-    """E by its definition: rows spread evenly over their cells and added up, matrix by matrix."""
-    n, errors = len(flows.zones), []
-    tiles = [release.areas.tiles[a:b] for a, b in pairwise(release.areas.offsets.tolist())]
-    size = release.areas.size
-    for step in range(flows.steps):
-        rows = slice(release.offsets[step], release.offsets[step + 1])
-        here = slice(flows.offsets[step], flows.offsets[step + 1])
-        o, d, level = release.origin[rows], release.destination[rows], release.volume[rows].astype(float)
-        level /= size[o] * size[d]
-        dense = np.zeros((n, n))
-        single = (size[o] == 1) & (size[d] == 1)
-        first = release.areas.tiles[release.areas.offsets[:-1]]
-        np.add.at(dense, (first[o[single]], first[d[single]]), level[single])
-        for a, b, value in zip(o[~single], d[~single], level[~single], strict=True):
-            dense[np.ix_(tiles[a], tiles[b])] += value
-        dense[flows.origin[here], flows.destination[here]] -= flows.volume[here]
-        errors.append(np.abs(dense).sum() / flows.volume[here].sum())
-    return float(np.mean(errors))
-
-
-def suppressed(flows: Any, release: Any) -> float:
-    """S, mean over matrices."""
-    published, volume = (np.add.reduceat(x.volume, x.offsets[:-1]) for x in (release, flows))
-    return float(np.mean(1 - published / volume))
-
-
 def tiles_met(release: Any) -> Any:
     """Tiles whose outlines meet the rectangle around the centroids of each area."""
     import shapely
@@ -132,6 +105,8 @@ def tiles_met(release: Any) -> Any:
 
 def compare(name: str, flows: Any) -> dict[str, float]:
     """All methods on a data set; Ḡ of joint with dyadic splits over that of the best rival, in three ways."""
+    import crowdveil
+
     errors, met = {}, {}
     for label, (method, parameters) in {**OURS, **RIVALS}.items():
         here = flows if label != "glove-sk" else flows.where(flows.step == 0)
@@ -147,8 +122,9 @@ def compare(name: str, flows: Any) -> dict[str, float]:
         if label in BOXES:
             met[label] = generalisation(here, release, tiles_met(release))
             say(f"{name}_{label}_G_meets", met[label])
-        say(f"{name}_{label}_E", reconstruction(here, release))
-        say(f"{name}_{label}_S", suppressed(here, release))
+        lost = crowdveil.measure(here, release, ["E", "S"])
+        say(f"{name}_{label}_E", float(lost["E"].mean))
+        say(f"{name}_{label}_S", float(lost["S"].mean))
     published = {label: errors[label] for label in ("oigh", *BOXES)}
     ways = {
         "ratio_disjoint": {label: errors[label] for label in ("oigh", "mondrian")},

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from _bench import say
-from od_rivals import first_of, generalisation, solved, suppressed, tiles_met
+from od_rivals import first_of, generalisation, solved, tiles_met
 
 TAXI = Path(__file__).parents[2] / "shared" / "data" / "nyc_taxi"
 YELLOW, LONLAT = TAXI / "yellow_sample_2018_2020.parquet", TAXI / "yellow_2015-01_lonlat_50k.parquet"
@@ -38,7 +38,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "suppression": {},
     "laplace": {},
 }
-BOXES, OVERLAPPING, EXACT = ("mondrian", "glove", "glove-sk"), ("glove", "glove-sk"), ("suppression", "laplace")
+BOXES, EXACT = ("mondrian", "glove", "glove-sk"), ("suppression", "laplace")
 SHOWN = ("Ḡ", "E", "D", "S")
 
 # Ḡ, E, D, S (per cent), seconds for all matrices
@@ -172,28 +172,6 @@ def impossible() -> None:
             say(f"impossible_table_4_{method}_G", f"{TABLE_4[method][0]} is no mean of {low} and {high} in Table 6")
 
 
-def spread_errors(flows: Any, release: Any) -> tuple[float, float]:
-    """E and D by their definitions, where rows overlap: rows spread evenly over their cells and added up."""
-    n, errors, areas = len(flows.zones), [], release.areas
-    tiles = [areas.tiles[a:b] for a, b in pairwise(areas.offsets.tolist())]
-    for step in range(flows.steps):
-        rows = slice(release.offsets[step], release.offsets[step + 1])
-        here = slice(flows.offsets[step], flows.offsets[step + 1])
-        dense = np.zeros((n, n))
-        for a, b, v in zip(release.origin[rows], release.destination[rows], release.volume[rows], strict=True):
-            dense[np.ix_(tiles[a], tiles[b])] += v / (len(tiles[a]) * len(tiles[b]))
-        o, d, volume = flows.origin[here], flows.destination[here], flows.volume[here]
-        total, published, held = volume.sum(), release.volume[rows].sum(), dense[o, d]
-        outside = dense.sum() - held.sum()
-        errors.append(
-            (
-                (np.abs(held - volume).sum() + outside) / total,
-                np.abs(held / published - volume / total).sum() + outside / published,
-            )
-        )
-    return tuple(np.mean(errors, axis=0).tolist())  # type: ignore[return-value]
-
-
 def scores(method: str, flows: Any) -> dict[str, Any]:
     """The measures of a method on a data set, and its seconds a matrix; glove-sk on the first matrix alone."""
     from crowdveil.api import measure
@@ -202,12 +180,8 @@ def scores(method: str, flows: Any) -> dict[str, Any]:
         flows = first_of(flows.where(flows.step == 0))
     seconds, release = solved(method, flows, METHODS[method])
     found: dict[str, Any] = {"seconds": seconds / flows.steps, "facts": release.facts}
-    if method in OVERLAPPING:
-        e, d = spread_errors(flows, release)
-        found |= {"E": e, "D": d, "S": suppressed(flows, release)}
-    else:
-        measures = measure(flows, release, ["E", "D", "S"])
-        found |= {name: float(measures[name].mean) for name in ("E", "D", "S")}
+    measures = measure(flows, release, ["E", "D", "S"])
+    found |= {name: float(measures[name].mean) for name in ("E", "D", "S")}
     size = tiles_met(release) if method in BOXES else release.areas.size
     return found | {"Ḡ": None if method in EXACT else generalisation(flows, release, size)}
 

@@ -237,6 +237,20 @@ def _together(members: Ints, at: Ints, length: Ints, a: int, b: int, end: int) -
 
 
 @kernel
+def _numbered(parent: Ints, crowd: Ints, n: int, k: int) -> tuple[Ints, int]:
+    """The cluster of each flow, numbered in order of flows, NONE where it is below k; and the number of clusters."""
+    label, number, clusters = np.full(n, NONE, np.int64), np.full(len(parent), NONE, np.int64), 0
+    for i in range(n):
+        c = _find(parent, i)
+        if crowd[c] >= k:
+            if number[c] == NONE:
+                number[c] = clusters
+                clusters += 1
+            label[i] = number[c]
+    return label, clusters
+
+
+@kernel
 def merge_flows(
     place: Floats,
     flow_volume: Ints,
@@ -395,15 +409,7 @@ def merge_flows(
                         partner[mine], least = living[i], candidate[i]
         if partner[mine] != NONE:
             queued = _push(costs, owners, partner, queued, least, mine)
-    label, number, clusters = np.full(n, NONE, np.int64), np.full(most, NONE, np.int64), 0
-    for i in range(n):
-        c = _find(parent, i)
-        if not small[c]:
-            if number[c] == NONE:
-                number[c] = clusters
-                clusters += 1
-            label[i] = number[c]
-    return label, clusters
+    return _numbered(parent, crowd, n, k)
 
 
 @kernel
@@ -445,12 +451,4 @@ def lowest_cut(
             length[new] = crowd[new]
             end += crowd[new]
         too_small -= volume[a] * (crowd[a] < k) + volume[b] * (crowd[b] < k) - volume[new] * (crowd[new] < k)
-    label, number, clusters = np.full(n, NONE, np.int64), np.full(most, NONE, np.int64), 0
-    for i in range(n):
-        c = _find(parent, i)
-        if crowd[c] >= k:
-            if number[c] == NONE:
-                number[c] = clusters
-                clusters += 1
-            label[i] = number[c]
-    return label, clusters
+    return _numbered(parent, crowd, n, k)

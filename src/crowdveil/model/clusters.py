@@ -22,6 +22,22 @@ Clusterer = Callable[[int], Ints]
 """From a time step the cluster of each of its flows, numbered from 0, or WITHHELD."""
 
 
+class StepFlows(NamedTuple):
+    """The flows of a time step as kernels take them: places, trips, crowds, and who is behind them."""
+
+    place: Floats
+    volume: Ints
+    crowd: Ints
+    member_offsets: Ints
+    member: Ints
+
+    @classmethod
+    def of(cls, data: Flows, step: int) -> StepFlows:
+        """Those of one step of the data."""
+        rows = slice(data.offsets[step], data.offsets[step + 1])
+        return cls(places(data, step), data.volume[rows], data.people[rows], *members(data, step))
+
+
 def places(data: Flows, step: int) -> Floats:
     """Flows of a time step as points, one row each: x and y of the origin, x and y of the destination, in metres."""
     x, y = data.zones.xy

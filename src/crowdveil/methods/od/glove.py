@@ -48,7 +48,7 @@ from pydantic import Field
 from crowdveil.guarantees import FlowKAnonymity, Guarantee, WithheldBudget
 from crowdveil.method import Budget, FlowParams, Method, trips_within
 from crowdveil.model.arrays import Ints
-from crowdveil.model.clusters import clustered_release, members, nearest, places
+from crowdveil.model.clusters import StepFlows, clustered_release, nearest
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
@@ -76,13 +76,10 @@ def merge(data: Flows, params: GloveParams, step: int) -> Ints:
     """The cluster of each flow of a time step."""
     from crowdveil.kernels.glove import merge_flows
 
-    rows = slice(data.offsets[step], data.offsets[step + 1])
-    volume, crowd, place = data.volume[rows], data.people[rows], places(data, step)
-    near = nearest(place, (crowd < params.k) | (params.join == "any"), params.neighbours)
-    arguments: Any = (
-        place, volume, crowd, *members(data, step), *near, params.neighbours, params.k,
-        trips_within(params.suppress, int(volume.sum())), params.join == "any", params.cost == "growth",
-    )  # fmt: skip
+    flows, any_may = StepFlows.of(data, step), params.join == "any"
+    near = nearest(flows.place, (flows.crowd < params.k) | any_may, params.neighbours)
+    budget = trips_within(params.suppress, int(flows.volume.sum()))
+    arguments: Any = (*flows, *near, params.neighbours, params.k, budget, any_may, params.cost == "growth")
     label, _ = merge_flows(*arguments)
     return label
 

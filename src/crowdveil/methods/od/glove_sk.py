@@ -42,7 +42,7 @@ from crowdveil.errors import MissingExtraError
 from crowdveil.guarantees import FlowKAnonymity, Guarantee, WithheldBudget
 from crowdveil.method import Budget, FlowParams, Method, trips_within
 from crowdveil.model.arrays import Floats, Ints, frozen, row_slices
-from crowdveil.model.clusters import clustered_release, members, nearest, places
+from crowdveil.model.clusters import StepFlows, clustered_release, nearest
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress
@@ -66,11 +66,9 @@ def cluster(data: Flows, params: GloveSkParams, step: int) -> Ints:
     """The cluster of each flow of a time step."""
     from crowdveil.kernels.glove import lowest_cut
 
-    rows = slice(data.offsets[step], data.offsets[step + 1])
-    volume, crowd = data.volume[rows], data.people[rows]
-    budget = trips_within(params.suppress, int(volume.sum()))
-    merges = dendrogram(places(data, step), params.neighbours)
-    arguments: Any = (merges, volume, crowd, *members(data, step), params.k, budget)
+    place, *flows = StepFlows.of(data, step)
+    budget = trips_within(params.suppress, int(flows[0].sum()))
+    arguments: Any = (dendrogram(place, params.neighbours), *flows, params.k, budget)
     label, _ = lowest_cut(*arguments)
     return label
 
