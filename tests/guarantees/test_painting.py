@@ -120,13 +120,19 @@ def test_a_rare_union_is_split_and_breaks_no_other_area() -> None:
     assert runs.count[:6].tolist() == [1] * 6 and runs.count[6] > 1
 
 
-def test_rows_that_cannot_be_apart_are_not_painted() -> None:
-    """A thousand rows from everywhere to everywhere would be a hundred thousand stripes."""
-    areas = [list(range(100)), [3]]
-    rows = [(0, 0, 0)] * 1000 + [(1, 1, 1)]
-    painted = [block.painted() for block in blocks(_runs(areas, rows), *_columns(rows))]
-    assert [crossed for p in painted for crossed in p.crossed.tolist()] == [True, False]
-    assert sum(len(p._first) for p in painted) == 1
+@pytest.mark.parametrize("pairs", [0, 1 << 20])
+def test_rows_that_cannot_be_apart_are_not_painted(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty thousand rows from everywhere to everywhere would be four million stripes; the row after them is found."""
+    monkeypatch.setattr(painting, "MOST_PAIRS", pairs)
+    monkeypatch.setattr(painting, "MOST_STRIPES", 1 << 30)
+    rows = [(0, 0, 0)] * 40_000 + [(1, 1, 1)]
+    runs = _runs([list(range(100)), [3]], rows)
+    (block,) = blocks(runs, *_columns(rows))
+    painted = block.painted()
+    assert painted.crossed.tolist() == [True, False]
+    place = runs.place[[3]]
+    assert painted.row_at(np.array([1]), place, place).tolist() == [40_000]
+    assert len(painted._first) == 1
 
 
 @pytest.mark.parametrize("pairs", [0, 1 << 20])

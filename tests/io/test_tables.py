@@ -8,14 +8,16 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import OutputError
+from crowdveil.io import tables
 from crowdveil.io.flows import read_flows
 from crowdveil.io.source import open_source
-from crowdveil.io.tables import write_flows, write_table, write_trajectories
+from crowdveil.io.tables import write_flows, write_pieces, write_table, write_trajectories
 from crowdveil.io.times import iso_times
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.flows import Flows
@@ -96,3 +98,18 @@ def test_trajectories_come_back(name: str, counts: str, tmp_path: Path) -> None:
     assert back.counts == counts
     for column in ("lon", "lat", "t", "offsets", "ids", "person", "people_ids"):
         assert getattr(back, column).tolist() == getattr(model, column).tolist(), column
+
+
+@pytest.mark.parametrize("rows", [0, 1, 6, 7, 20])
+def test_pieces_are_one_table(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Parquet each piece is a row group; the bytes are those of the table written whole."""
+    monkeypatch.setattr(tables, "PIECE_ROWS", 6)
+    whole = pa.table(
+        {"n": pa.array(range(rows), pa.int64()), "text": pa.array([TRICKY[i % 8] for i in range(rows)], pa.string())}
+    )
+    for name in ("pieces.parquet", "pieces.csv"):
+        write_pieces(lambda part: whole.slice(part.start, part.stop - part.start), rows, tmp_path / name)
+    pq.write_table(whole, tmp_path / "whole.parquet", compression="zstd", row_group_size=6)
+    write_table(whole, tmp_path / "whole.csv")
+    for kind in ("parquet", "csv"):
+        assert (tmp_path / f"pieces.{kind}").read_bytes() == (tmp_path / f"whole.{kind}").read_bytes()
