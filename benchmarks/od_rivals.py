@@ -215,8 +215,11 @@ def against_anonypy() -> None:
     mondrian.cut(flows, K, 0)
     ours = min(timed(lambda: mondrian.cut(flows, K, 0))[0] for _ in range(7))
     say("anonypy_nyc_seconds", seconds)
+    crowds = np.bincount(mondrian.cut(flows, K, 0), flows.volume)
     say("anonypy_nyc_clusters", len(parts))
-    say("mondrian_nyc_clusters", int(mondrian.cut(flows, K, 0).max()) + 1)
+    say("mondrian_nyc_clusters", len(crowds))
+    say("anonypy_nyc_smallest_crowd", min(map(len, parts)))
+    say("mondrian_nyc_smallest_crowd", int(crowds.min()))
     say("anonypy_nyc_times_as_fast", seconds / ours)
 
 
