@@ -37,16 +37,15 @@ def evaluate_forest(
     for sums and must be zero.
     """
     total_a, total_s = 0, 0
+    infinite = q == 0
     for i in range(start, len(cost)):
         a, s = sum_a[i] + split_a[i], sum_s[i] + split_s[i]
         sum_a[i], sum_s[i] = 0, 0
-        if q == 0:
-            stays = split_s[i] < 0 or s > 0 or a >= cost[i]
-        else:
-            stays = split_s[i] < 0 or q * a + p * s >= q * cost[i]
+        # Without a branch that nobody can foresee: which of the two it is changes from box to box.
+        dearer = (s > 0) | (a >= cost[i]) if infinite else q * a + p * s >= q * cost[i]
+        stays = dearer | (split_s[i] < 0)
         whole[i] = stays
-        if stays:
-            a, s = cost[i], 0
+        a, s = cost[i] if stays else a, 0 if stays else s
         if above[i] >= 0:
             sum_a[above[i]] += a
             sum_s[above[i]] += s
@@ -175,7 +174,7 @@ def search_forest(
 
     `lost` is what each box gives up when it is split, -1 where it cannot be; each suppressed trip costs `lost_cost` besides
     the price; `gone` trips are suppressed whatever is done; p/q is tried first. Boxes whose fate is settled by the two prices
-    around the answer are taken out after each step: one that stays whole at the lower price, one that is split at the higher.
+    around the answer are taken out: one that stays whole at the lower price, one that is split at the higher.
     All steps together cost a few passes.
     """
     n = len(cost)
@@ -185,7 +184,7 @@ def search_forest(
         split_a[i] = lost_cost * max(lost[i], 0)
     sum_a, sum_s, whole = np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.bool_)
     place, number, fate = np.empty(n, np.int64), np.arange(n), np.zeros(n, np.bool_)
-    start, fixed_a, fixed_s = 0, lost_cost * gone, gone
+    start, fixed_a, fixed_s, settled = 0, lost_cost * gone, gone, 0
     notes = begin_search(first_p, first_q)
     while True:
         p, q = notes[TRIED + P], notes[TRIED + Q]
@@ -196,6 +195,10 @@ def search_forest(
             for i in range(start, n):
                 fate[number[i]] = whole[i]
             return verdict == FOUND, p, q, a, s, _published(above, fate)
+        side = 1 if s > budget else -1
+        if side == settled:
+            continue  # another price on the same side tells little more than the one before
+        settled = side
         start, more_a, more_s = _contract(start, price_of, split_a, split_s, up, number, whole, place, s > budget, fate)
         fixed_a, fixed_s = fixed_a + more_a, fixed_s + more_s
 

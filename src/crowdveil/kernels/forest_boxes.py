@@ -16,8 +16,7 @@ Indices = npt.NDArray[np.int32]
 
 @kernel
 def best_origins(
-    row_offsets: Ints,
-    volume: Ints,
+    leaving: Ints,
     target: float,
     child_offsets: Ints,
     children: Ints,
@@ -26,7 +25,7 @@ def best_origins(
 ) -> Ints:
     """The nodes that a tree is cut into for the least sum of (target − outgoing)²: a node, or its children's best.
 
-    `row_offsets` has the rows of each tile, `first_leaf` the first leaf of each node, `leaf_tile` the tile of each leaf.
+    `leaving` has the trips from each tile, `first_leaf` the first leaf of each node, `leaf_tile` the tile of each leaf.
     """
     n = len(first_leaf)
     outgoing = np.empty(n, np.int64)
@@ -38,9 +37,7 @@ def best_origins(
             below += best[children[e]]
             total += outgoing[children[e]]
         if child_offsets[node + 1] == child_offsets[node]:
-            tile = leaf_tile[first_leaf[node]]
-            for row in range(row_offsets[tile], row_offsets[tile + 1]):
-                total += volume[row]
+            total = leaving[leaf_tile[first_leaf[node]]]
         outgoing[node] = total
         best[node] = (target - total) ** 2
         if child_offsets[node + 1] > child_offsets[node] and below < best[node]:

@@ -8,7 +8,6 @@ import numpy.typing as npt
 from crowdveil.kernels._jit import kernel
 
 Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 
 
@@ -61,7 +60,7 @@ def one_owner(group: Ints, owner: Ints, known: Mask, first: Ints) -> bool:
 
 
 @kernel
-def group_offsets(group: Ints | Indices, groups: int) -> Ints:
+def group_offsets(group: Ints, groups: int) -> Ints:
     """Where each group begins once rows are sorted by group."""
     offsets = np.zeros(groups + 1, np.int64)
     for i in range(len(group)):

@@ -21,15 +21,15 @@ MOST_GUESSES = 6
 GUESS_PARTS = 16
 A, S, P, Q, KNOWN = 0, 1, 2, 3, 4
 """Cost and suppressed volume of a piece, the price that it was found at, and whether there is one at all."""
-LEFT, RIGHT, TRIED, TRIES = 0, 5, 10, 15
-"""Where a search notes the piece left of the budget, the one right of it, the one at hand, and the number of tries."""
+LEFT, RIGHT, TRIED, BEFORE, TRIES = 0, 5, 10, 15, 20
+"""Where a search notes the piece left of the budget, the one right of it, the one at hand, the one before, and the tries."""
 GO_ON, FOUND, NONE = 0, 1, 2
 
 
 @kernel
 def begin_search(p: int, q: int) -> Ints:
     """A search that tries p/q first. A price of 0 is as far left as there is, an infinite one as right."""
-    notes = np.zeros(16, np.int64)
+    notes = np.zeros(TRIES + 1, np.int64)
     notes[LEFT + Q] = 1
     notes[RIGHT + P] = 1
     notes[TRIED + P], notes[TRIED + Q] = p, q
@@ -67,7 +67,10 @@ def _choose_next(notes: Ints, budget: int) -> None:
     left_p, left_q, right_p, right_q = notes[LEFT + P], notes[LEFT + Q], notes[RIGHT + P], notes[RIGHT + Q]
     notes[TRIES] += 1
     near = has_left and has_right and notes[LEFT + S] - notes[RIGHT + S] <= budget // 50
-    p, q = _guess(notes[TRIED + P], notes[TRIED + Q], notes[TRIED + S], budget)
+    p, q = int(_guess(notes, budget) * GUESS_PARTS), GUESS_PARTS
+    for i in range(KNOWN):
+        notes[BEFORE + i] = notes[TRIED + i]
+    notes[BEFORE + KNOWN] = 1
     inside = p * left_q > left_p * q and (right_q == 0 or p * right_q < right_p * q)
     if near or notes[TRIES] > MOST_GUESSES or not inside:
         if not has_left:
@@ -81,10 +84,20 @@ def _choose_next(notes: Ints, budget: int) -> None:
 
 
 @kernel
-def _guess(p: int, q: int, s: int, budget: int) -> tuple[int, int]:
-    """A price nearer to the one that suppresses `budget` than p/q, which suppresses s: S falls about as the price rises."""
+def _guess(notes: Ints, budget: int) -> float:
+    """A price that about suppresses the budget, 0 where none can be guessed.
+
+    On paper with a logarithmic scale for both, S over the price is nearly a straight line: through the last two prices that were
+    tried or, while there is only one, one that falls as steeply as the price rises.
+    """
+    p, q, s = notes[TRIED + P], notes[TRIED + Q], notes[TRIED + S]
     if budget == 0 or s == 0 or q == 0 or p == 0:
-        return 0, 1
-    ratio = min(max(s / budget, 1 / 16), 16.0)
-    ratio *= 1.02 if ratio > 1 else 0.98  # a little beyond, so that the budget soon lies between two prices
-    return int(p / q * ratio * GUESS_PARTS), GUESS_PARTS
+        return 0.0
+    here, steepness = p / q, -1.0
+    if notes[BEFORE + KNOWN] and notes[BEFORE + P] > 0 and notes[BEFORE + Q] > 0 and notes[BEFORE + S] > 0:
+        before = notes[BEFORE + P] / notes[BEFORE + Q]
+        if before != here and notes[BEFORE + S] != s:
+            steepness = min(math.log(s / notes[BEFORE + S]) / math.log(here / before), -0.1)
+    ratio = min(max((budget / s) ** (1 / steepness), 1 / 16), 16.0)
+    # A little beyond, so that the budget soon lies between two prices.
+    return here * ratio * (1.02 if ratio > 1 else 0.98)

@@ -23,8 +23,8 @@ class Matrix:
     ----------
     system
         The regions that it is to be cut into.
-    offsets
-        The rows of each origin tile.
+    offsets, leaving
+        The rows of each origin tile, and the trips that leave it.
     destination
         The destination tile of each row.
     volume, crowd
@@ -35,6 +35,7 @@ class Matrix:
 
     system: System
     offsets: Ints
+    leaving: Ints
     destination: Indices
     volume: Ints
     crowd: Ints
@@ -45,7 +46,7 @@ class Matrix:
     @classmethod
     def of(cls, data: Flows, step: int, system: System) -> Matrix:
         """A time step of the data."""
-        from crowdveil.kernels.ordering import group_offsets
+        from crowdveil.kernels.rows import rows_by_origin
 
         low, high = data.offsets[step], data.offsets[step + 1]
         origin, destination = data.origin[low:high], data.destination[low:high]
@@ -54,13 +55,14 @@ class Matrix:
             members = data.member_offsets[low : high + 1]
             row = row_slices(members - members[0])
             people = (data.member[members[0] : members[-1]], origin[row], destination[row])
-        offsets = frozen(group_offsets(origin, len(data.zones)), np.int64)
-        return cls(system, offsets, destination, data.volume[low:high], data.people[low:high], *people)
+        volume = data.volume[low:high]
+        offsets, leaving = (frozen(a, np.int64) for a in rows_by_origin(origin, volume, len(data.zones)))
+        return cls(system, offsets, leaving, destination, volume, data.people[low:high], *people)
 
     @cached_property
     def total(self) -> int:
         """All trips."""
-        return int(self.volume.sum())
+        return int(self.leaving.sum())
 
     @property
     def rows(self) -> tuple[Ints, Indices, Ints, Ints]:

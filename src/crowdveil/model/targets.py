@@ -112,7 +112,7 @@ def origins_near(matrix: Matrix, volume: float) -> Ints:
     from crowdveil.kernels.forest_boxes import best_origins
 
     tree = matrix.system.origins.as_origins[:4]
-    return frozen(best_origins(matrix.offsets, matrix.volume, float(volume), *tree), np.int64)
+    return frozen(best_origins(matrix.leaving, float(volume), *tree), np.int64)
 
 
 def target_volumes(k: int, volume: int) -> list[float]:

@@ -1,0 +1,27 @@
+"""The rows of a matrix by origin: one walk over them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.kernels._jit import kernel
+
+Ints = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int32]
+
+
+@kernel
+def rows_by_origin(origin: Indices, volume: Ints, tiles: int) -> tuple[Ints, Ints]:
+    """Of rows in order of their origin: where those of each tile begin, and the volume that leaves it."""
+    offsets, leaving = np.empty(tiles + 1, np.int64), np.empty(tiles, np.int64)
+    row = 0
+    for tile in range(tiles):
+        offsets[tile] = row
+        total = 0
+        while row < len(origin) and origin[row] == tile:
+            total += volume[row]
+            row += 1
+        leaving[tile] = total
+    offsets[tiles] = row
+    return offsets, leaving
