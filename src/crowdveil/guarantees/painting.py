@@ -2,7 +2,7 @@
 
 Tiles are in an order in which areas are runs, so that a row of a release is one rectangle of pairs, or a few. It is painted
 as stripes: from one tile of its origin to a run of tiles of its destination. Sorted stripes of one tile overlap if
-and only if two neighbours do.
+and only if two neighbours do. Tiles that lie in the same runs have the same stripes, and are painted as one line.
 """
 
 from __future__ import annotations
@@ -123,8 +123,10 @@ class Painted:
     """Whether it is destinations that stand alone, and origins along them."""
     _side: int
     """Places along a line: the tiles, and one for those that are in no area."""
+    _line: Ints
+    """The line of each tile that stands alone, step after step, rising."""
     _first: Ints
-    """Where each stripe begins, rising: the step, the tile that stands alone, the first tile along it."""
+    """Where each stripe begins, rising: the line, and the first tile along it."""
     _last: Ints
     """One past its end."""
     _rectangle: Ints
@@ -139,9 +141,11 @@ class Painted:
         """Paint rows that are not crowded."""
         side = len(runs.place) + 1
         at, down, across = _rectangles(runs, alone, along)
-        corner = (number[at] * side + runs.first[down]) * side + runs.first[across]
-        # Each rectangle once for every tile that stands alone: its corner, moved on by a line each time.
-        height, bits = runs.last[down] - runs.first[down], len(at).bit_length()
+        top, bottom = (number[at] * side + ends[down] for ends in (runs.first, runs.last))
+        line = _lines(top, bottom, len(crowded), side)
+        corner = line[top] * side + runs.first[across]
+        # Each rectangle once for every line: its corner, moved on by a line each time.
+        height, bits = line[bottom] - line[top], len(at).bit_length()
         keys = np.repeat((corner << bits) + np.arange(len(at)), height)
         keys += _counted(height) * (side << bits)
         keys.sort()
@@ -149,9 +153,13 @@ class Painted:
         keys >>= bits
         # A stripe ends in its own line, so that it overlaps the next one if and only if that begins before its end.
         last = keys + (runs.last[across] - runs.first[across])[rectangle]
-        crossed = crowded.copy()
-        crossed[keys[1:][keys[1:] < last[:-1]] // side**2] = True
-        return cls(crossed, turned, side, keys, last, rectangle, row[at])
+        painted = cls(crowded.copy(), turned, side, line, keys, last, rectangle, row[at])
+        painted.crossed[painted._number(keys[1:][keys[1:] < last[:-1]])] = True
+        return painted
+
+    def _number(self, cell: Ints) -> Ints:
+        """The number of the step that cells lie in."""
+        return np.searchsorted(self._line[:: self._side], cell // self._side, "right") - 1
 
     def row_at(self, number: Ints, origin: Ints, destination: Ints) -> Ints:
         """The row that lies over each pair of places, in the step of this number; -1 where none does.
@@ -159,8 +167,7 @@ class Painted:
         The place behind the last tile lies in no area.
         """
         alone, along = (destination, origin) if self._turned else (origin, destination)
-        place = number * self._side
-        place += alone
+        place = self._line.take(number * self._side + alone)
         place *= self._side
         place += along
         if self._map is not None:
@@ -175,16 +182,25 @@ class Painted:
     @cached_property
     def _map(self) -> Indices | None:
         """The row of every place, -1 where there is none; None where they are too many to draw."""
-        places = len(self.crossed) * self._side**2
+        places = (int(self._line[-1]) + 1) * self._side
         if places > MOST_PAIRS:
             return None
-        kept = ~self.crossed[self._first // self._side**2]
+        kept = ~self.crossed[self._number(self._first)] if self.crossed.any() else slice(None)
         # From the end of each stripe to the beginning of the next there is nothing.
-        rows = np.full(2 * int(kept.sum()) + 1, -1, np.int32)
+        first, last = self._first[kept], self._last[kept]
+        rows = np.full(2 * len(first) + 1, -1, np.int32)
         rows[1::2] = self._row[self._rectangle[kept]]
         bounds = np.zeros(len(rows) + 1, np.int64)
-        bounds[1:-1:2], bounds[2::2], bounds[-1] = self._first[kept], self._last[kept], places
+        bounds[1:-1:2], bounds[2::2], bounds[-1] = first, last, places
         return np.repeat(rows, np.diff(bounds))
+
+
+def _lines(top: Ints, bottom: Ints, steps: int, side: int) -> Ints:
+    """Number the tiles of all steps so that those of a step between two ends of runs have one number."""
+    begins = np.zeros(steps * side, np.int64)
+    begins[top] = begins[bottom] = begins[::side] = 1
+    line: Ints = np.cumsum(begins) - 1
+    return line
 
 
 def _rectangles(runs: Runs, one: Ints, other: Ints) -> tuple[Ints, Ints, Ints]:
