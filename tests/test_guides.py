@@ -13,6 +13,7 @@ import math
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,7 +35,10 @@ from crowdveil.model.systems import System
 from crowdveil.model.targets import origins_near, target_volumes
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-WORKED, TUTORIAL = DOCS / "worked-example.md", DOCS / "tutorial-nyc-taxi.md"
+WORKED = DOCS / "worked-example.md"
+TUTORIALS = {"tutorial": DOCS / "tutorial-nyc-taxi.md", "land-use": DOCS / "tutorial-land-use.md"}
+PICTURES = {"land-use": {"profiles.png": "land-use-profiles.png", "land-use.png": "land-use.png"}}
+"""Pictures that the commands of a tutorial draw, and their names among the pictures of the docs."""
 _BLOCK = re.compile(r"^```([a-z]+)(?: (\S+))?\n(.*?)^```$", re.M | re.S)
 _MADE = re.compile(r"<!-- ([a-z ]+) -->\n.*?<!-- end -->", re.S)
 _NUMBER = re.compile(r"(?<!area-)\b\d[\d,]*(?:\.\d+)?\b")
@@ -328,10 +332,10 @@ def worked_example(folder: Path) -> str:
         return _MADE.sub(lambda made: f"<!-- {made[1]} -->\n{MADE[made[1]](example)}\n<!-- end -->", text)
 
 
-def tutorial(folder: Path, data: Path) -> str:
-    """The tutorial as it should read; the data lies in its folder, under the name that the tutorial has for it."""
+def tutorial(name: str, folder: Path, data: Path) -> str:
+    """A tutorial as it should read; the data lies in its folder, under the name that the tutorial has for it."""
     (folder / "nyc_taxi").symlink_to(data / "nyc_taxi")
-    return rendered(TUTORIAL, folder)
+    return rendered(TUTORIALS[name], folder)
 
 
 def sentences(e: Example) -> list[str]:
@@ -394,8 +398,9 @@ def test_the_worked_example_says_what_comes_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.realdata
-def test_the_tutorial_says_what_comes_out(realdata: Path, tmp_path: Path) -> None:
-    made, written = tutorial(tmp_path, realdata), TUTORIAL.read_text()
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_a_tutorial_says_what_comes_out(name: str, realdata: Path, tmp_path: Path) -> None:
+    made, written = tutorial(name, tmp_path, realdata), TUTORIALS[name].read_text()
     assert _NUMBER.sub("#", made).split() == _NUMBER.sub("#", written).split()
     pairs = zip(_NUMBER.findall(made), _NUMBER.findall(written), strict=True)
     assert [(new, old) for new, old in pairs if not math.isclose(_value(new), _value(old), rel_tol=0.1)] == []
@@ -406,11 +411,13 @@ def _value(number: str) -> float:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("worked", "tutorial"):
+    for name in sys.argv[1:] or ("worked", *TUTORIALS):
         with tempfile.TemporaryDirectory() as scratch:
             if name == "worked":
                 WORKED.write_text(worked_example(Path(scratch)))
             else:
                 from conftest import REAL_DATA
 
-                TUTORIAL.write_text(tutorial(Path(scratch), REAL_DATA))
+                TUTORIALS[name].write_text(tutorial(name, Path(scratch), REAL_DATA))
+                for drawn, picture in PICTURES.get(name, {}).items():
+                    shutil.copyfile(Path(scratch) / drawn, DOCS / "pictures" / picture)

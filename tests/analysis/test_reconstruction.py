@@ -276,6 +276,16 @@ def test_places_of_which_only_points_are_known_lie_in_one_zone() -> None:
     assert shares.inside.tolist() == [False, False, True] and shares.touched.tolist() == [2, 1, 0]
 
 
+def test_rows_that_overlap_are_added_up() -> None:
+    """As glove has them: 10 trips from {0, 1} to {2} and 6 from {0} to {2}, which is a part of it."""
+    hand = _hand()
+    volume = np.array([10, 6, 8])
+    both = replace(
+        hand, offsets=np.array([0, 2, 3]), destination=np.array([3, 3, 4], np.int32), volume=volume, people=volume
+    )
+    assert _rows(crowdveil.reconstruct(both))[:2] == [("0", "2", 11.0, 6, 16), ("1", "2", 5.0, 0, 10)]
+
+
 def test_small_estimates_are_left_out_only_if_asked_and_are_told() -> None:
     found = crowdveil.reconstruct(_hand(), min_volume=5)
     assert [row[2] for row in _rows(found)] == [6.0, 6.0, 6.0]

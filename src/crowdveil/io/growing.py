@@ -13,6 +13,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from crowdveil.io.tables import COMPRESSION, check_ending, csv_style
+from crowdveil.io.times import iso_times
+from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Labels
 
 ABOUT = b"crowdveil"
@@ -33,9 +35,9 @@ def growing_table(
         with _json(path, about) as write:
             yield write
     elif path.suffix.lower() == ".csv":
-        plain = pa.schema([(f.name, _plain(f.type)) for f in schema])
+        plain = _plain(schema.empty_table()).schema
         with pacsv.CSVWriter(path, plain, write_options=csv_style(pa.array(names, pa.string()))) as writer:
-            yield lambda table: writer.write_table(table.cast(plain))
+            yield lambda table: writer.write_table(_plain(table))
     else:
         told = schema.with_metadata({ABOUT: json.dumps(about, ensure_ascii=False).encode()})
         # Rows are sorted by the first column, where the least and largest of a piece help; of others they cost time.
@@ -52,8 +54,7 @@ def _json(path: Path, about: dict[str, Any]) -> Iterator[Callable[[pa.Table], No
 
         def write(table: pa.Table) -> None:
             nonlocal first
-            plain = table.cast(pa.schema([(f.name, _plain(f.type)) for f in table.schema]))
-            for row in plain.to_pylist():
+            for row in _plain(table).to_pylist():
                 file.write(("\n    " if first else ",\n    ") + json.dumps(row, ensure_ascii=False))
                 first = False
 
@@ -61,5 +62,15 @@ def _json(path: Path, about: dict[str, Any]) -> Iterator[Callable[[pa.Table], No
         file.write("\n  ]\n}\n")
 
 
-def _plain(kind: Any) -> Any:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+def _plain(table: pa.Table) -> pa.Table:
+    """The same as text and numbers: times on the wall with their offset from UTC, and names in place of their numbers."""
+    return pa.table({name: _plain_column(table[name]) for name in table.column_names})
+
+
+def _plain_column(column: Any) -> Any:
+    if pa.types.is_timestamp(column.type):
+        # Few times stand in many rows: each is written once.
+        times = one_array(column).dictionary_encode()
+        seconds = times.dictionary.cast(pa.timestamp("s", column.type.tz)).cast(pa.int64()).to_numpy()
+        return iso_times(seconds, column.type.tz or "UTC").take(times.indices)
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

@@ -99,7 +99,6 @@ def topics(found: Topics, file: Path) -> None:
     count = min(found.filled, MOST_TOPICS)
     figure = new_figure(12, 0.6 + 2.6 * count)
     axes = figure.subplots(count, 2, squeeze=False, width_ratios=(2, 1))
-    x, y = _where(found, count)
     for topic in range(count):
         line, here, colour = axes[topic, 0], axes[topic, 1], GROUPS[topic]
         line.fill_between(_hours(slots), 100 * np.nan_to_num(by_slot[:, topic]), color=colour, alpha=0.75, linewidth=0)
@@ -109,8 +108,6 @@ def topics(found: Topics, file: Path) -> None:
         line.grid(axis="y", alpha=0.3)
         _time_axis(line, slots)
         _arrows(here, found, topic, colour)
-        here.set(xlim=x, ylim=y, aspect="equal")
-        here.set_axis_off()
     figure.savefig(file)
 
 
@@ -173,15 +170,17 @@ def _filled(axis: Any, zones: Zones, colours: list[str]) -> None:
 
 def _coloured_by(axis: Any, zones: Zones, values: Floats) -> Any:
     """Zones by a number; those without one are grey."""
+    from matplotlib import colormaps
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import PowerNorm
 
     rings, of = _rings(zones, np.arange(len(zones)))
     top = float(np.nanmax(values)) if np.any(np.isfinite(values)) else 1.0
     # Few zones have most trips: the square root leaves colours for the others.
-    filled = PolyCollection(rings, array=np.ma.masked_invalid(values[of]), cmap="viridis_r", edgecolors=BORDER, linewidths=0.3,
-                            norm=PowerNorm(0.5, 0, top))  # fmt: skip
-    filled.cmap.set_bad(LEFT_OUT)
+    filled = PolyCollection(
+        rings, array=np.ma.masked_invalid(values[of]), cmap=colormaps["viridis_r"].with_extremes(bad=LEFT_OUT),
+        edgecolors=BORDER, linewidths=0.3, norm=PowerNorm(0.5, 0, top),
+    )  # fmt: skip
     axis.add_collection(filled)
     _bare(axis)
     return filled
@@ -216,19 +215,11 @@ def _typical(part: Any, slots: Slots, side: Clustering) -> None:
     part.supylabel("% of a zone's trips", fontsize=9)
 
 
-def _where(found: Topics, count: int) -> tuple[Floats, Floats]:
-    """West, east, south and north ends in kilometres of all main flows of some topics, with a margin."""
-    ends = [end for topic in range(count) for flow in found.main_flows(topic) for end in flow[:2]]
-    if not np.all(np.isfinite(found.places[ends])):
-        raise InputError(f"a map needs to know where the zones are; {_GIVE_ZONES}")
-    x, y = (c / 1000 for c in found.study.zones.projection.to_plane(*found.places[ends].T))
-    margin = 0.15 * max(float(np.ptp(x)), float(np.ptp(y)), 2.0)
-    return np.array([x.min() - margin, x.max() + margin]), np.array([y.min() - margin, y.max() + margin])
-
-
 def _arrows(axis: Any, found: Topics, topic: int, colour: str) -> None:
     """Main flows as arrows between the middles of places, the wider the larger; a ring where a flow stays in its zone."""
     zones = found.study.zones
+    if not zones.located:
+        raise InputError(f"a map needs to know where the zones are; {_GIVE_ZONES}")
     if zones.kind == "centroids":
         axis.plot(*(c / 1000 for c in zones.xy), ".", color="#bbbbbb", markersize=3)
     else:
@@ -243,6 +234,11 @@ def _arrows(axis: Any, found: Topics, topic: int, colour: str) -> None:
                       markeredgewidth=width)  # fmt: skip
         else:
             style = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 0, "shrinkB": 0,
-                     "mutation_scale": 9 + 2 * width, "connectionstyle": "arc3,rad=0.2", "alpha": 0.85}  # fmt: skip
+                     "mutation_scale": 6 + 2 * width, "connectionstyle": "arc3,rad=0.2", "alpha": 0.85}  # fmt: skip
             axis.annotate("", (x1, y1), (x0, y0), arrowprops=style)
     axis.set_title(f"its {len(main)} main flows", fontsize=10, loc="left")
+    _bare(axis)
+    # Main flows are often short: the map shows the part that they lie in, as wide as it is high.
+    half = 0.6 * max(float(np.ptp(x)), float(np.ptp(y)), 3.0)
+    axis.set_xlim((x.min() + x.max()) / 2 - 1.2 * half, (x.min() + x.max()) / 2 + 1.2 * half)
+    axis.set_ylim((y.min() + y.max()) / 2 - half, (y.min() + y.max()) / 2 + half)
