@@ -141,10 +141,16 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _times(value: Any, factor: float | None) -> Any:
+    """A number in our unit. What is none stays as it is, to be refused with the other parameters."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value * factor if factor is not None and number else value
+
+
 def _sorted_out(method: Method, values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], int]:
     """Foreign names to ours; parameters, options of reading, and the seed."""
-    ours = dict(method.parameter_aliases)
-    renamed = {ours.get(name, name): value for name, value in values.items()}
+    ours, factors = dict(method.parameter_aliases), dict(method.alias_factors)
+    renamed = {ours.get(name, name): _times(value, factors.get(name)) for name, value in values.items()}
     seed = renamed.pop("seed", 0)
     reading = {n: v for n, v in renamed.items() if n in READINGS[method.takes].model_fields}
     return {n: v for n, v in renamed.items() if n not in reading}, reading, seed

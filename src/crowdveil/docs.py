@@ -58,7 +58,10 @@ def _method_page(method: Method) -> str:
         _table(rows(method.params)),
     ]
     if method.parameter_aliases:
-        renamed = ", ".join(f"`{theirs}` is `{ours}`" for theirs, ours in method.parameter_aliases)
+        factors = {name: f" / {factor:g}" for name, factor in method.alias_factors}
+        renamed = ", ".join(
+            f"`{theirs}` is `{ours}`{factors.get(theirs, '')}" for theirs, ours in method.parameter_aliases
+        )
         parts.append(f"In run files of mdl-anonymizer: {renamed}.\n")
     parts.append("How data is read is the same for all methods: [reading options](../reading-options.md).\n")
     return "\n".join(parts)

@@ -94,6 +94,8 @@ class Method:
         What the rows of its releases say, if they are flows.
     aliases
         Names of the method and of its parameters elsewhere.
+    alias_factors
+        What a value under such a name is multiplied by, where it is in another unit there.
     """
 
     name: str
@@ -107,6 +109,7 @@ class Method:
     rows: Rows = "exact"
     aliases: tuple[str, ...] = ()
     parameter_aliases: tuple[tuple[str, str], ...] = ()
+    alias_factors: tuple[tuple[str, float], ...] = ()
 
     @property
     def summary(self) -> str:

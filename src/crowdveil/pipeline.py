@@ -28,7 +28,8 @@ from crowdveil.manifest import build_manifest, read_manifest, reading_again, wri
 from crowdveil.method import Method, Params, Rows
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
+from crowdveil.model.known_points import measured_lines
+from crowdveil.model.release import FlowRelease, Release
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, read
@@ -116,7 +117,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             stage("writing")
             files = write_release(release, folder, request.table_format, request.data_name)
             stage("verifying")
-            checked = check(read_release(folder, files), promises, _at_hand(data, release))
+            checked = check(read_release(folder, files), promises, data, getattr(release, "source", None))
             refuse_broken(checked)
             manifest = build_manifest(
                 method=method, params=params, reading=reading, seed=request.seed, data=request.data, notes=notes,
@@ -126,7 +127,8 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             if method.rows == "noisy":
                 manifest = _without_exact_figures(manifest)
             write_manifest(folder, manifest)
-    return Result(Path(request.output), manifest, release, notes, cost_lines(data, release))
+    cost = [*cost_lines(data, release), *measured_lines(release.facts)]
+    return Result(Path(request.output), manifest, release, notes, cost)
 
 
 def verify(
@@ -170,22 +172,16 @@ def _read_again(manifest: dict[str, Any], original: Any, given: dict[str, Any]) 
     return flows
 
 
-def _at_hand(data: Flows | Trajectories, release: Release) -> Flows | Ints | None:
-    """What the checkers get besides the files while a release is made: the flows, or the person behind each trajectory."""
-    if isinstance(data, Flows):
-        return data
-    source = release.source if isinstance(release, TrajectoryRelease) else None
-    return None if source is None else data.person[source]
-
-
 def check(
     written: WrittenRelease, promises: tuple[Guarantee, ...], original: Flows | Ints | None = None
 ) -> list[tuple[Guarantee, Finding]]:
-    """What came of each promise on the written files, with what they were made from at hand or without."""
+    """What came of each promise on the written files, with what they were made from at hand or without; of trajectories also
+    which one each written one comes from.
+    """
     if original is None:
         checks = [partial(promise.check, written) for promise in promises]
-    elif not isinstance(original, Flows):
-        checks = [partial(promise.check_behind, written, original) for promise in promises]
+    elif isinstance(original, Trajectories):
+        checks = [partial(promise.check_from, written, original, source) for promise in promises]
     else:
         checks = [partial(promise.check_with, written, original) for promise in promises]
     return list(zip(promises, side_by_side(*checks), strict=True))

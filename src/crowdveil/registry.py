@@ -36,6 +36,7 @@ METHODS: dict[str, str] = {
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
 }
 ENTRY_POINTS = "crowdveil.methods"
+    "swapmob": "crowdveil.methods.trajectory.swapmob",
 
 MEASURES: dict[str, str] = {
     "generalisation": "crowdveil.measures.od.generalisation",

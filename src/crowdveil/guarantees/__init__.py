@@ -12,6 +12,7 @@ from crowdveil.guarantees.extent import GeneralisationLimit, LeastInhabitedTiles
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows, WithheldBudget
 from crowdveil.guarantees.noise import DifferentialPrivacy
 from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
+from crowdveil.guarantees.swapping import NoOwnPoints, OriginalPoints, SwappedTrajectories
 from crowdveil.guarantees.trajectories import LocationsOnTileCentres, TrajectoryKAnonymity, WellFormedTrajectories
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
@@ -27,6 +28,9 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     TrueVolumes,
     BoundedVolumes,
     TrajectoryKAnonymity,
+    OriginalPoints,
+    SwappedTrajectories,
+    NoOwnPoints,
     LocationsOnTileCentres,
     WellFormedTrajectories,
 )
@@ -44,6 +48,9 @@ __all__ = [
     "LeastTiles",
     "LocationsOnTileCentres",
     "MostArea",
+    "NoOwnPoints",
+    "OriginalPoints",
+    "SwappedTrajectories",
     "TrajectoryKAnonymity",
     "TrueVolumes",
     "WellFormedFlows",

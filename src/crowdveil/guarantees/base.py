@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from crowdveil.io.release import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
 
 Kind = Literal["privacy", "structure"]
 
@@ -64,3 +65,9 @@ class Guarantee(BaseModel):
     def check_behind(self, written: WrittenRelease, person: Ints) -> Finding:
         """Whether the files keep it, with the person behind each written trajectory at hand."""
         return self.check(written)
+
+    def check_from(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
+        """Whether the files keep it, with the original trajectories at hand, and of each written one which of them it comes
+        from, where that is known.
+        """
+        return self.check(written) if source is None else self.check_behind(written, original.person[source])

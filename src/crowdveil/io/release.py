@@ -34,6 +34,7 @@ from crowdveil.model.release import (
     TrajectoryRelease,
 )
 from crowdveil.model.tessellation import outlines
+from crowdveil.model.trajectories import Trajectories
 
 TableFormat = Literal["parquet", "csv"]
 FLOW_COLUMNS = ("t", "origin_area", "destination_area", "volume", "state")
@@ -230,6 +231,24 @@ class WrittenRelease:
             if what not in self._made:
                 self._made[what] = make()
             return self._made[what]
+
+    def points_beside(self, original: Trajectories) -> tuple[Ints, Ints]:
+        """A number for each written and each original point, the same for points of one place and time."""
+        numbers: tuple[Ints, Ints] = self._once(f"points beside {id(original)}", lambda: self._numbered(original))
+        return numbers
+
+    def _numbered(self, original: Trajectories) -> tuple[Ints, Ints]:
+        beside = (("timestamp", original.t), ("lat", original.lat), ("lon", original.lon))
+        columns = [np.concatenate([self.column(name), values]) for name, values in beside]
+        order = np.lexsort(columns)
+        differ = np.zeros(len(order), np.bool_)
+        for column in columns:
+            values = column[order]
+            differ[1:] |= values[1:] != values[:-1]
+        number = np.empty(len(order), np.int64)
+        number[order] = np.cumsum(differ)
+        n = len(self.data)
+        return number[:n], number[n:]
 
     @cached_property
     def _area_number(self) -> dict[str, int]:

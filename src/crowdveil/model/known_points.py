@@ -1,0 +1,104 @@
+"""What an adversary gets who knows two points of somebody: measured, where a method promises no crowd.
+
+Belongs into attacks/ once there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from crowdveil.model.arrays import Ints
+from crowdveil.model.trajectories import Trajectories
+
+KNOWN = 2
+TRIED = 2_000
+
+
+def measured_linkage(
+    data: Trajectories, points: Ints, offsets: Ints, same: Ints, rng: np.random.Generator
+) -> dict[str, Any]:
+    """How often two exact points of a trajectory lead to one published trajectory alone, and what is learnt there.
+
+    Parameters
+    ----------
+    points, offsets
+        The original point that each published one is, and where published trajectories begin.
+    same
+        A number for each original point, the same for points of one place and time.
+
+    Returns
+    -------
+    Whole percents. found: of the trajectories tried, those whose points are all in one published trajectory and in no other.
+    true: of the other points of those that were found, the ones that are the same person's. Beside them what the same adversary
+    gets from the trajectories themselves, which is 100 where no two points are equal.
+    """
+    tried = _tried(data, rng)
+    holder = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    found = _found(same[tried], same[points], holder)
+    share, others = _true(data, tried, found, points, offsets)
+    alone = _found(same[tried], same, data.trajectory)
+    return {
+        "known_points": KNOWN,
+        "trajectories_tried": len(tried),
+        "found_percent": _percent(int((found >= 0).sum()), len(tried)),
+        "true_points_percent": _percent(share, others),
+        "found_percent_in_the_original": _percent(int((alone >= 0).sum()), len(tried)),
+    }
+
+
+def measured_lines(facts: Mapping[str, Any]) -> list[str]:
+    """The same for whoever ran it."""
+    measured = facts.get("measured")
+    if not measured or measured["found_percent"] is None:
+        return []
+    true = measured["true_points_percent"]
+    return [
+        f"found by {measured['known_points']} known points  {measured['found_percent']} % of trajectories "
+        f"(in the original {measured['found_percent_in_the_original']} %)"
+        + ("" if true is None else f"; of what is seen then, {true} % is true")
+    ]
+
+
+def _tried(data: Trajectories, rng: np.random.Generator) -> Ints:
+    """Two different points of each of some trajectories, drawn at random among those that have two."""
+    lengths = np.diff(data.offsets)
+    long = np.flatnonzero(lengths >= KNOWN)
+    drawn = rng.permutation(long)[:TRIED]
+    first = rng.integers(0, lengths[drawn])
+    second = (first + rng.integers(1, np.maximum(lengths[drawn], 2))) % lengths[drawn]
+    return np.column_stack([data.offsets[drawn] + first, data.offsets[drawn] + second])
+
+
+def _found(known: Ints, same: Ints, holder: Ints) -> Ints:
+    """The one holder of points equal to both known ones, -1 where there is none or more than one."""
+    wanted = np.zeros(max(int(known.max(initial=-1)), int(same.max(initial=-1))) + 1, np.bool_)
+    wanted[known] = True
+    order = np.flatnonzero(wanted[same])
+    order = order[np.argsort(same[order], kind="stable")]
+    low, high = (np.searchsorted(same[order], known, side) for side in ("left", "right"))
+    found = np.full(len(known), -1, np.int64)
+    for i in range(len(known)):
+        first, second = (set(holder[order[low[i, j] : high[i, j]]].tolist()) for j in (0, 1))
+        both = first & second
+        if len(both) == 1:
+            found[i] = both.pop()
+    return found
+
+
+def _true(data: Trajectories, tried: Ints, found: Ints, points: Ints, offsets: Ints) -> tuple[int, int]:
+    """Of all points that are seen besides the known ones, how many are the person's own, and how many there are."""
+    own, seen = 0, 0
+    person = data.person[data.trajectory]
+    for known, path in zip(tried[found >= 0], found[found >= 0].tolist(), strict=True):
+        there = points[offsets[path] : offsets[path + 1]]
+        other = there[~np.isin(there, known)]
+        own += int((person[other] == person[known[0]]).sum())
+        seen += len(other)
+    return own, seen
+
+
+def _percent(part: int, whole: int) -> int | None:
+    return round(100 * part / whole) if whole else None

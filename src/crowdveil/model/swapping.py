@@ -1,0 +1,62 @@
+"""What methods that swap locations share: whose each point is, and the release that comes of points under new names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from crowdveil.model.arrays import Ints, take_slices
+from crowdveil.model.known_points import measured_linkage
+from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+
+
+def owners(data: Trajectories, count_trajectories: bool) -> Ints:
+    """Whose each trajectory is: its person's, or its own where trajectories are to count as people."""
+    return np.arange(len(data)) if count_trajectories else data.person
+
+
+def equal_points(data: Trajectories) -> Ints:
+    """A number for each point, the same for points of one place and time."""
+    order = np.lexsort((data.t, data.lat, data.lon))
+    differ = np.zeros(len(order), np.bool_)
+    for column in (data.lon, data.lat, data.t):
+        values = column[order]
+        differ[1:] |= values[1:] != values[:-1]
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(differ)
+    return number
+
+
+def sure_owners(owner: Ints, same: Ints) -> Ints:
+    """The owner of each point, -1 where an equal point is somebody else's: nobody can tell then whose it is."""
+    count = int(same.max(initial=-1)) + 1
+    least, most = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
+    np.minimum.at(least, same, owner)
+    np.maximum.at(most, same, owner)
+    return np.where(least[same] == most[same], owner, -1)
+
+
+def release_of_points(
+    data: Trajectories, name: Ints, rng: np.random.Generator, facts: dict[str, Any], same: Ints | None = None
+) -> TrajectoryRelease:
+    """Points under the trajectory that they go by now (-1: left out), in order of time; trajectories in a random order."""
+    from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time
+
+    left = np.flatnonzero(name >= 0)
+    source, number = np.unique(name[left], return_inverse=True)
+    offsets = group_offsets(number.astype(np.int64), len(source))
+    rows, _ = rows_by_group_and_time(number.astype(np.int64), data.t[left], offsets)
+    order = rng.permutation(len(source))
+    places, offsets = take_slices(offsets, order)
+    points = left[rows][places]
+    measured = measured_linkage(data, points, offsets, equal_points(data) if same is None else same, rng)
+    return TrajectoryRelease(
+        data.lon[points],
+        data.lat[points],
+        data.t[points],
+        offsets,
+        source=source[order],
+        facts=facts | {"measured": measured},
+    )

@@ -1,0 +1,107 @@
+"""Checkers of swapped releases on files made by hand: right ones pass, and each way to falsify one is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints, SwappedTrajectories, guarantee_from_manifest
+from crowdveil.io.release import WrittenRelease
+from crowdveil.model.trajectories import Trajectories
+
+# Two people with a trajectory each, and a third trajectory of the second one; points are (lon, t).
+ORIGINAL = [[(0.0, 0), (1.0, 60), (2.0, 120)], [(5.0, 0), (6.0, 60), (7.0, 120)], [(8.0, 300), (9.0, 360)]]
+SWAPPED = [[(0.0, 0), (1.0, 60), (7.0, 120)], [(5.0, 0), (6.0, 60), (2.0, 120)]]
+PEOPLE, TRAJECTORIES = (
+    SwappedTrajectories(swaps=1, counts="people"),
+    SwappedTrajectories(swaps=1, counts="trajectories"),
+)
+
+
+def _original(rows: list[list[tuple[float, int]]] = ORIGINAL) -> Trajectories:
+    flat = [point for row in rows for point in row]
+    return Trajectories(
+        np.array([x for x, _ in flat]), np.zeros(len(flat)), np.array([t for _, t in flat]),
+        np.cumsum([0, *(len(row) for row in rows)]), np.arange(len(rows)), np.array([0, 1, 1][: len(rows)]),
+        np.array(["ann", "bob"], dtype=object),
+    )  # fmt: skip
+
+
+def _written(rows: list[list[tuple[float, int]]]) -> WrittenRelease:
+    flat = [point for row in rows for point in row]
+    table = {
+        "lat": [0.0] * len(flat),
+        "lon": [x for x, _ in flat],
+        "timestamp": pa.array([1000 * t for _, t in flat], pa.timestamp("ms", tz="UTC")),
+        "trajectory_id": [i + 1 for i, row in enumerate(rows) for _ in row],
+    }
+    return WrittenRelease(Path("out"), pa.table(table), None, [])
+
+
+def _holds(promise: Guarantee, rows: Any, source: Any = None, original: Any = ORIGINAL) -> bool:
+    finding = promise.check_from(_written(rows), _original(original), None if source is None else np.array(source))
+    assert finding.with_original and finding.looked
+    return finding.holds
+
+
+@pytest.mark.parametrize("promise", [OriginalPoints(), PEOPLE, TRAJECTORIES])
+def test_a_swapped_release_passes(promise: Guarantee) -> None:
+    assert _holds(promise, SWAPPED)
+    assert _holds(promise, [])
+
+
+@pytest.mark.parametrize("promise", [OriginalPoints(), PEOPLE, TRAJECTORIES, NoOwnPoints(counts="people")])
+def test_files_alone_say_nothing(promise: Guarantee) -> None:
+    finding = promise.check(_written(SWAPPED))
+    assert finding.holds and not finding.looked
+    entry = {"name": promise.name, "parameters": promise.model_dump(mode="json")}
+    assert guarantee_from_manifest(entry) == promise
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[(0.0, 0), (1.0, 61)]],  # another time
+        [[(0.0, 0), (1.5, 60)]],  # another place
+        [[(0.0, 60), (1.0, 0)]],  # the place of one point and the time of another
+        [[(0.0, 0), (0.0, 0)]],  # one point twice
+        [[(0.0, 0)], [(0.0, 0)]],
+    ],
+)
+def test_points_that_are_not_there(rows: Any) -> None:
+    assert not _holds(OriginalPoints(), rows)
+
+
+def test_points_that_are_there_twice_may_be_published_twice() -> None:
+    assert _holds(OriginalPoints(), [[(0.0, 0)], [(0.0, 0)]], original=[[(0.0, 0)], [(0.0, 0), (1.0, 9)]])
+
+
+def test_a_trajectory_that_was_not_swapped() -> None:
+    assert not _holds(TRAJECTORIES, [*SWAPPED, [(8.0, 300), (9.0, 360)]])
+    assert not _holds(SwappedTrajectories(swaps=2, counts="people"), SWAPPED)
+    assert _holds(SwappedTrajectories(swaps=2, counts="people"), [[(0.0, 0), (6.0, 60), (2.0, 120)]])
+
+
+def test_a_swap_with_oneself_counts_only_where_trajectories_do() -> None:
+    own = [[(5.0, 0), (6.0, 60), (8.0, 300)]]
+    assert _holds(TRAJECTORIES, own) and not _holds(PEOPLE, own)
+
+
+def test_a_point_of_several_people_proves_no_swap() -> None:
+    shared = [[(0.0, 0), (1.0, 60), (2.0, 120)], [(5.0, 0), (1.0, 60), (7.0, 120)]]
+    assert not _holds(PEOPLE, [[(0.0, 0), (1.0, 60), (2.0, 120)]], original=shared)
+    assert _holds(PEOPLE, [[(0.0, 0), (1.0, 60), (7.0, 120)]], original=shared)
+
+
+def test_points_that_stayed_at_home() -> None:
+    promise = NoOwnPoints(counts="people")
+    assert _holds(promise, [[(5.0, 0), (7.0, 120)], [(0.0, 0)]], [0, 1])
+    assert not _holds(promise, [[(5.0, 0), (1.0, 60)], [(0.0, 0)]], [0, 1])
+    assert not _holds(promise, [[(5.0, 0), (7.0, 120)]], [0, 1])
+    # Of another trajectory of the same person: only where trajectories count is it somebody else's.
+    assert not _holds(promise, [[(8.0, 300)]], [1])
+    assert _holds(NoOwnPoints(counts="trajectories"), [[(8.0, 300)]], [1])
