@@ -173,7 +173,10 @@ def _read_again(manifest: dict[str, Any], original: Any, given: dict[str, Any]) 
 
 
 def check(
-    written: WrittenRelease, promises: tuple[Guarantee, ...], original: Flows | Ints | None = None
+    written: WrittenRelease,
+    promises: tuple[Guarantee, ...],
+    original: Flows | Trajectories | None = None,
+    source: Ints | None = None,
 ) -> list[tuple[Guarantee, Finding]]:
     """What came of each promise on the written files, with what they were made from at hand or without; of trajectories also
     which one each written one comes from.
