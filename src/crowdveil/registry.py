@@ -33,10 +33,10 @@ METHODS: dict[str, str] = {
     "suppression": "crowdveil.methods.od.suppression",
     "microaggregation": "crowdveil.methods.trajectory.microaggregation",
     "time-partitioned-microaggregation": "crowdveil.methods.trajectory.time_partitioned_microaggregation",
+    "swapmob": "crowdveil.methods.trajectory.swapmob",
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
 }
 ENTRY_POINTS = "crowdveil.methods"
-    "swapmob": "crowdveil.methods.trajectory.swapmob",
 
 MEASURES: dict[str, str] = {
     "generalisation": "crowdveil.measures.od.generalisation",
