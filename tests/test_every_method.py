@@ -57,15 +57,17 @@ def _arrays(value: Any) -> dict[str, Any]:
     return {f.name: getattr(value, f.name) for f in fields(value) if isinstance(getattr(value, f.name), np.ndarray)}
 
 
+def _empty(method: Method) -> Any:
+    """No data, of the kind that a method takes."""
+    if method.takes is Flows:
+        return Flows.from_rows(testing.Zones.from_ids(["a"]), *(np.zeros(0, np.int64) for _ in range(4)))
+    nowhere = (np.zeros(0) for _ in range(3))
+    return Trajectories(*nowhere, np.zeros(1), np.zeros(0), np.zeros(0), np.zeros(0, dtype=object))
+
+
 @EVERY
 def test_empty_data_gives_an_empty_release(method: Method) -> None:
-    empty = {
-        Flows: Flows.from_rows(testing.Zones.from_ids(["a"]), *(np.zeros(0, np.int64) for _ in range(4))),
-        Trajectories: Trajectories(
-            *(np.zeros(0) for _ in range(3)), np.zeros(1), np.zeros(0), np.zeros(0), np.zeros(0, dtype=object)
-        ),
-    }[method.takes]
-    assert len(_run(method, empty)) == 0
+    assert len(_run(method, _empty(method))) == 0
 
 
 @EVERY
@@ -226,8 +228,7 @@ def test_has_a_mirror_test_file(method: Method) -> None:
 
 @EVERY
 def test_a_heuristic_promises_no_anonymity_and_others_do(method: Method) -> None:
-    data = Flows.from_rows(testing.Zones.from_ids(["a"]), *(np.zeros(0, np.int64) for _ in range(4)))
-    kinds = {p.kind for p in method.promises(data, method.params.checked({}))}
+    kinds = {p.kind for p in method.promises(_empty(method), method.params.checked({}))}
     assert ("privacy" in kinds) == (method.status != "heuristic")
 
 

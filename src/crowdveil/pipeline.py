@@ -121,7 +121,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             refuse_broken(checked)
             manifest = build_manifest(
                 method=method, params=params, reading=reading, seed=request.seed, data=request.data, notes=notes,
-                counts=data.counts, checked=checked, cost=cost_numbers(data, release),
+                counts=what_k_counts(data, params), checked=checked, cost=cost_numbers(data, release),
                 facts=getattr(release, "facts", {}), folder=folder, files=files,
             )  # fmt: skip
             if method.rows == "noisy":
@@ -239,14 +239,20 @@ def _say_what_matters(
         )
     if hasattr(params, "k") and data.counts != "people":
         notes.say(f"people are not known, so k counts {data.counts} (name the column of people with --user).")
+    elif what_k_counts(data, params) != data.counts:
+        notes.say("k counts trajectories, as asked: all of a group may be one person's.")
     if len(release) == 0:
         notes.say("nothing could be published; choose a smaller k, larger zones or longer time steps.")
 
 
+def what_k_counts(data: Flows | Trajectories, params: Params) -> str:
+    """People, trips or trajectories: what the data knows, unless trajectories are asked for."""
+    return "trajectories" if getattr(params, "count_trajectories", False) else data.counts
+
+
 def need_a_crowd(data: Flows | Trajectories, params: Params) -> None:
     """A k that all people together do not reach can only be a mistake."""
-    k = getattr(params, "k", None)
-    if isinstance(k, int) and data.crowd < k:
-        raise InputError(
-            f"k: wanted at most the {data.counts} in the data, {data.crowd:,}, but got {k:,}; choose a smaller k."
-        )
+    k, counts = getattr(params, "k", None), what_k_counts(data, params)
+    crowd = data.crowd if counts == data.counts else len(data)
+    if isinstance(k, int) and crowd < k:
+        raise InputError(f"k: wanted at most the {counts} in the data, {crowd:,}, but got {k:,}; choose a smaller k.")

@@ -1,4 +1,5 @@
-"""The one list of methods, that of measures and that of analyses, in the order that people see them.
+"""The one list of methods, that of measures and that of analyses, in the order that people see them; distances and aggregations
+of trajectories are listed in the model, since methods use them, and found here like the others.
 
 Methods are named by module, so that listing a command's options imports the one method that it speaks of. Others are
 found through the entry-point group `crowdveil.methods`.
@@ -17,6 +18,8 @@ from crowdveil.method import Method
 
 if TYPE_CHECKING:
     from crowdveil.analysis.base import Analysis
+    from crowdveil.model.aggregation import Aggregation
+    from crowdveil.model.distances import DistanceKind
 
 METHODS: dict[str, str] = {
     "joint": "crowdveil.methods.od.joint",
@@ -135,3 +138,33 @@ def find_analysis(name: str) -> Analysis:
         raise ParameterError(f"there is no analysis {name}; known are {', '.join(ANALYSES)}.")
     analysis: Analysis = import_module(ANALYSES[name]).ANALYSIS
     return analysis
+
+
+def all_distances() -> dict[str, DistanceKind]:
+    """All distances between trajectories by name."""
+    from crowdveil.model.distances import DISTANCES
+
+    return {kind.name: kind for kind in DISTANCES}
+
+
+def find_distance(name: str) -> DistanceKind:
+    """A distance by its name or one of its aliases."""
+    for kind in all_distances().values():
+        if name == kind.name or name in kind.aliases:
+            return kind
+    raise ParameterError(f"there is no distance {name}; known are {', '.join(all_distances())}.")
+
+
+def all_aggregations() -> dict[str, Aggregation]:
+    """All ways to put one trajectory in place of a group, by name."""
+    from crowdveil.model.aggregation import AGGREGATIONS
+
+    return {aggregation.name: aggregation for aggregation in AGGREGATIONS}
+
+
+def find_aggregation(name: str) -> Aggregation:
+    """An aggregation by its name or one of its aliases."""
+    for aggregation in all_aggregations().values():
+        if name == aggregation.name or name in aggregation.aliases:
+            return aggregation
+    raise ParameterError(f"there is no aggregation {name}; known are {', '.join(all_aggregations())}.")

@@ -14,6 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from crowdveil.model.arrays import Indices, Ints
+from crowdveil.model.distances import Paths
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trajectories import Trajectories
@@ -79,6 +80,18 @@ def trajectories(draw: st.DrawFn, max_trajectories: int = 8, max_points: int = 8
         people_ids=np.array([f"person-{p}" for p in people], dtype=object),
         counts="people" if known else "trajectories",
     )
+
+
+@st.composite
+def paths(draw: st.DrawFn, min_paths: int = 1, max_paths: int = 8, max_points: int = 5) -> Paths:
+    """Trajectories on a plane: few places and times, so that many distances are equal; one-point ones, equal times."""
+    n = draw(st.integers(min_paths, max_paths))
+    lengths = draw(st.lists(st.integers(1, max_points), min_size=n, max_size=n))
+    place, moment = st.integers(0, 4), st.integers(0, 6)
+    x, y = (draw(st.lists(place, min_size=sum(lengths), max_size=sum(lengths))) for _ in range(2))
+    t = [when for size in lengths for when in sorted(draw(st.lists(moment, min_size=size, max_size=size)))]
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+    return Paths(np.array(x, np.float64), np.array(y, np.float64), np.array(t, np.float64), offsets)
 
 
 @st.composite

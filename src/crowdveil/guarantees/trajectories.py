@@ -93,26 +93,27 @@ class TrajectoryKAnonymity(Guarantee):
 
     def check(self, written: WrittenRelease) -> Finding:
         """Count equal trajectories. The files do not tell whose they are."""
-        group = _equal_trajectories(written)
-        sizes = np.bincount(group)
-        small = int((sizes < self.k).sum())
-        detail = (
-            f"{counted(len(group), 'trajectory', 'trajectories')} in {counted(len(sizes), 'group')} of equal ones, "
-        )
-        return Finding(small == 0, detail + f"{small:,} with fewer than {self.k:,}.")
+        return self._large_enough(_equal_trajectories(written))
 
     def check_behind(self, written: WrittenRelease, person: Ints) -> Finding:
         """Count the people of equal trajectories."""
-        alone = self.check(written)
+        group = _equal_trajectories(written)
+        alone = self._large_enough(group)
         if not alone.holds or self.counts != "people":
             return alone
-        group = _equal_trajectories(written)
         if len(group) != len(person):
             return Finding(False, "the files have another number of trajectories than were made.", with_original=True)
-        people = np.bincount(np.unique(np.column_stack([group, person]), axis=0)[:, 0])
+        crowds = int(person.max(initial=0)) + 1
+        people = np.bincount(np.unique(group * crowds + person) // crowds)
         small = int((people < self.k).sum())
         detail = f"{counted(len(people), 'group')} of equal trajectories, {small:,} with fewer than {self.k:,} people."
         return Finding(small == 0, detail, with_original=True)
+
+    def _large_enough(self, group: Ints) -> Finding:
+        sizes = np.bincount(group)
+        small = int((sizes < self.k).sum())
+        looked = f"{counted(len(group), 'trajectory', 'trajectories')} in {counted(len(sizes), 'group')} of equal ones"
+        return Finding(small == 0, f"{looked}, {small:,} with fewer than {self.k:,}.")
 
 
 def _equal_trajectories(written: WrittenRelease) -> Ints:
@@ -120,7 +121,7 @@ def _equal_trajectories(written: WrittenRelease) -> Ints:
     number, t = written.column("trajectory_id"), written.column("timestamp")
     points = np.column_stack([written.column("lon"), written.column("lat"), t.astype(np.float64)])
     begins = np.flatnonzero(np.diff(number, prepend=number[0] - 1 if len(number) else 0))
-    ends = np.append(begins[1:], len(number))
+    ends = np.append(begins, len(number))[1:]
     seen: dict[bytes, int] = {}
     found = [seen.setdefault(points[a:b].tobytes(), len(seen)) for a, b in zip(begins, ends, strict=True)]
     return np.array(found, np.int64)

@@ -30,9 +30,11 @@ def mean_lengths(members: Ints, group_offsets: Ints, offsets: Ints) -> Ints:
 
 @kernel
 def mean_trajectories(
-    members: Ints, group_offsets: Ints, lon: Floats, lat: Floats, t: Ints, offsets: Ints, made_offsets: Ints
+    members: Ints, group_offsets: Ints, lon: Floats, lat: Floats, t: Ints | Floats, offsets: Ints, made_offsets: Ints
 ) -> tuple[Floats, Floats, Ints]:
-    """The mean trajectory of each group: lon, lat and t, each the mean of matching points; times in whole seconds, rising."""
+    """The mean trajectory of each group: lon, lat (or x, y) and t, each the mean of matching points; times in whole seconds,
+    rising.
+    """
     size = made_offsets[-1]
     made_lon, made_lat, made_t = np.empty(size, np.float64), np.empty(size, np.float64), np.empty(size, np.int64)
     for g in range(len(group_offsets) - 1):

@@ -25,32 +25,47 @@ def _place_at(moment: float, e: int, high: int, x: Floats, y: Floats, t: Floats)
 
 
 @kernel
-def apart(a: int, b: int, x: Floats, y: Floats, t: Floats, offsets: Ints) -> float:
+def apart(xa: Floats, ya: Floats, ta: Floats, xb: Floats, yb: Floats, tb: Floats) -> float:
     """The root mean square distance of two trajectories at all their times in the span that they share, divided by the share of
     the longer one's time that the span is; infinite where they share none.
     """
-    low_a, high_a, low_b, high_b = offsets[a], offsets[a + 1], offsets[b], offsets[b + 1]
-    begin, end = max(t[low_a], t[low_b]), min(t[high_a - 1], t[high_b - 1])
-    longest = max(t[high_a - 1] - t[low_a], t[high_b - 1] - t[low_b])
+    begin, end = max(ta[0], tb[0]), min(ta[-1], tb[-1])
+    longest = max(ta[-1] - ta[0], tb[-1] - tb[0])
     if end < begin or (end == begin and longest > 0):
         return np.inf
     share = (end - begin) / longest if longest > 0 else 1.0
-    at_a, at_b, next_a, next_b = low_a, low_b, low_a, low_b
+    at_a, at_b, next_a, next_b = 0, 0, 0, 0
     total, count, moment = 0.0, 0, begin
     while True:
-        at_a, ax, ay = _place_at(moment, at_a, high_a, x, y, t)
-        at_b, bx, by = _place_at(moment, at_b, high_b, x, y, t)
+        at_a, ax, ay = _place_at(moment, at_a, len(ta), xa, ya, ta)
+        at_b, bx, by = _place_at(moment, at_b, len(tb), xb, yb, tb)
         total += (ax - bx) ** 2 + (ay - by) ** 2
         count += 1
-        while next_a < high_a and t[next_a] <= moment:
+        while next_a < len(ta) and ta[next_a] <= moment:
             next_a += 1
-        while next_b < high_b and t[next_b] <= moment:
+        while next_b < len(tb) and tb[next_b] <= moment:
             next_b += 1
-        following = min(t[next_a] if next_a < high_a else np.inf, t[next_b] if next_b < high_b else np.inf)
+        following = min(ta[next_a] if next_a < len(ta) else np.inf, tb[next_b] if next_b < len(tb) else np.inf)
         if following > end:
             break
         moment = following
     return math.sqrt(total / count) / share
+
+
+@kernel
+def _apart_in(a: int, b: int, x: Floats, y: Floats, t: Floats, offsets: Ints) -> float:
+    here, there = slice(offsets[a], offsets[a + 1]), slice(offsets[b], offsets[b + 1])
+    return apart(x[here], y[here], t[here], x[there], y[there], t[there])
+
+
+@kernel
+def apart_from(own_x: Floats, own_y: Floats, own_t: Floats, x: Floats, y: Floats, t: Floats, offsets: Ints) -> Floats:
+    """How far each trajectory is apart from one that is given by its points."""
+    found = np.empty(len(offsets) - 1, np.float64)
+    for b in range(len(found)):
+        there = slice(offsets[b], offsets[b + 1])
+        found[b] = apart(own_x, own_y, own_t, x[there], y[there], t[there])
+    return found
 
 
 @kernel
@@ -75,7 +90,7 @@ def edges(
     for i in range(len(order)):
         j = i + 1
         while j < len(order) and start[order[j]] <= end[order[i]]:
-            d = apart(order[i], order[j], x, y, t, offsets)
+            d = _apart_in(order[i], order[j], x, y, t, offsets)
             if d < np.inf:
                 first[count], second[count], length[count] = order[i], order[j], d
                 count += 1

@@ -1,4 +1,4 @@
-"""Groups of near trajectories by MDAV, for trajectories that are few enough for one thread.
+"""Groups of near trajectories by MDAV, for parts of the data that are small enough for one thread.
 
 The farthest trajectory from the centre and the farthest from that one each gather whoever is nearest to them, until k people are
 together; again and again, until too few people are left.
@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels.spatiotemporal import look_around, matches, nearest_people
+from crowdveil.kernels.aggregation import mean_lengths, mean_trajectories
+from crowdveil.kernels.spatiotemporal import distances, look_around, matches, mean_speeds, nearest_people
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -18,8 +19,40 @@ Mask = npt.NDArray[np.bool_]
 Points = tuple[Floats, Floats, Floats, Ints]
 Balls = tuple[Floats, Floats, Floats, Floats, Floats]
 
-LEFT, PEOPLE, CLUSTERS, NEXT = 0, 1, 2, 3
-"""What is counted: trajectories and people that are left, clusters, and the next one to look at in the order of seeds."""
+LEFT, PEOPLE, GROUPS = 0, 1, 2
+"""What is counted: trajectories and people that are left, and groups."""
+
+
+@kernel
+def lengths_of(members: Ints, offsets: Ints) -> Mask:
+    """Which numbers of points there are among trajectories."""
+    longest = 0
+    for j in members:
+        longest = max(longest, offsets[j + 1] - offsets[j])
+    lengths = np.zeros(longest + 1, np.bool_)
+    for j in members:
+        lengths[offsets[j + 1] - offsets[j]] = True
+    return lengths
+
+
+@kernel
+def mean_path(members: Ints, points: Points) -> tuple[Floats, Floats, Floats]:
+    """The mean trajectory of some: x, y and t."""
+    x, y, t, offsets = points
+    one = np.array([0, len(members)])
+    made = np.array([0, mean_lengths(members, one, offsets)[0]])
+    mean_x, mean_y, mean_t = mean_trajectories(members, one, x, y, t, offsets, made)
+    return mean_x, mean_y, mean_t.astype(np.float64)
+
+
+@kernel
+def from_centre(members: Ints, points: Points, speed: Floats, weight: float, lengths: Mask, found: Floats) -> None:
+    """How far each is from the mean trajectory of all of them."""
+    x, y, t, offsets = points
+    mean_x, mean_y, mean_t = mean_path(members, points)
+    own_speed = mean_speeds(mean_x, mean_y, mean_t, np.array([0, len(mean_x)]))[0]
+    match = matches(mean_x, mean_y, mean_t, len(lengths) - 1, lengths)
+    distances(match, own_speed, weight, members, x, y, t, offsets, speed, found)
 
 
 @kernel
@@ -41,42 +74,41 @@ def around(
     x, y, t, offsets = points
     low, high = offsets[i], offsets[i + 1]
     match = matches(x[low:high], y[low:high], t[low:high], len(lengths) - 1, lengths)
-    own = (ball[0][i], ball[1][i], ball[2][i], ball[3][i], ball[4][i])
-    _, at = look_around(
-        match,
-        speed[i],
-        own,
-        weight,
-        to,
-        0,
-        len(to),
-        taken,
-        x,
-        y,
-        t,
-        offsets,
-        speed,
-        ball,
-        person,
-        person[i],
-        k,
-        want_farthest,
-        found,
+    _, at, _ = look_around(
+        i, match, weight, to, 0, len(to), taken, x, y, t, offsets, speed, ball, person, k, want_farthest, found
     )
     return to[at] if at >= 0 else -1
 
 
 @kernel
-def settle(members: Ints, person: Ints, taken: Mask, cluster: Ints, left_of: Ints, counts: Ints) -> None:
-    """Make a cluster of trajectories."""
+def enter(members: Ints, person: Ints, taken: Mask, left_of: Ints, counts: Ints) -> None:
+    """Make trajectories wait for a group. `left_of` counts those of each person, and is all 0 before and after."""
+    for j in members:
+        taken[j] = False
+        counts[PEOPLE] += left_of[person[j]] == 0
+        left_of[person[j]] += 1
+    counts[LEFT] += len(members)
+
+
+@kernel
+def settle(members: Ints, person: Ints, taken: Mask, group: Ints, left_of: Ints, counts: Ints) -> None:
+    """Make a group of trajectories."""
     for j in members:
         taken[j] = True
-        cluster[j] = counts[CLUSTERS]
+        group[j] = counts[GROUPS]
         left_of[person[j]] -= 1
-        if left_of[person[j]] == 0:
-            counts[PEOPLE] -= 1
+        counts[PEOPLE] -= left_of[person[j]] == 0
     counts[LEFT] -= len(members)
-    counts[CLUSTERS] += 1
+    counts[GROUPS] += 1
+
+
+@kernel
+def leave(members: Ints, person: Ints, taken: Mask, left_of: Ints, counts: Ints) -> None:
+    """Let trajectories go without a group."""
+    for j in members:
+        taken[j] = True
+        left_of[person[j]] = 0
+    counts[LEFT], counts[PEOPLE] = 0, 0
 
 
 @kernel
@@ -95,57 +127,91 @@ def still_there(alive: Ints, taken: Mask) -> Ints:
 
 
 @kernel
-def cluster_in_order(
-    seeds: Ints,
-    alive: Ints,
+def _farthest_left(to: Ints, far: Floats, taken: Mask) -> int:
+    best, who = -1.0, -1
+    for at in range(len(to)):
+        if far[at] > best and not taken[to[at]]:
+            best, who = far[at], to[at]
+    return who
+
+
+@kernel
+def group_part(
+    members: Ints,
     points: Points,
     speed: Floats,
     ball: Balls,
     weight: float,
     person: Ints,
     taken: Mask,
-    cluster: Ints,
+    group: Ints,
     left_of: Ints,
     counts: Ints,
     k: int,
-    most: int,
+    anew: bool,
+) -> None:
+    """Put trajectories, rising, into groups; nothing if they have fewer than k people. With `anew` the centre is that of those
+    that are left, otherwise that of all.
+    """
+    if len(members) == 0:
+        return
+    enter(members, person, taken, left_of, counts)
+    lengths = lengths_of(members, points[3])
+    far, found = np.empty(len(members), np.float64), np.empty(len(members), np.float64)
+    from_centre(members, points, speed, weight, lengths, far)
+    # Only this list gets shorter; where the centre stays, `all_there` and `far` stay what they were.
+    alive, all_there = members.copy(), members.copy()
+    while counts[PEOPLE] >= 2 * k:
+        if anew:
+            alive = still_there(alive, taken)
+            all_there = alive
+            from_centre(alive, points, speed, weight, lengths, far)
+        first = _farthest_left(all_there, far, taken)
+        both = counts[PEOPLE] >= 3 * k
+        second = around(first, alive, points, speed, ball, weight, person, taken, lengths, k, both, found)
+        gathered = nearest_people(found, alive, person, first, taken, second, k)
+        settle(gathered, person, taken, group, left_of, counts)
+        if both:
+            around(second, alive, points, speed, ball, weight, person, taken, lengths, k, False, found)
+            gathered = nearest_people(found, alive, person, second, taken, -1, k)
+            settle(gathered, person, taken, group, left_of, counts)
+        if 8 * counts[LEFT] < 7 * len(alive):
+            alive = still_there(alive, taken)
+    rest = still_there(alive, taken)
+    if counts[PEOPLE] >= k:
+        settle(rest, person, taken, group, left_of, counts)
+    else:
+        leave(rest, person, taken, left_of, counts)
+
+
+@kernel
+def group_parts(
+    members: Ints,
+    part_offsets: Ints,
+    points: Points,
+    speed: Floats,
+    ball: Balls,
+    weight: float,
+    person: Ints,
+    people: int,
+    k: int,
+    anew: bool,
 ) -> Ints:
-    """Make clusters until fewer than 2k people are left, or `most` were made; returns the trajectories that are left.
+    """The group of each member, from 0 on over all parts; -1 where a part has fewer than k people.
 
     Parameters
     ----------
-    seeds
-        The trajectories in the order in which clusters begin: the farthest from the centre first.
-    alive
-        Those that are left, rising.
+    members, part_offsets
+        The trajectories of each part, rising.
     points, speed, ball, weight
         x, y, t and offsets of all trajectories, their speeds and balls, and what time counts.
-    person, taken, cluster, left_of, counts
-        The person of each trajectory, whether it is in a cluster and in which, how many a person has left, and what is counted.
+    person, people
+        The person of each trajectory, below `people`.
     """
-    offsets = points[3]
-    longest = 0
-    for j in alive:
-        longest = max(longest, offsets[j + 1] - offsets[j])
-    lengths = np.zeros(longest + 1, np.bool_)
-    for j in alive:
-        lengths[offsets[j + 1] - offsets[j]] = True
-    found = np.empty(len(alive), np.float64)
-    made = 0
-    while counts[PEOPLE] >= 2 * k and made < most:
-        while taken[seeds[counts[NEXT]]]:
-            counts[NEXT] += 1
-        first = seeds[counts[NEXT]]
-        both = counts[PEOPLE] >= 3 * k
-        second = around(first, alive, points, speed, ball, weight, person, taken, lengths, k, both, found)
-        members = nearest_people(found, alive, person, first, taken, second, k)[1]
-        settle(members, person, taken, cluster, left_of, counts)
-        made += 1
-        if both:
-            around(second, alive, points, speed, ball, weight, person, taken, lengths, k, False, found)
-            members = nearest_people(found, alive, person, second, taken, -1, k)[1]
-            settle(members, person, taken, cluster, left_of, counts)
-            made += 1
-        if 8 * counts[LEFT] < 7 * len(alive):
-            alive = still_there(alive, taken)
-    return still_there(alive, taken)
+    n = len(points[3]) - 1
+    taken, group = np.ones(n, np.bool_), np.full(n, -1, np.int64)
+    left_of, counts = np.zeros(people, np.int64), np.zeros(3, np.int64)
+    for part in range(len(part_offsets) - 1):
+        here = members[part_offsets[part] : part_offsets[part + 1]]
+        group_part(here, points, speed, ball, weight, person, taken, group, left_of, counts, k, anew)
+    return group[members]

@@ -18,8 +18,9 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-SURE = 1 + 1e-9
-"""Bounds are taken this much wider than they are, so that rounding never makes them narrower."""
+SURE, SURE_M = 1 + 1e-9, 1e-6
+"""Bounds are taken this much wider than they are, so that rounding never makes them narrower: a share, and metres for those that
+are differences of far larger numbers."""
 
 
 @kernel
@@ -121,9 +122,8 @@ def distances(
 
 @kernel
 def look_around(
+    own: int,
     match: tuple[Ints, Ints, Floats, Floats, Floats],
-    own_speed: float,
-    own_ball: tuple[float, float, float, float, float],
     weight: float,
     to: Ints,
     low_at: int,
@@ -136,27 +136,29 @@ def look_around(
     speed: Floats,
     ball: tuple[Floats, Floats, Floats, Floats, Floats],
     person: Ints,
-    own_person: int,
     k: int,
     want_farthest: bool,
     found: Floats,
-) -> tuple[float, int]:
-    """Distances to those of `to` from `low_at` to `high_at` that matter: the farthest one, and whoever is so near that k people
-    are not nearer. Others are infinite. Returns the farthest distance and where in `to` it is, the first of equal ones.
+) -> tuple[float, int, int]:
+    """Distances from `own` to those of `to` from `low_at` to `high_at` that matter: the farthest one, and whoever is so near that
+    k people are not nearer. Others are infinite. Returns the farthest distance, where in `to` it is, the first of equal ones,
+    and how many distances were computed to the end.
 
-    A trajectory is settled by its ball wherever the ball tells enough, and given up as soon as its pairs do.
+    A trajectory is settled by its ball wherever the ball tells enough, and given up as soon as its pairs do. `own` itself is
+    neither near nor far: of equal trajectories another one is the farthest.
     """
     pair_offsets, other, own_x, own_y, own_t = match
     middle_x, middle_y, radius, middle_t, half_t = ball
-    own_mx, own_my, own_r, own_mt, own_half = own_ball
+    own_speed, own_mx, own_my, own_r = speed[own], middle_x[own], middle_y[own], radius[own]
+    own_mt, own_half = middle_t[own], half_t[own]
     near_d, near_person = np.full(k, np.inf), np.full(k, -1, np.int64)
-    near_d[0], near_person[0] = 0.0, own_person
+    near_d[0], near_person[0] = 0.0, person[own]
     people, limit = 1, np.inf if k > 1 else 0.0
-    farthest, farthest_at = -1.0, -1
+    farthest, farthest_at, computed = -1.0, -1, 0
     for at in range(low_at, high_at):
         found[at] = np.inf
         j = to[at]
-        if skip[j]:
+        if skip[j] or j == own:
             continue
         worth = weight * (own_speed + speed[j]) / 2
         dx, dy = own_mx - middle_x[j], own_my - middle_y[j]
@@ -164,8 +166,8 @@ def look_around(
         late, span = abs(own_mt - middle_t[j]), own_half + half_t[j]
         least = max(apart - around, 0.0) + worth * max(late - span, 0.0)
         most = apart + around + worth * (late + span)
-        may_be_near = least <= limit * SURE
-        may_be_far = want_farthest and most * SURE >= farthest
+        may_be_near = least <= limit * SURE + SURE_M
+        may_be_far = want_farthest and most * SURE > farthest
         if not (may_be_near or may_be_far):
             continue
         low = offsets[j]
@@ -191,13 +193,14 @@ def look_around(
         # In the order of the pairs, so that it is the same number as that of `distances`.
         here = math.sqrt((total + last) / pairs)
         found[at] = here
+        computed += 1
         if want_farthest and here > farthest:
             farthest, farthest_at = here, at
         if here < limit:
             people = _remember(near_d, near_person, people, here, person[j])
             if people == k:
                 limit = near_d[k - 1]
-    return farthest, farthest_at
+    return farthest, farthest_at, computed
 
 
 @kernel
@@ -221,10 +224,8 @@ def _remember(near_d: Floats, near_person: Ints, people: int, d: float, who: int
 
 
 @kernel
-def nearest_people(
-    found: Floats, to: Ints, person: Ints, own: int, skip: Mask, not_this: int, k: int
-) -> tuple[int, Ints]:
-    """The nearest trajectories until k people are among them, `own` first; by distance, then number. Also how many people."""
+def nearest_people(found: Floats, to: Ints, person: Ints, own: int, skip: Mask, not_this: int, k: int) -> Ints:
+    """The nearest trajectories until k people are among them, `own` first; by distance, then number."""
     near_d, near_j = np.full(k, np.inf), np.full(k, -1, np.int64)
     near_d[0], near_j[0] = -1.0, own
     people = 1
@@ -267,4 +268,4 @@ def nearest_people(
         if d < last_d or (d == last_d and j <= last_j):
             members[count] = j
             count += 1
-    return people, members
+    return members

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
+from crowdveil.model.arrays import Floats, Ints, take_slices
 from crowdveil.model.distances import Distance, Paths, SpatioTemporal
 from crowdveil.model.trajectories import Trajectories
 
 AggregationName = Literal["mean-trajectory", "closest-trajectory", "closest-locations"]
+"""The names of `AGGREGATIONS`, for types and parameters."""
 DECIMALS = 5
-"""Of published degrees: about a metre."""
+"""Of published degrees that nobody was at: about a metre."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,32 +28,39 @@ class Made:
     offsets: Ints
 
 
-def aggregate(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, how: AggregationName) -> Made:
-    """A trajectory for each group; those of group g are members[offsets[g]:offsets[g + 1]], and none is empty.
+@dataclass(frozen=True)
+class Aggregation:
+    """The record of a way to put one trajectory in place of a group: what parameters, run files and the docs are drawn from.
 
-    `mean-trajectory`: the mean of evenly matched points. `closest-trajectory`: the member that is nearest to it.
-    `closest-locations`: for each of its points the nearest point of any member.
+    Attributes
+    ----------
+    name
+        In lower case with hyphens.
+    make
+        (data, distance, members, offsets, means of the groups) → a trajectory for each group.
+    summary
+        What it is, in one sentence.
+    aliases
+        Names elsewhere.
     """
-    mean = _means(data, members, offsets)
-    if how == "mean-trajectory":
-        made = mean
-    elif how == "closest-trajectory":
-        made = _closest_trajectories(data, distance, members, offsets, mean)
-    else:
-        made = _closest_locations(data, distance, members, offsets, mean)
-    return Made(np.round(made.lon, DECIMALS), np.round(made.lat, DECIMALS), made.t, made.offsets)
+
+    name: str
+    make: Callable[[Trajectories, Distance, Ints, Ints, Made], Made]
+    summary: str
+    aliases: tuple[str, ...] = ()
 
 
-def mean_path(data: Trajectories, members: Ints) -> tuple[Floats, Floats, Floats]:
-    """The mean trajectory of one group in planar metres and seconds since the first point of the data."""
-    mean = _means(data, members, frozen([0, len(members)], np.int64))
-    return _paths(data, mean).one(0)
+def aggregate(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, how: str) -> Made:
+    """A trajectory for each group; those of group g are members[offsets[g]:offsets[g + 1]], and none is empty."""
+    found = next(a for a in AGGREGATIONS if how == a.name or how in a.aliases)
+    return found.make(data, distance, members, offsets, _means(data, members, offsets))
 
 
 def _paths(data: Trajectories, made: Made) -> Paths:
     """Made-up trajectories on the plane of the data."""
     x, y = data.projection.to_plane(made.lon, made.lat)
-    return Paths(x, y, (made.t - int(data.t.min())).astype(np.float64), made.offsets)
+    start = int(data.t.min()) if data.points else 0
+    return Paths(x, y, (made.t - start).astype(np.float64), made.offsets)
 
 
 def _means(data: Trajectories, members: Ints, offsets: Ints) -> Made:
@@ -60,6 +69,10 @@ def _means(data: Trajectories, members: Ints, offsets: Ints) -> Made:
     lengths = mean_lengths(members, offsets, data.offsets)
     made = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     return Made(*mean_trajectories(members, offsets, data.lon, data.lat, data.t, data.offsets, made), made)
+
+
+def _rounded(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: Made) -> Made:
+    return Made(np.round(mean.lon, DECIMALS), np.round(mean.lat, DECIMALS), mean.t, mean.offsets)
 
 
 def _closest_trajectories(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: Made) -> Made:
@@ -75,8 +88,31 @@ def _closest_trajectories(data: Trajectories, distance: Distance, members: Ints,
 def _closest_locations(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: Made) -> Made:
     from crowdveil.kernels.aggregation import nearest_points
 
-    weight = distance.weight * float(distance.speed.mean()) if isinstance(distance, SpatioTemporal) else 0.0
-    own = Paths.of(data)
-    rows = nearest_points(members, offsets, *own.points, *_paths(data, mean).points, weight)
-    # Points of several members in an order of their own: times rise as those of the mean do.
+    weight = 0.0
+    if isinstance(distance, SpatioTemporal) and len(data):
+        weight = distance.weight * float(distance.speed.mean())
+    rows = nearest_points(members, offsets, *distance.paths.points, *_paths(data, mean).points, weight)
+    # Points of several members come in an order of their own: the times are those of the mean, which rise.
     return Made(data.lon[rows], data.lat[rows], mean.t, mean.offsets)
+
+
+AGGREGATIONS: tuple[Aggregation, ...] = (
+    Aggregation(
+        "mean-trajectory",
+        _rounded,
+        "The mean of evenly matched points: nobody's places, rounded to five decimals of a degree.",
+        ("Mean_trajectory", "Mean_Trajectory", "Martinez2021.Aggregation"),
+    ),
+    Aggregation(
+        "closest-trajectory",
+        _closest_trajectories,
+        "The trajectory of the group that is nearest to the mean: somebody's own, with its times.",
+        ("Closest_trajectory_to_mean_trajectory",),
+    ),
+    Aggregation(
+        "closest-locations",
+        _closest_locations,
+        "For each point of the mean the nearest point of anybody in the group, at the time of the mean's.",
+        ("Closest_locations_to_mean_trajectory",),
+    ),
+)

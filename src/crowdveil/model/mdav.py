@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crowdveil.model.aggregation import mean_path
+from crowdveil import engine
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.distances import Distance, SpatioTemporal
-from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import Progress, no_progress
 
 Centre = Literal["once", "remaining"]
-Done = Callable[[int], None]
-"""Told how many trajectories have got a group, each time that some have."""
 Look = Callable[[int, Ints, Mask, bool], tuple[int, Floats]]
-"""From a trajectory, at those of a list that are not taken: the farthest one if wanted, and distances; those of trajectories
-that k people are nearer than may be infinite."""
+"""From a trajectory, at those of a list that are not taken: the farthest other one if wanted, and distances; those of
+trajectories that k people are nearer than may be infinite."""
 
 BLOCK = 4096
 """So many distances at least are worth a thread of their own."""
-AT_ONCE = 100
-"""Clusters that are made before progress is told."""
+BATCH = 512
+"""So many trajectories at least in small parts are worth a task of their own."""
+MOST_BATCHES = 64
+"""Each task makes arrays as long as the data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +35,6 @@ class Grouping:
 
     Attributes
     ----------
-    data
-        The trajectories.
     distance
         How far they are from one another.
     person
@@ -47,123 +45,137 @@ class Grouping:
         Groups begin with the farthest trajectory from the centre: of all (`once`), or of those that are left (`remaining`).
     """
 
-    data: Trajectories
     distance: Distance
     person: Ints
     k: int
     centre: Centre = "once"
 
-    def groups_of(self, members: Ints, done: Done = lambda count: None) -> Ints:
-        """The group of each member, from 0; all -1 if they have fewer than k people.
+    def groups(self, parts: Sequence[Ints], progress: Progress = no_progress) -> Ints:
+        """The group of each trajectory, with numbers from 0; -1 if it is in no part, or in one with fewer than k people.
 
-        The farthest trajectory r from the centre and the farthest one s from r each gather whoever is nearest, until k people
-        are together; while at least 3k people are left. Then r alone, while there are 2k, and the rest of k to 2k − 1 is one
-        group. Since people can have several trajectories, some may be left with fewer than k people: each of them joins the
-        group of its nearest neighbour. Of equal distances the trajectory with the smaller number counts.
+        Parts are lists of trajectories, rising, and nobody in two of them. In each, the farthest trajectory r from the centre
+        and the farthest one s from r each gather whoever is nearest, until k people are together; while at least 3k people are
+        left. Then r alone, while there are 2k. A group takes no more than k people, so that the rest has k to 2k − 1, and is
+        one group. Of equal distances the trajectory with the smaller number counts.
         """
-        work = _Work(self, members, done)
-        if work.people < self.k:
-            return work.groups
-        if isinstance(self.distance, SpatioTemporal) and self.centre == "once" and len(members) < 2 * BLOCK:
-            work.gather_compiled(self.distance)
-        else:
-            with _looking(self) as look:
-                work.gather(look)
-        work.settle_rest()
-        return work.groups
+        small = [part for part in parts if self._is_small(part)]
+        large = [part for part in parts if not self._is_small(part)]
+        total, before = sum(map(len, parts)), sum(map(len, small))
+        group = np.full(len(self.person), -1, np.int64)
+        if small and isinstance(self.distance, SpatioTemporal):
+            self._compiled(self.distance, small, group, lambda done: progress(done, total))
+        if large:
+            self._step_by_step(large, group, lambda done: progress(before + done, total))
+        return group
+
+    def _is_small(self, part: Ints) -> bool:
+        """Whether one thread does it best."""
+        return isinstance(self.distance, SpatioTemporal) and len(part) < 2 * BLOCK
+
+    @property
+    def people(self) -> int:
+        """All people are below this number."""
+        return int(self.person.max(initial=-1)) + 1
+
+    def _compiled(
+        self, distance: SpatioTemporal, parts: list[Ints], group: Ints, progress: Callable[[int], None]
+    ) -> None:
+        """Many small parts, in batches on the engine."""
+        from crowdveil.kernels.mdav import group_parts
+
+        batches = _batches(parts, max(BATCH, len(group) // MOST_BATCHES))
+        ends = np.cumsum([0, *(sum(map(len, batch)) for batch in batches)])
+        people = self.people
+
+        def task(number: int) -> tuple[Ints]:
+            batch = batches[number]
+            arguments: Any = (
+                np.concatenate(batch), np.cumsum([0, *map(len, batch)]), distance.paths.points, distance.speed,
+                distance.ball, distance.weight, self.person, people, self.k, self.centre == "remaining",
+            )  # fmt: skip
+            return (group_parts(*arguments),)
+
+        found = engine.current().map(task, len(batches), lambda done, _: progress(int(ends[done])))
+        before = 0
+        for batch, (groups,) in zip(batches, found, strict=True):
+            group[np.concatenate(batch)] = np.where(groups >= 0, groups + before, -1)
+            before += int(groups.max(initial=-1)) + 1
+
+    def _step_by_step(self, parts: list[Ints], group: Ints, progress: Callable[[int], None]) -> None:
+        """Large parts with all threads at each step, or a distance that only Python knows."""
+        work, done = _Work(self, group), 0
+        with _looking(self) as look:
+            for part in parts:
+                work.gather(part, look, lambda here, before=done: progress(before + here))  # type: ignore[misc]
+                done += len(part)
+
+
+def _batches(parts: list[Ints], size: int) -> list[list[Ints]]:
+    """Parts in lists that hold at least so many trajectories, but for the last."""
+    batches: list[list[Ints]] = [[]]
+    held = 0
+    for part in parts:
+        if held >= size:
+            batches.append([])
+            held = 0
+        batches[-1].append(part)
+        held += len(part)
+    return batches
 
 
 class _Work:
     """The groups that have been made so far."""
 
-    def __init__(self, grouping: Grouping, members: Ints, done: Done) -> None:
-        from crowdveil.kernels.mdav import LEFT, PEOPLE
+    def __init__(self, grouping: Grouping, group: Ints) -> None:
+        from crowdveil.kernels.mdav import GROUPS
 
-        n = len(grouping.data)
-        self.grouping, self.members, self.done = grouping, members, done
-        self.taken = np.ones(n, np.bool_)
-        self.taken[members] = False
-        self.cluster = np.full(n, -1, np.int64)
-        self.left_of = np.bincount(grouping.person[members], minlength=int(grouping.person.max(initial=-1)) + 1)
+        self.grouping, self.person = grouping, grouping.person
+        self.group = group
+        self.taken = np.ones(len(group), np.bool_)
+        self.left_of = np.zeros(grouping.people, np.int64)
+        self.counts = np.zeros(3, np.int64)
+        self.counts[GROUPS] = int(group.max(initial=-1)) + 1
+        self.alive = np.zeros(0, np.int64)
+
+    def gather(self, members: Ints, look: Look, progress: Callable[[int], None]) -> None:
+        """Put all of a part into groups."""
+        from crowdveil.kernels.mdav import LEFT, PEOPLE, enter, leave, settle, still_there
+
+        k, once, counts = self.grouping.k, self.grouping.centre == "once", self.counts
+        enter(members, self.person, self.taken, self.left_of, counts)
         self.alive = np.array(members, np.int64)
-        self.counts = np.zeros(4, np.int64)
-        self.counts[LEFT], self.counts[PEOPLE] = len(members), np.count_nonzero(self.left_of)
-        self._place = PEOPLE
-        self.told = 0
-
-    @property
-    def people(self) -> int:
-        """How many people have trajectories without a group."""
-        return int(self.counts[self._place])
-
-    @property
-    def groups(self) -> Ints:
-        """The group of each member."""
-        return self.cluster[self.members]
-
-    def gather_compiled(self, distance: SpatioTemporal) -> None:
-        """Make groups until fewer than 2k people are left, on this thread."""
-        from crowdveil.kernels.mdav import cluster_in_order
-
-        seeds = self._seeds()
-        while self.people >= 2 * self.grouping.k:
-            arguments: Any = (
-                seeds, self.alive, distance.paths.points, distance.speed, distance.ball, distance.weight,
-                self.grouping.person, self.taken, self.cluster, self.left_of, self.counts, self.grouping.k, AT_ONCE,
-            )  # fmt: skip
-            self.alive = cluster_in_order(*arguments)
-            self._tell()
-
-    def gather(self, look: Look) -> None:
-        """Make groups until fewer than 2k people are left."""
-        from crowdveil.kernels.mdav import still_there
-
-        k, once = self.grouping.k, self.grouping.centre == "once"
-        seeds = iter(self._seeds().tolist()) if once else iter(())
-        while self.people >= 2 * k:
+        seeds = iter(self._seeds().tolist()) if once and counts[PEOPLE] >= 2 * k else iter(())
+        while counts[PEOPLE] >= 2 * k:
             self.alive = still_there(self.alive, self.taken)
             first = next(i for i in seeds if not self.taken[i]) if once else int(self._seeds()[0])
-            both = self.people >= 3 * k
+            both = bool(counts[PEOPLE] >= 3 * k)
             second, found = look(first, self.alive, self.taken, both)
             self._make(first, found, second)
             if both:
                 _, found = look(second, self.alive, self.taken, False)
                 self._make(second, found, -1)
-            self._tell()
-
-    def settle_rest(self) -> None:
-        """What is left is a group, or joins others."""
-        from crowdveil.kernels.mdav import settle
-
-        left = np.flatnonzero(~self.taken)
-        if self.people >= self.grouping.k:
-            settle(left, self.grouping.person, self.taken, self.cluster, self.left_of, self.counts)
-        elif len(left):
-            settled = self.members[self.taken[self.members]]
-            for i in left.tolist():
-                nearest = int(np.argmin(self.grouping.distance.from_one(i, settled)))
-                self.cluster[i] = self.cluster[settled[nearest]]
-        self.counts[0] = 0
-        self._tell()
+            progress(len(members) - int(counts[LEFT]))
+        rest = still_there(self.alive, self.taken)
+        if counts[PEOPLE] >= k:
+            settle(rest, self.person, self.taken, self.group, self.left_of, counts)
+        else:
+            leave(rest, self.person, self.taken, self.left_of, counts)
+        progress(len(members))
 
     def _seeds(self) -> Ints:
         """The trajectories that are left, the farthest from their centre first."""
-        path = mean_path(self.grouping.data, self.alive)
-        far = self.grouping.distance.between(path, self.alive)
+        from crowdveil.kernels.mdav import mean_path
+
+        distance = self.grouping.distance
+        far = distance.between(mean_path(self.alive, distance.paths.points), self.alive)
         return self.alive[np.argsort(-far, kind="stable")]
 
     def _make(self, seed: int, found: Floats, not_this: int) -> None:
         from crowdveil.kernels.mdav import settle
         from crowdveil.kernels.spatiotemporal import nearest_people
 
-        person = self.grouping.person
-        members = nearest_people(found, self.alive, person, seed, self.taken, not_this, self.grouping.k)[1]
-        settle(members, person, self.taken, self.cluster, self.left_of, self.counts)
-
-    def _tell(self) -> None:
-        count = len(self.members) - int(self.counts[0])
-        self.done(count - self.told)
-        self.told = count
+        gathered = nearest_people(found, self.alive, self.person, seed, self.taken, not_this, self.grouping.k)
+        settle(gathered, self.person, self.taken, self.group, self.left_of, self.counts)
 
 
 @contextmanager
@@ -179,7 +191,8 @@ def _looking(grouping: Grouping) -> Iterator[Look]:
 
 def _look_at_all(distance: Distance, i: int, to: Ints, taken: Mask, farthest: bool) -> tuple[int, Floats]:
     found = distance.from_one(i, to)
-    return int(to[int(np.argmax(np.where(taken[to], -1.0, found)))]) if farthest else -1, found
+    others = np.where(taken[to] | (to == i), -1.0, found)
+    return int(to[int(np.argmax(others))]) if farthest else -1, found
 
 
 def _looking_in_blocks(grouping: Grouping, distance: SpatioTemporal, pool: ThreadPoolExecutor, threads: int) -> Look:
@@ -190,20 +203,19 @@ def _looking_in_blocks(grouping: Grouping, distance: SpatioTemporal, pool: Threa
 
     def look(i: int, to: Ints, taken: Mask, farthest: bool) -> tuple[int, Floats]:
         match, found = distance.match(distance.paths.one(i)), np.empty(len(to), np.float64)
-        own = tuple(float(column[i]) for column in distance.ball)
         blocks = min(threads, max(len(to) // BLOCK, 1))
         cuts = [len(to) * b // blocks for b in range(blocks + 1)]
 
         def block(b: int) -> Any:
             arguments: Any = (
-                match, float(distance.speed[i]), own, distance.weight, to, cuts[b], cuts[b + 1], taken,
-                *distance.paths.points, distance.speed, distance.ball, person, int(person[i]), k, farthest, found,
+                i, match, distance.weight, to, cuts[b], cuts[b + 1], taken, *distance.paths.points, distance.speed,
+                distance.ball, person, k, farthest, found,
             )  # fmt: skip
             return look_around(*arguments)
 
         others = [pool.submit(block, b) for b in range(1, blocks)]
         ends = [block(0), *(other.result() for other in others)]
-        _, at = max(ends, key=lambda end: end[0])
+        _, at, _ = max(ends, key=lambda end: end[0])
         return int(to[at]) if farthest else -1, found
 
     return look

@@ -13,9 +13,9 @@ may be one person's.
 Notes
 -----
 Groups are made by MDAV: the farthest trajectory from the centre and the farthest one from that each gather whoever is nearest,
-until k people are together, and so on with what is left. A person with several trajectories counts once in a group, and what is
-left with fewer than k people joins the nearest groups. It is exact: no trajectory is passed over unless a bound says that it
-cannot be the farthest or among the nearest ones.
+until k people are together, and so on with what is left. A person with several trajectories counts once in a group. A group takes
+k people and no more, so that the rest, which is the last group, has k to 2k − 1. It is exact: no trajectory is passed over unless
+a bound says that it cannot be the farthest or among the nearest ones.
 
 With `distance = graph` trajectories that no chain of contemporaries leads to are not in one group; parts with fewer than k people
 are left out, and their number is told. `closest-trajectory` publishes one person's own trajectory for the whole group.
@@ -67,21 +67,10 @@ def run(
     """Make the groups, then a trajectory for each."""
     weight = time_weight(data, params.time_weight, rng) if params.distance == "spatiotemporal" else 0.0
     distance = make_distance(data, params.distance, weight)
-    person = np.arange(len(data)) if params.count_trajectories else data.person
-    grouping = Grouping(data, distance, person, params.k, params.centre)
-    finished = 0
-
-    def done(count: int) -> None:
-        nonlocal finished
-        finished += count
-        progress(finished, len(data))
-
-    part = distance.components() if isinstance(distance, Contemporaries) else np.zeros(len(data), np.int64)
-    group = np.full(len(data), -1, np.int64)
-    for number in range(int(part.max(initial=-1)) + 1):
-        members = np.flatnonzero(part == number)
-        found = grouping.groups_of(members, done)
-        group[members] = np.where(found >= 0, found + group.max() + 1, -1)
+    every = np.arange(len(data))
+    person = every if params.count_trajectories else data.person
+    parts = distance.components() if isinstance(distance, Contemporaries) else [every]
+    group = Grouping(distance, person, params.k, params.centre).groups(parts, progress)
     facts = {"time_weight": weight} if params.distance == "spatiotemporal" else {}
     return release_of(data, distance, group, params.aggregation, rng, facts)
 

@@ -27,7 +27,6 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from crowdveil import engine
 from crowdveil.guarantees import Guarantee, TrajectoryKAnonymity
 from crowdveil.method import Method, Params, TimeWeight
 from crowdveil.model.aggregation import AggregationName
@@ -64,12 +63,8 @@ def run(
     weight = time_weight(data, params.time_weight, rng)
     distance = make_distance(data, "spatiotemporal", weight)
     person = np.arange(len(data)) if params.count_trajectories else data.person
-    grouping = Grouping(data, distance, person, params.k, params.centre)
     parts = parts_by_time(_mean_times(data), person, params.k, params.interval_s)
-    found = engine.current().map(lambda part: (grouping.groups_of(parts[part]),), len(parts), progress)
-    group = np.full(len(data), -1, np.int64)
-    for members, (groups,) in zip(parts, found, strict=True):
-        group[members] = np.where(groups >= 0, groups + group.max(initial=-1) + 1, -1)
+    group = Grouping(distance, person, params.k, params.centre).groups(parts, progress)
     return release_of(data, distance, group, params.aggregation, rng, {"time_weight": weight, "parts": len(parts)})
 
 

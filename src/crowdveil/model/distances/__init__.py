@@ -1,0 +1,59 @@
+"""How far trajectories are from one another: the one list of distances, for every method and measure, by name."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from crowdveil.model.distances.base import Distance, DistanceKind, Paths, many_to_many
+from crowdveil.model.distances.contemporaries import Contemporaries
+from crowdveil.model.distances.spatiotemporal import SpatioTemporal, time_weight
+from crowdveil.model.distances.warped import Warped
+from crowdveil.model.trajectories import Trajectories
+
+__all__ = [
+    "DISTANCES",
+    "Contemporaries",
+    "Distance",
+    "DistanceKind",
+    "DistanceName",
+    "Paths",
+    "SpatioTemporal",
+    "Warped",
+    "make_distance",
+    "many_to_many",
+    "time_weight",
+]
+
+DistanceName = Literal["spatiotemporal", "graph", "dtw", "discrete-frechet"]
+"""The names below, for types and parameters."""
+
+DISTANCES: tuple[DistanceKind, ...] = (
+    DistanceKind(
+        "spatiotemporal",
+        SpatioTemporal.of,
+        "Root mean square over evenly matched points of metres apart, plus seconds apart at the mean speed of both, times λ.",
+        ("Martinez2021",),
+    ),
+    DistanceKind(
+        "graph",
+        lambda paths, weight: Contemporaries(paths),
+        "Shortest way over trajectories that are on their way at the same time, each step as long as they are apart then.",
+        ("DomingoTrujillo2012",),
+    ),
+    DistanceKind(
+        "dtw",
+        lambda paths, weight: Warped(paths, added=True),
+        "Dynamic time warping: the least sum of metres apart over a walk along both; times do not count.",
+    ),
+    DistanceKind(
+        "discrete-frechet",
+        lambda paths, weight: Warped(paths, added=False),
+        "Discrete Fréchet distance: the least longest metres apart over a walk along both; times do not count.",
+    ),
+)
+
+
+def make_distance(data: Trajectories, name: str, weight: float = 0.0) -> Distance:
+    """A distance by its name, between the trajectories of a data set; `weight` is what time counts in the spatio-temporal one."""
+    kind = next(kind for kind in DISTANCES if name == kind.name or name in kind.aliases)
+    return kind.make(Paths.of(data), weight)

@@ -1,0 +1,99 @@
+"""What a distance between trajectories is, and distances of many to many in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from crowdveil.model.arrays import Floats, Ints, frozen
+from crowdveil.model.trajectories import Trajectories
+
+CELLS = 1 << 21
+"""Distances that are held at once: 16 MiB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Trajectories in planar metres and seconds since the first point of the data, as kernels take them."""
+
+    x: Floats
+    y: Floats
+    t: Floats
+    offsets: Ints
+
+    @classmethod
+    def of(cls, data: Trajectories) -> Paths:
+        """The paths of a data set."""
+        start = int(data.t.min()) if data.points else 0
+        x, y, t = (frozen(column, np.float64) for column in (*data.xy, data.t - start))
+        return cls(x, y, t, data.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def points(self) -> tuple[Floats, Floats, Floats, Ints]:
+        """x, y, t and offsets."""
+        return self.x, self.y, self.t, self.offsets
+
+    def one(self, i: int) -> tuple[Floats, Floats, Floats]:
+        """x, y and t of a trajectory."""
+        here = slice(self.offsets[i], self.offsets[i + 1])
+        return self.x[here], self.y[here], self.t[here]
+
+
+class Distance(Protocol):
+    """Distances between trajectories of a data set, in metres; infinite where there is none."""
+
+    @property
+    def paths(self) -> Paths:
+        """The trajectories."""
+        ...
+
+    def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
+        """From any path, given as x, y and t, to trajectories of the data."""
+        ...
+
+    def from_one(self, i: int, to: Ints) -> Floats:
+        """From a trajectory of the data to others."""
+        ...
+
+    def from_many(self, those: Ints, to: Ints) -> Floats:
+        """From trajectories of the data to others: a row for each of `those`. See `many_to_many` where they are many."""
+        ...
+
+
+@dataclass(frozen=True)
+class DistanceKind:
+    """The record of a distance: what parameters, run files and the docs are drawn from.
+
+    Attributes
+    ----------
+    name
+        In lower case with hyphens.
+    make
+        (paths, what time counts) → the distance; only the spatio-temporal one looks at the latter.
+    summary
+        What it is, in one sentence.
+    aliases
+        Names elsewhere.
+    """
+
+    name: str
+    make: Callable[[Paths, float], Distance]
+    summary: str
+    aliases: tuple[str, ...] = ()
+
+
+def many_to_many(distance: Distance, those: Ints, to: Ints, cells: int = CELLS) -> Iterator[tuple[slice, Floats]]:
+    """Distances from many to many, in blocks of whole rows with at most `cells` distances, or one row if that has more.
+
+    Yields which of `those` the rows of a block are, and the block. All of them together are never in memory.
+    """
+    rows = max(cells // max(len(to), 1), 1)
+    for low in range(0, len(those), rows):
+        here = slice(low, min(low + rows, len(those)))
+        yield here, distance.from_many(those[here], to)

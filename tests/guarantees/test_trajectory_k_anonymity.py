@@ -1,0 +1,113 @@
+"""Equal trajectories of k people: the checker goes red on every file that has fewer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from crowdveil import pipeline
+from crowdveil.errors import PromiseBrokenError
+from crowdveil.guarantees import TrajectoryKAnonymity, guarantee_from_manifest
+from crowdveil.io.release import WrittenRelease
+from crowdveil.model.release import TrajectoryRelease
+from crowdveil.synth.city import City
+from crowdveil.synth.trajectories import make_trajectories
+
+Row = tuple[float, float, int]
+A: list[Row] = [(2.0, 48.0, 0), (2.1, 48.0, 60)]
+B: list[Row] = [(2.0, 48.0, 0), (2.1, 48.0, 60), (2.2, 48.0, 90)]
+PEOPLE = TrajectoryKAnonymity(k=3, counts="people")
+
+
+def _written(*listed: list[Row]) -> WrittenRelease:
+    rows = [(number, *row) for number, path in enumerate(listed, start=1) for row in path]
+    table = pa.table(
+        {
+            "lat": pa.array([row[2] for row in rows], pa.float64()),
+            "lon": pa.array([row[1] for row in rows], pa.float64()),
+            "timestamp": pa.array([row[3] for row in rows], pa.timestamp("s")),
+            "trajectory_id": pa.array([row[0] for row in rows], pa.int64()),
+        }
+    )
+    return WrittenRelease(Path("out"), table, None, [])
+
+
+def test_k_equal_ones_of_k_people_pass() -> None:
+    good = _written(A, B, A, B, A, B)
+    finding = PEOPLE.check(good)
+    assert finding.holds and finding.detail == "6 trajectories in 2 groups of equal ones, 0 with fewer than 3."
+    behind = PEOPLE.check_behind(good, np.array([0, 0, 1, 1, 2, 2]))
+    assert behind.holds and behind.with_original
+    assert PEOPLE.check(_written()).holds and PEOPLE.check_behind(_written(), np.zeros(0, np.int64)).holds
+
+
+@pytest.mark.parametrize(
+    "third",
+    [
+        [(2.0, 48.0, 0), (2.1, 48.0, 61)],
+        [(2.0, 48.0, 0), (2.10001, 48.0, 60)],
+        [(2.0, 48.00001, 0), (2.1, 48.0, 60)],
+        [(2.0, 48.0, 0)],
+        B,
+    ],
+    ids=["a second later", "a metre east", "a metre north", "a point less", "a point more"],
+)
+def test_a_copy_that_differs_is_none(third: list[Row]) -> None:
+    finding = PEOPLE.check(_written(A, A, third))
+    assert not finding.holds and "in 2 groups of equal ones, 2 with fewer than 3" in finding.detail
+    assert not PEOPLE.check_behind(_written(A, A, third), np.arange(3)).holds
+
+
+def test_a_missing_copy_and_equal_points_in_one_trajectory_are_found() -> None:
+    assert not PEOPLE.check(_written(A, A, A, B, B)).holds
+    assert not PEOPLE.check(_written(A + A + A)).holds
+
+
+def test_one_persons_group_passes_by_the_files_and_fails_with_people_at_hand() -> None:
+    files = _written(A, A, A, B, B, B)
+    assert PEOPLE.check(files).holds
+    finding = PEOPLE.check_behind(files, np.array([7, 7, 7, 0, 1, 2]))
+    assert not finding.holds and finding.detail == "2 groups of equal trajectories, 1 with fewer than 3 people."
+    assert not PEOPLE.check_behind(files, np.array([0, 1, 1, 2, 3, 4])).holds
+    assert not PEOPLE.check_behind(files, np.arange(5)).holds, "a trajectory that nobody is behind"
+    counting = TrajectoryKAnonymity(k=3, counts="trajectories")
+    assert counting.check_behind(files, np.array([7, 7, 7, 0, 1, 2])).holds
+
+
+def test_the_promise_says_what_it_counts() -> None:
+    assert PEOPLE.statement().endswith("to at least 2 others of other people.")
+    again = guarantee_from_manifest({"name": "trajectory-k-anonymity", "parameters": PEOPLE.model_dump(mode="json")})
+    assert again == PEOPLE
+
+
+def test_a_release_that_breaks_the_promise_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method at fault: the last trajectory ends a second later than its copies."""
+    from crowdveil.methods.trajectory import microaggregation
+
+    right = microaggregation.release_of
+
+    def wrong(*arguments, **named):  # type: ignore[no-untyped-def]
+        made = right(*arguments, **named)
+        t = made.t.copy()
+        t[-1] += 1
+        return TrajectoryRelease(made.lon, made.lat, t, made.offsets, source=made.source, facts=made.facts)
+
+    monkeypatch.setattr(microaggregation, "release_of", wrong)
+    data = make_trajectories(City.make(2), 40, seed=3)
+    with pytest.raises(PromiseBrokenError, match="trajectory-k-anonymity does not hold, so nothing was published"):
+        pipeline.run(pipeline.Request("microaggregation", data, tmp_path / "out", {"k": 3}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_changed_file_is_refused_later(tmp_path: Path) -> None:
+    data, out = make_trajectories(City.make(2), 40, seed=3), tmp_path / "out"
+    pipeline.run(pipeline.Request("microaggregation", data, out, {"k": 3}))
+    assert all(finding.holds for _, finding in pipeline.verify(out))
+    file = out / "trajectories.parquet"
+    pq.write_table(pq.read_table(file).slice(1), file)
+    with pytest.raises(PromiseBrokenError, match=r"trajectories\.parquet changed since the release was made"):
+        pipeline.verify(out)

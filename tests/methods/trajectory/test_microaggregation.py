@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil import engine, pipeline
+from crowdveil.errors import InputError
+from crowdveil.methods.trajectory.microaggregation import MicroaggregationParams, run
+from crowdveil.model import mdav
+from crowdveil.model.aggregation import AggregationName
+from crowdveil.model.distances import DistanceName
+from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import no_progress
+from crowdveil.synth.city import City
+from crowdveil.synth.trajectories import make_trajectories
+from crowdveil.testing import trajectories
+
+
+def _release(data: Trajectories, seed: int = 5, **parameters: Any) -> TrajectoryRelease:
+    return run(data, MicroaggregationParams(**parameters), np.random.default_rng(seed), no_progress)
+
+
+def _published(release: TrajectoryRelease) -> list[bytes]:
+    """The points of each trajectory as one value."""
+    table = np.column_stack([release.lon, release.lat, release.t])
+    return [table[a:b].tobytes() for a, b in zip(release.offsets, release.offsets[1:], strict=False)]
+
+
+def _crowds(data: Trajectories, release: TrajectoryRelease) -> list[set[int]]:
+    """The people of each set of equal trajectories."""
+    people: dict[bytes, set[int]] = {}
+    assert release.source is not None
+    for points, source in zip(_published(release), release.source.tolist(), strict=True):
+        people.setdefault(points, set()).add(int(data.person[source]))
+    return list(people.values())
+
+
+@pytest.mark.parametrize("aggregation", get_args(AggregationName))
+@pytest.mark.parametrize("distance", get_args(DistanceName))
+@settings(max_examples=25, deadline=None)
+@given(
+    data=trajectories(max_trajectories=12, max_points=5),
+    k=st.integers(2, 3),
+    centre=st.sampled_from(["once", "remaining"]),
+)
+def test_everybody_is_one_of_k_people_with_the_same_trajectory(
+    distance: DistanceName, aggregation: AggregationName, data: Trajectories, k: int, centre: str
+) -> None:
+    release = _release(data, k=k, distance=distance, aggregation=aggregation, centre=centre)
+    assert all(len(crowd) >= k for crowd in _crowds(data, release))
+    assert release.source is not None and len(set(release.source.tolist())) == len(release)
+    if distance != "graph":
+        assert len(release) == (len(data) if data.people >= k else 0)
+    assert ("time_weight" in release.facts) == (distance == "spatiotemporal")
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=trajectories(max_trajectories=12))
+def test_trajectories_can_be_counted_in_place_of_people(data: Trajectories) -> None:
+    release = _release(data, k=2, count_trajectories=True)
+    sizes = {p: _published(release).count(p) for p in _published(release)}
+    assert len(release) == (len(data) if len(data) >= 2 else 0)
+    assert all(size >= 2 for size in sizes.values())
+
+
+def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
+    """Also where the data is large enough for a thread for each block."""
+    data = make_trajectories(City.make(2), 250, seed=3)
+    for block in (mdav.BLOCK, 20):
+        contents = []
+        for threads in (1, 4):
+            out = tmp_path / f"{block}-{threads}"
+            with (
+                patch.object(mdav, "BLOCK", block),
+                patch.object(mdav.os, "cpu_count", lambda threads=threads: threads),
+                engine.use(engine.LocalEngine(threads)),
+            ):
+                pipeline.run(pipeline.Request("microaggregation", data, out, {"k": 3}, seed=7))
+            contents.append((out / "trajectories.parquet").read_bytes())
+        assert contents[0] == contents[1]
+
+
+def test_the_order_and_the_ids_of_the_file_are_not_kept() -> None:
+    data = make_trajectories(City.make(2), 120, seed=3)
+    release = _release(data)
+    assert release.source is not None
+    assert sorted(release.source.tolist()) == list(range(120)) != release.source.tolist()
+    assert release.person is None
+    assert release.source.tolist() != _release(data, seed=6).source.tolist()  # type: ignore[union-attr]
+
+
+def test_what_k_counts_is_told_everywhere(tmp_path: Path) -> None:
+    """Three trajectories of one person: a crowd of three if trajectories are counted, and none if people are."""
+    t = np.arange(6) * 60
+    one = Trajectories(
+        2 + t / 1e5, 48 + t / 1e5, t, np.array([0, 2, 4, 6]), np.arange(3), np.zeros(3), np.array(["ann"], dtype=object)
+    )
+    with pytest.raises(InputError, match="at most the people in the data, 1, but got 3; choose a smaller k"):
+        pipeline.run(pipeline.Request("microaggregation", one, tmp_path / "no", {"k": 3}))
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError, match="at most the trajectories in the data, 3, but got 4; choose a smaller k"):
+        pipeline.run(pipeline.Request("microaggregation", one, tmp_path / "no", {"k": 4, "count_trajectories": True}))
+    result = pipeline.run(
+        pipeline.Request("microaggregation", one, tmp_path / "out", {"k": 3, "count_trajectories": True})
+    )
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["k_counts"] == "trajectories"
+    assert manifest["promises"][0]["parameters"] == {"k": 3, "counts": "trajectories"}
+    assert any("k counts trajectories, as asked" in note for note in result.notes.said)
+
+
+def test_parts_that_no_chain_of_contemporaries_joins_stay_apart() -> None:
+    """Three in the morning, three in the evening, and one at night who is left out."""
+    start = np.repeat([0, 0, 0, 40_000, 40_000, 40_000, 80_000], 2)
+    lon = 2 + np.repeat([0, 1, 2, 0, 1, 2, 0], 2) / 1000
+    data = Trajectories(
+        lon, np.full(14, 48.0), start + np.tile([0, 600], 7), np.arange(0, 15, 2), np.arange(7), np.arange(7),
+        np.arange(7).astype(object),
+    )  # fmt: skip
+    release = _release(data, k=3, distance="graph")
+    assert release.source is not None
+    assert sorted(release.source.tolist()) == [0, 1, 2, 3, 4, 5]
+    assert {frozenset(crowd) for crowd in _crowds(data, release)} == {frozenset({0, 1, 2}), frozenset({3, 4, 5})}

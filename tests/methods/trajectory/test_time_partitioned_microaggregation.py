@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import plain_trajectories as plain
+from crowdveil import engine, pipeline
+from crowdveil.errors import InputError
+from crowdveil.methods.trajectory.time_partitioned_microaggregation import (
+    TimePartitionedParams,
+    _mean_times,
+    parts_by_time,
+    run,
+)
+from crowdveil.model import mdav
+from crowdveil.model.distances import make_distance
+from crowdveil.model.mdav import Grouping
+from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import no_progress
+from crowdveil.synth.city import City
+from crowdveil.synth.trajectories import make_trajectories
+from crowdveil.testing import trajectories
+
+
+def _release(data: Trajectories, **parameters: Any) -> TrajectoryRelease:
+    return run(data, TimePartitionedParams(**parameters), np.random.default_rng(5), no_progress)
+
+
+def _plain(data: Trajectories) -> list[plain.Path]:
+    rows = list(zip(data.lon.tolist(), data.lat.tolist(), data.t.tolist(), strict=True))
+    return [rows[a:b] for a, b in zip(data.offsets, data.offsets[1:], strict=False)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    data=trajectories(max_trajectories=14, max_points=4),
+    k=st.integers(2, 4),
+    interval=st.sampled_from([1, 50, 200, 5000]),
+)
+def test_parts_are_those_of_the_twin_and_hold_k_people(data: Trajectories, k: int, interval: int) -> None:
+    parts = parts_by_time(_mean_times(data), data.person, k, interval)
+    assert [part.tolist() for part in parts] == plain.parts_by_time(_plain(data), data.person.tolist(), k, interval)
+    assert sorted(np.concatenate(parts).tolist()) == list(range(len(data)))
+    if data.people >= k:
+        assert all(len(set(data.person[part].tolist())) >= k for part in parts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    data=trajectories(max_trajectories=14, max_points=4),
+    interval=st.sampled_from([1, 100, 5000]),
+    weight=st.sampled_from([0.0, 0.4]),
+)
+def test_groups_stay_inside_a_part_and_are_those_of_microaggregation(
+    data: Trajectories, interval: int, weight: float
+) -> None:
+    release = _release(data, k=2, interval_s=interval, time_weight=weight)
+    assert release.source is not None
+    assert len(release) == (len(data) if data.people >= 2 else 0)
+    copies: dict[bytes, set[int]] = {}
+    table = np.column_stack([release.lon, release.lat, release.t])
+    for i, source in enumerate(release.source.tolist()):
+        copies.setdefault(table[release.offsets[i] : release.offsets[i + 1]].tobytes(), set()).add(source)
+    parts = parts_by_time(_mean_times(data), data.person, 2, interval)
+    assert release.facts == {"time_weight": weight, "parts": len(parts)}
+    distance = make_distance(data, "spatiotemporal", weight)
+    for part in parts:
+        alone = Grouping(distance, data.person, 2).groups([part])
+        for g in range(int(alone.max(initial=-1)) + 1):
+            # Two groups may come out equal by chance, so a group is inside a set of copies.
+            assert any(set(np.flatnonzero(alone == g).tolist()) <= found for found in copies.values())
+
+
+def test_one_interval_over_all_times_is_microaggregation() -> None:
+    data = make_trajectories(City.make(2), 80, seed=3)
+    from crowdveil.methods.trajectory import microaggregation
+
+    whole = microaggregation.run(
+        data, microaggregation.MicroaggregationParams(time_weight=0.3), np.random.default_rng(5), no_progress
+    )
+    parts = _release(data, interval_s=10**9, time_weight=0.3)
+    for column in ("lon", "lat", "t", "offsets", "source"):
+        assert np.array_equal(getattr(whole, column), getattr(parts, column))
+
+
+def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
+    data, contents = make_trajectories(City.make(2), 300, seed=3), []
+    for threads in (1, 4):
+        out = tmp_path / str(threads)
+        with engine.use(engine.LocalEngine(threads)), patch.object(mdav, "BATCH", 10):
+            request = pipeline.Request(
+                "time-partitioned-microaggregation", data, out, {"k": 3, "interval_s": 7200}, seed=7
+            )
+            pipeline.run(request)
+        contents.append((out / "trajectories.parquet").read_bytes())
+    assert contents[0] == contents[1]
+
+
+def test_more_k_than_people_is_an_error_and_nothing_is_written(tmp_path: Path) -> None:
+    data = make_trajectories(City.make(2), 5, seed=3)
+    with pytest.raises(InputError, match="choose a smaller k"):
+        pipeline.run(pipeline.Request("time-partitioned-microaggregation", data, tmp_path / "out", {"k": 6}))
+    assert list(tmp_path.iterdir()) == []
