@@ -14,7 +14,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.method import Method
 from crowdveil.pipeline import Request
 from crowdveil.reading import READINGS
-from crowdveil.registry import all_methods, find_method
+from crowdveil.registry import all_methods, find_aggregation, find_distance, find_method
 
 KEYS = ("method", "input", "output", "parameters", "reading", "seed", "format", "overwrite", "resume")
 MDL_KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
@@ -22,6 +22,13 @@ MDL_METHODS = (
     "SimpleGeneralization", "ProtectedGeneralization", "Microaggregation", "TimePartMicroaggregation",
     "SwapAllLocations", "SwapLocations", "SwapMob",
 )  # fmt: skip
+MDL_MDAV = ("microaggregation", "time-partitioned-microaggregation")
+MDL_FIXED = {
+    "clustering_method": "SimpleMDAV",
+    "clustering_method.trajectory_distance": "Martinez2021",
+    "clustering_method.aggregation_method": "Mean_trajectory",
+}
+"""Parts that ours has one of, unless a method has a parameter for it."""
 
 
 def read_run_file(path: Path, *, overwrite: bool = False) -> Request:
@@ -105,8 +112,7 @@ def _from_mdl(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
     values = content.get("params") or {}
     if not isinstance(values, dict):
         raise ParameterError(f"{path}: params must be an object of names and values.")
-    values = {k: v for k, v in ((k, _plain(v)) for k, v in values.items()) if v is not None}
-    parameters, reading, seed = _sorted_out(method, values)
+    parameters, reading, seed = _sorted_out(method, _mdav_parts(path, method, _flat(path, values)))
     _check_seed(path, seed)
     return Request(
         method.name,
@@ -133,12 +139,43 @@ def _mdl_method(path: Path, name: str) -> Method:
         raise
 
 
-def _plain(value: Any) -> Any:
-    """mdl-anonymizer names a part of a method by an object {name, params}: ours are the name and its parameters."""
-    if isinstance(value, dict) and "name" in value:
-        inner = {k: _plain(v) for k, v in (value.get("params") or {}).items()}
-        return {"name": value["name"], **{k: v for k, v in inner.items() if v is not None}}
-    return value
+def _flat(path: Path, values: dict[str, Any], inside: str = "") -> dict[str, Any]:
+    """mdl-anonymizer names a part of a method by an object {name, params}: here it is the name of the part, and its parameters
+    with the part before them, as in `clustering_method.trajectory_distance`. What is null is not given.
+    """
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict) and "name" in value:
+            known_only(path, value, ("name", "params"))
+            inner = value.get("params") or {}
+            if not isinstance(inner, dict):
+                raise ParameterError(f"{path}: params of {inside}{name} must be an object of names and values.")
+            flat |= {inside + name: value["name"], **_flat(path, inner, f"{inside}{name}.")}
+        elif value is not None:
+            flat[inside + name] = value
+    return flat
+
+
+def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, Any]:
+    """The parts of microaggregation: names of distances and aggregations to ours; what ours does anyway is left out."""
+    if method.name not in MDL_MDAV:
+        return flat
+    distance, weight = "clustering_method.trajectory_distance", "clustering_method.trajectory_distance.p_lambda"
+    aliased = [theirs for theirs, _ in method.parameter_aliases]
+    fixed = {part: name for part, name in MDL_FIXED.items() if part not in aliased}
+    for part in fixed.keys() & flat.keys():
+        if flat[part] != fixed[part]:
+            raise ParameterError(f"{path}: {part}: wanted {fixed[part]} with {method.name}, but got {flat[part]!r}.")
+    if flat.get("aggregation_method.p_lambda", flat.get(weight)) != flat.get(weight):
+        raise ParameterError(f"{path}: aggregation_method.p_lambda: wanted the p_lambda of the distance; ours has one.")
+    left_out = {*fixed, "aggregation_method.p_lambda"}
+    ours = {name: value for name, value in flat.items() if name not in left_out}
+    if distance in ours:
+        ours[distance] = find_distance(str(ours[distance])).name
+    if "aggregation_method" in ours:
+        ours["aggregation_method"] = find_aggregation(str(ours["aggregation_method"])).name
+    # Theirs computes λ where it is not given, whatever our default is.
+    return {weight: "document", **ours}
 
 
 def _times(value: Any, factor: float | None) -> Any:

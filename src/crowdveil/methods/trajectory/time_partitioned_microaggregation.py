@@ -112,5 +112,9 @@ METHOD = Method(
     status="proved",
     doc=__doc__ or "",
     aliases=("TimePartMicroaggregation",),
-    parameter_aliases=(("interval", "interval_s"),),
+    parameter_aliases=(
+        ("interval", "interval_s"),
+        ("clustering_method.trajectory_distance.p_lambda", "time_weight"),
+        ("aggregation_method", "aggregation"),
+    ),
 )
