@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -11,9 +10,8 @@ from pydantic import Field
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind
 from crowdveil.guarantees.original import step_volumes, volumes_by_step
-from crowdveil.guarantees.painting import Block, blocks, by_step
+from crowdveil.guarantees.painting import blocks, by_step
 from crowdveil.guarantees.runs import Runs
-from crowdveil.io.parallel import in_order
 from crowdveil.io.release import FLOW_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows, trips_within
@@ -65,14 +63,10 @@ class DisjointFlows(Guarantee):
         named = np.bincount(origin, minlength=areas) + np.bincount(destination, minlength=areas)
         runs = Runs.of(written.area_tiles, written.tile_count, named)
         _, rows = by_step(step, origin, destination)
-        crossed = sum(in_order(partial(_crossed, block) for block in blocks(runs, *rows)))
+        crossed = sum(int(block.painted().crossed.sum()) for block in blocks(runs, *rows))
         return Finding(
             crossed == 0, f"{counted(len(step), 'row')} looked at, {crossed:,} time steps have a pair twice."
         )
-
-
-def _crossed(block: Block) -> int:
-    return int(block.painted().crossed.sum())
 
 
 class WithheldBudget(Guarantee):
