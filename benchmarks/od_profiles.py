@@ -1,11 +1,13 @@
 """What is left of weekly profiles, and how long a year of hours takes to be reconstructed.
 
-Green taxis of ten months where they lie beside the checkout, k = 10, at most 10 % withheld: for everything that leaves or
-reaches a zone with at least 20 trips a day, the correlation and the error between the weekly profile of the original and that
-of the release, medians over profiles. `joint` beside `atg-dual`, anonymised hour by hour, and with all weeks laid on one first
-(168 matrices). Then a year of hourly matrices like `nyc` on its 263 zones, released with `joint`: seconds from the folder of the
-release to a Parquet file of all estimates with their bounds, in a process of its own, and to one with hours of the week added up.
-The last figure is the median correlation of `joint` over that of `atg-dual`, hour by hour.
+Green taxis of ten months where they lie beside the checkout, k = 10, at most 10 % withheld: for zones with at least 20 trips a
+day, leaving and reaching, the correlation and the error between the weekly profiles of the original and those of the release,
+medians over profiles. `joint` beside `atg-dual`, spread evenly and by what the rest of the release tells (`--weight release`);
+anonymised hour by hour, and with all weeks laid on one first (168 matrices). `busy_ends` are the profiles that have 20 trips
+a day by themselves. Then a year of hourly matrices like `nyc` on its 263 zones, released with `joint`: seconds from the folder of
+the release to a Parquet file of all estimates with their bounds, in a process of its own, and to one with hours of the week added
+up.
+The last figure is the median correlation of `joint` over that of `atg-dual`, hour by hour, spread evenly.
 """
 
 from __future__ import annotations
@@ -54,8 +56,9 @@ def taxi(*, typical_week: bool) -> Any:
 
 
 def compared(flows: Any, label: str, least_trips: float) -> dict[str, float]:
-    """Median correlation of each method."""
+    """Median correlation of each method, spread evenly."""
     import crowdveil
+    from crowdveil.analysis.profiles import trips_a_day
     from crowdveil.progress import no_progress
     from crowdveil.registry import find_method
 
@@ -63,11 +66,18 @@ def compared(flows: Any, label: str, least_trips: float) -> dict[str, float]:
     for name in METHODS:
         method = find_method(name)
         release = method.run(flows, method.params.checked({"k": 10}), np.random.default_rng(0), no_progress)
-        found = crowdveil.profiles(release, original=flows, least_trips=least_trips)
-        medians[name] = float(np.nanmedian(found.correlation))
-        say(f"{label}_{name}_median_correlation", medians[name])
-        say(f"{label}_{name}_median_error", float(np.nanmedian(found.error)))
-        say(f"{label}_{name}_profiles", len(found))
+        for weight in (None, "release"):
+            found = crowdveil.profiles(release, original=flows, least_trips=least_trips, weight=weight)
+            what = f"{label}_{name}{'_by_release' if weight else ''}"
+            busy = trips_a_day(found.original, found.slots) >= least_trips
+            say(f"{what}_median_correlation", float(np.nanmedian(found.correlation)))
+            say(f"{what}_mean_correlation", float(np.nanmean(found.correlation)))
+            say(f"{what}_median_error", float(np.nanmedian(found.error)))
+            say(f"{what}_busy_ends_median_correlation", float(np.nanmedian(found.correlation[busy])))
+            if weight is None:
+                medians[name] = float(np.nanmedian(found.correlation))
+                say(f"{what}_profiles", len(found))
+                say(f"{what}_busy_ends_profiles", int(busy.sum()))
     return medians
 
 
@@ -106,6 +116,7 @@ def main() -> None:
     for over in ("step", "week"):
         figures = measured(__file__, str(folder), over)
         say(f"year_{over}_seconds", figures["wall"])
+        say(f"year_{over}_processor_seconds", figures["cpu"])
         say(f"year_{over}_estimates", int(figures["result"]))
         say(f"year_{over}_peak_mib", figures["peak_mib"])
     say("ratio", ratio)

@@ -298,11 +298,10 @@ def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReadi
     if not written.is_flows:
         raise InputError(f"{release}: it holds trajectories, and analyses are of flows.")
     given = {n: getattr(reading, n) for n in ("zones", "zone_id") if getattr(reading, n) is not None}
-    again = {} if original is None and not given else reading_again(manifest, original, given)
-    flows = None
-    if original is not None:
-        known = isinstance(original, Flows)
-        flows = read(Flows, original, FlowReading.checked({} if known else again), notes)
+    again, known = dict[str, Any](), isinstance(original, Flows)
+    if given or (original is not None and not known):
+        again = reading_again(manifest, None if known else original, given)
+    flows = None if original is None else read(Flows, original, FlowReading.checked({} if known else again), notes)
     reading = reading.model_copy(update={"zone_id": again.get("zone_id")})
     options = manifest["input"]["options"]
     return study_of(opened(written, options, _rows(manifest), reading, flows, notes), reading, flows, notes)

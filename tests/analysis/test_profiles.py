@@ -119,7 +119,9 @@ def test_what_is_selected_and_what_is_large_is_told() -> None:
     assert found.trips_a_day[3] == pytest.approx(60 / (169 / 24))
     more = crowdveil.profiles(release, pairs=1)
     assert more.name(len(more) - 1) == "a → b:c"
-    assert len(crowdveil.profiles(release, least_trips=8)) == 2  # 60 trips from a, and to b:c, in a week
+    # In a week a has 67 trips at its ends, b:c 65 and c 12; a pair is counted by itself.
+    assert [p.origin.tolist() for p in [crowdveil.profiles(release, least_trips=9.3)]] == [[0, -1]]
+    assert len(crowdveil.profiles(release, least_trips=9.3, select="a:b:c,a")) == 2
     by_day = crowdveil.profiles(release, period="day", select="c:a")
     assert (
         by_day.volume.shape == (1, 24) and by_day.volume[0, 23] == 1 and by_day.table()["hour"][23].as_py() == "23:00"

@@ -18,7 +18,7 @@ from crowdveil.analysis.estimates import Groups, estimates, pieces_of
 from crowdveil.analysis.study import Opened, Side, Study, StudyReading, study_of
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
-from crowdveil.model.overlaps import Shares, in_own_tiles, in_zones, overlaps
+from crowdveil.model.overlaps import Shares, in_own_tiles, in_zones, overlaps, tile_trips
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.release import Areas, FlowRelease
 from crowdveil.model.zones import Zones
@@ -332,3 +332,31 @@ def test_a_release_of_nothing_has_no_estimates() -> None:
 def test_own_tiles_come_in_the_order_of_the_zones() -> None:
     shares, _ = in_own_tiles(_hand().areas)
     assert shares.zone[:2].tolist() == [0, 1]
+
+
+def test_other_hours_tell_how_to_spread_a_large_area() -> None:
+    """6 trips leave tile 0 by itself and 8 tile 1: of 12 that leave either, more leave 1."""
+    found = _rows(crowdveil.reconstruct(_hand(), weight="release"))
+    first = {row[:2]: row[2:] for row in found[:2]}
+    assert sum(row[0] for row in first.values()) == pytest.approx(12)
+    assert first["1", "2"][0] == pytest.approx(12 * 8 / 14) and first["1", "2"][1:] == (0, 12)
+    # Tile 2 is reached by itself and as a part of {2, 3}, tile 3 only as a part: in the end all is said to go to 2.
+    assert found[-2][:2] == ("1", "2") and found[-2][2] == pytest.approx(8, abs=1e-3)
+
+
+@given(st.data())
+def test_trips_of_tiles_explain_those_of_areas_better_round_by_round(draw: st.DataObject) -> None:
+    """No trip is lost, none is where nothing was, and the likelihood of what was published never falls."""
+    data = draw.draw(flows())
+    release = draw.draw(releases(data))
+    areas, trips = release.areas, np.bincount(release.origin, release.volume, len(release.areas))
+    with_trips = np.flatnonzero(trips)
+    before = -np.inf
+    for rounds in (1, 2, 5, 20):
+        found = tile_trips(areas, trips, rounds)
+        assert found.sum() == pytest.approx(trips.sum()) and np.all(found >= 0)
+        inside = np.array([found[tiles(release, area)].sum() for area in with_trips])
+        assert np.all(inside >= trips[with_trips] * (1 - 1e-9))
+        likelihood = float(trips[with_trips] @ np.log(inside)) if len(with_trips) else 0.0
+        assert likelihood >= before - 1e-9
+        before = likelihood

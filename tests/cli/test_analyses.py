@@ -127,6 +127,13 @@ def test_profiles_stand_beside_the_original_only_if_it_is_given(command: Any, ci
     assert (tmp_path / "p.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_an_original_in_memory_needs_no_files(city: Path) -> None:
+    flows = crowdveil.read_flows(city / "trips.parquet", zones=city / "zones.geojson", tz="Europe/Paris")
+    found = crowdveil.profiles(city / "out", original=flows)
+    read = crowdveil.profiles(city / "out", original=city / "trips.parquet", zones=city / "zones.geojson")
+    assert found.correlation.tolist() == read.correlation.tolist()
+
+
 def test_land_use_and_topics_draw_maps(command: Any, city: Path, tmp_path: Path) -> None:
     zones = ("--zones", city / "zones.geojson")
     ran = command(

@@ -16,7 +16,7 @@ from crowdveil.model.overlaps import Shares
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress, no_progress
 
-PIECE = 4_000_000
+PIECE = 1_000_000
 """Pairs that a piece has at most, unless a single group has more."""
 ANYWHERE = -1
 """In place of a zone at an end that does not matter."""
@@ -83,7 +83,7 @@ def pieces_of(
 ) -> Iterator[Estimates]:
     """Estimates piece by piece, each of whole groups, made some pieces ahead on threads."""
     everywhere = Shares.everywhere(len(side.shares))
-    starts, ends = side.shares if origins else everywhere, side.shares if destinations else everywhere
+    starts, ends = side.shares if origins else everywhere, side.shares_reached if destinations else everywhere
     of_row = groups.of_step[side.release.step]
     order = np.argsort(of_row, kind="stable")
     offsets = frozen(np.searchsorted(of_row[order], np.arange(groups.count + 1)), np.int64)

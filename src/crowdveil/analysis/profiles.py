@@ -46,6 +46,7 @@ from crowdveil.io.growing import growing_table
 from crowdveil.measures.base import ratio
 from crowdveil.method import Params
 from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.overlaps import Shares
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress, no_progress
 
@@ -63,7 +64,8 @@ class ProfileParams(Params):
     pairs: int = Field(0, ge=0)
     """Also as many pairs of zones, the largest ones of the release."""
     least_trips: float = Field(0.0, ge=0)
-    """Leave out profiles with fewer trips a day; trips of the original, where it is given."""
+    """Leave out zones with fewer trips a day, leaving and reaching together, and pairs with fewer; trips of the original, where
+    it is given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +217,8 @@ def zone_profiles(side: Side, slots: Slots, zones: int, *, out: bool) -> Floats:
 def pair_profile(side: Side, slots: Slots, origin: int, destination: int) -> Floats:
     """The same for what goes from one zone to another: an array (3, hours). No other pair is looked at."""
     release, groups = side.release, slots.groups(side.release)
-    (o, o_in, o_at), (d, d_in, d_at) = _share_of(side, origin), _share_of(side, destination)
+    o, o_in, o_at = _share_of(side.shares, origin)
+    d, d_in, d_at = _share_of(side.shares_reached, destination)
     a, b = release.origin, release.destination
     weights = (o[a] * d[b], (o_in[a] & d_in[b]).astype(np.float64), (o_at[a] & d_at[b]).astype(np.float64))
     of_row = groups.of_step[release.step]
@@ -223,9 +226,8 @@ def pair_profile(side: Side, slots: Slots, origin: int, destination: int) -> Flo
     return _means(np.array(sums, np.float64), slots)
 
 
-def _share_of(side: Side, zone: int) -> tuple[Any, Any, Any]:
+def _share_of(shares: Shares, zone: int) -> tuple[Any, Any, Any]:
     """Of each area: its share in a zone, whether it lies wholly in it, whether it touches it."""
-    shares = side.shares
     area = np.repeat(np.arange(len(shares)), shares.touched)
     here = np.flatnonzero(shares.zone == zone)
     share, inside, touch = np.zeros(len(shares)), np.zeros(len(shares), np.bool_), np.zeros(len(shares), np.bool_)
@@ -250,11 +252,19 @@ def run(study: Study, params: ProfileParams, progress: Progress) -> Profiles:
     keep = (np.nansum(upper, axis=1) > 0) | (params.select is not None)
     if original is not None:
         keep |= told > 0
-    keep &= told >= params.least_trips
+    keep &= _busy(study.sides[-1], slots, ends, told) >= params.least_trips
     return Profiles(
         study.zones, slots, params, ends[keep, 0], ends[keep, 1], volume[keep], lower[keep], upper[keep],
         None if original is None else original[keep],
     )  # fmt: skip
+
+
+def _busy(side: Side, slots: Slots, ends: Ints, trips: Floats) -> Floats:
+    """Trips a day of each pair and, leaving and reaching together, of the zone of each other profile."""
+    zones = side.shares.zones
+    of_zone = sum(trips_a_day(zone_profiles(side, slots, zones, out=out)[0], slots) for out in (True, False))
+    pair = (ends != ANYWHERE).all(axis=1)
+    return np.where(pair, trips, np.asarray(of_zone)[ends.max(axis=1)])
 
 
 def _table(side: Side, slots: Slots, ends: Ints, zones: int, progress: Progress) -> Floats:

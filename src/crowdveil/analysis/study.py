@@ -26,10 +26,13 @@ from crowdveil.io.zones import read_tile_values, read_zones
 from crowdveil.method import Params, Rows
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.flows import Flows
-from crowdveil.model.overlaps import Shares, in_own_tiles, in_zones, overlaps
+from crowdveil.model.overlaps import Shares, in_own_tiles, in_zones, overlaps, tile_trips
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
 from crowdveil.model.tessellation import grid_frame, grid_zones, h3_cover, h3_zones, outlines
 from crowdveil.model.zones import Zones
+
+RELEASE = "release"
+"""The weight that comes from the release itself."""
 
 
 class StudyReading(Params):
@@ -48,18 +51,34 @@ class StudyReading(Params):
     to_h3: int | None = Field(None, ge=0, le=15)
     """Ask about H3 cells of this resolution over the whole map."""
     weight: Any = None
-    """How much of an area's volume each of its tiles gets: area (its size), a column of --zones such as population, or a
-    table of tiles. All tiles the same without."""
+    """How much of an area's volume each of its tiles gets: area (its size), a column of --zones such as population, a table of
+    tiles, or release (what the rest of the release tells of them). All tiles the same without."""
     weight_column: str | None = None
     """Column of the weights, where they are in a table with several."""
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Flows between areas, and the shares of these areas in the zones: a release, or the original as if it were one."""
+    """Flows between areas, and the shares of these areas in the zones: a release, or the original as if it were one.
+
+    Attributes
+    ----------
+    release
+        The flows.
+    shares
+        Of the areas that flows come from.
+    reached
+        Of the areas that flows go to; None where they are the same.
+    """
 
     release: FlowRelease
     shares: Shares
+    reached: Shares | None = None
+
+    @property
+    def shares_reached(self) -> Shares:
+        """Shares of the areas that flows go to."""
+        return self.shares if self.reached is None else self.reached
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,20 +188,34 @@ def _step_s(written: WrittenRelease, options: dict[str, Any], tz: str) -> int | 
 
 def study_of(release: Opened, reading: StudyReading, original: Flows | None, notes: ReadNotes) -> Study:
     """Put areas into the zones that are asked about."""
-    areas, tiles = release.release.areas, release.release.areas.zones
-    targets = _targets(release, reading, notes)
-    weight = _weight(areas, reading, notes)
     if release.rows == "noisy":
         notes.say("the release has noise in it: estimates and bounds are of the noisy volumes, not of trips.")
-    if targets is None:
-        shares, without = in_own_tiles(areas, weight)
-        of_tiles = None
+    areas, targets = release.release.areas, _targets(release, reading, notes)
+    tiles = None if targets is None else _tiles_in(areas, targets)
+    if reading.weight == RELEASE:
+        side = _by_release(release, targets, tiles)
     else:
-        shares, of_tiles, without = _in_targets(release, targets, weight, reading, notes)
-    if without:
-        notes.say(f"{counted(without, 'area')} have no weight in any tile, so that all their tiles count the same.")
-    beside = None if original is None else _side_of_original(original, of_tiles)
-    return Study(tiles if targets is None else targets, Side(release.release, shares), beside, release.rows)
+        shares, without = _shares(release, targets, tiles, _weight(areas, reading, notes))
+        side = Side(release.release, shares)
+        if without:
+            notes.say(f"{counted(without, 'area')} have no weight in any tile, so that all their tiles count the same.")
+    if targets is not None and tiles is None and reading.weight is None:
+        notes.say(
+            "the release does not tell the outlines of its tiles, so that areas are spread evenly over their surface "
+            "(give the zones that it was made with by --zones, and they are spread over tiles)."
+        )
+    beside = None if original is None else _side_of_original(original, tiles)
+    return Study(areas.zones if targets is None else targets, side, beside, release.rows)
+
+
+def _by_release(release: Opened, targets: Zones | None, tiles: Shares | None) -> Side:
+    """Spread by the trips that tiles have over all time steps, where they start and where they end."""
+    flows = release.release
+    ends = []
+    for area in (flows.origin, flows.destination):
+        trips = tile_trips(flows.areas, np.bincount(area, flows.volume, len(flows.areas)))
+        ends.append(_shares(release, targets, tiles, trips)[0])
+    return Side(flows, *ends)
 
 
 def _targets(release: Opened, reading: StudyReading, notes: ReadNotes) -> Zones | None:
@@ -214,23 +247,25 @@ def _shapes(release: Opened) -> Labels:
     return known
 
 
-def _in_targets(
-    release: Opened, targets: Zones, weight: Floats | None, reading: StudyReading, notes: ReadNotes
-) -> tuple[Shares, Shares | None, int]:
-    """Shares of areas and, where their outlines are known, of tiles; and how many areas have no weight."""
+def _tiles_in(areas: Areas, targets: Zones) -> Shares | None:
+    """Shares of tiles in zones, None where their outlines are not known."""
+    if not areas.zones.located:
+        return None
+    return overlaps(outlines(areas.zones, np.arange(len(areas.zones), dtype=np.int32)), targets)
+
+
+def _shares(
+    release: Opened, targets: Zones | None, tiles: Shares | None, weight: Floats | None
+) -> tuple[Shares, int]:  # fmt: skip
+    """Shares of areas in zones, and how many areas have no weight."""
     areas = release.release.areas
-    if areas.zones.located:
-        tiles = overlaps(outlines(areas.zones, np.arange(len(areas.zones), dtype=np.int32)), targets)
-        shares, without = in_zones(areas, tiles, weight)
-        return shares, tiles, without
+    if targets is None:
+        return in_own_tiles(areas, weight)
+    if tiles is not None:
+        return in_zones(areas, tiles, weight)
     if weight is not None:
         raise InputError("a weight of tiles needs their outlines, which are not in the release; give them by --zones.")
-    if reading.weight is None:
-        notes.say(
-            "the release does not tell the outlines of its tiles, so that areas are spread evenly over their surface "
-            "(give the zones that it was made with by --zones, and they are spread over tiles)."
-        )
-    return overlaps(release.outlines, targets), None, 0
+    return overlaps(release.outlines, targets), 0
 
 
 def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | None:
@@ -250,7 +285,7 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
         weight = read_tile_values(reading.zones, str(reading.weight), tiles, zone_id=reading.zone_id, notes=notes)
     else:
         raise InputError(
-            f"weight: there is no file {reading.weight}, and no --zones with such a column; give one of them, or area."
+            f"weight: there is no file {reading.weight}, and no --zones with such a column; give one of them, area or release."
         )
     missing = int(np.isnan(weight[used]).sum())
     if missing:

@@ -27,6 +27,9 @@ from crowdveil.model.zones import Zones
 SLIVER = 0.001
 """Two shapes that share less than this of the smaller one are neighbours whose borders were drawn twice, and do not touch."""
 
+ROUNDS = 30
+"""How often trips are spread anew to find those of tiles; more change little."""
+
 
 @dataclass(frozen=True, eq=False)
 class Shares:
@@ -104,6 +107,22 @@ def in_zones(areas: Areas, tiles: Shares, weight: Floats | None = None) -> tuple
     offsets = np.searchsorted(number, np.arange(len(areas) + 1))
     inside = held == areas.size[number]
     return Shares(tiles.zones, offsets, (keys % tiles.zones).astype(np.int32), parts, whole, inside), without
+
+
+def tile_trips(areas: Areas, trips: Ints | Floats, rounds: int = ROUNDS) -> Floats:
+    """Trips of each tile, as the trips of areas tell together: where tiles are published by themselves, or in small areas, at
+    some hours, that says how to spread the large areas of other hours.
+
+    Each round spreads the trips of every area over its tiles by what the last round found (expectation maximisation, for tiles
+    whose share of any area stays the same). No trips are lost, and a tile of areas without trips has none.
+    """
+    area, found = row_slices(areas.offsets), np.ones(len(areas.zones))
+    for _ in range(rounds):
+        part = found[areas.tiles]
+        whole = np.bincount(area, part, len(areas))
+        level = np.divide(trips, whole, out=np.zeros(len(areas)), where=whole > 0)
+        found = np.asarray(np.bincount(areas.tiles, level[area] * part, len(areas.zones)), np.float64)
+    return found
 
 
 def _weights(areas: Areas, weight: Floats | None) -> tuple[Floats, Floats, int]:
