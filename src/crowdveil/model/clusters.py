@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -202,7 +203,9 @@ def _tiles_in(zones: Zones, rectangles: Floats) -> list[Indices]:
         return []
     by_x, _ = zones.in_order
     offsets, tiles = tiles_inside(*zones.xy, by_x, frozen(rectangles, np.float64))
-    return np.split(tiles.astype(np.int32), offsets[1:-1])
+    held, cuts = tiles.astype(np.int32), offsets.tolist()
+    # np.split does the same, but takes longer than finding them.
+    return [held[a:b] for a, b in pairwise(cuts)]
 
 
 def _areas(zones: Zones, held: list[Indices]) -> tuple[Areas, Ints]:
