@@ -87,3 +87,86 @@ def swapmob(points: list[Point], metres: float, seconds: int, enough: int) -> di
     for walk in walks.values():
         walk.walk(walk.points[-1].t)
     return {trajectory: walk.path for trajectory, walk in walks.items()}
+
+
+def radii(least: float, most: float) -> list[float]:
+    """The least one, the one in the middle, the largest one."""
+    return [least, (least + most) / 2, most]
+
+
+def swap_locations(
+    places: list[Point], seeds: Sequence[int], k: int, metres: tuple[float, float], seconds: tuple[float, float]
+) -> dict[int, int]:
+    """The trajectory that each point goes to. `places` are in the order of the grid, and seeds are places."""
+    left, given = set(range(len(places))), {}
+    for seed in seeds:
+        if seed not in left:
+            continue
+        s = places[seed]
+        members: list[int] = []
+        for within_s in radii(*seconds):
+            for within_m in radii(*metres):
+                if len(members) >= k:
+                    continue
+                best: dict[int, tuple[bool, int, float, int]] = {}
+                for i in left:
+                    p = places[i]
+                    far = (p.x - s.x) ** 2 + (p.y - s.y) ** 2
+                    if abs(p.t - s.t) <= within_s and far <= within_m * within_m:
+                        rank = (i != seed, abs(p.t - s.t), far, i)
+                        best[p.owner] = min(best.get(p.owner, rank), rank)
+                members = [rank[3] for rank in best.values()]
+        if len(members) < k:
+            left.remove(seed)
+            continue
+        members.sort(key=lambda i: places[i].draw)
+        for i, after in zip(members, members[1:] + members[:1], strict=True):
+            given[places[i].number] = places[after].trajectory
+            left.remove(i)
+    return given
+
+
+Step = tuple[object, object]
+
+
+def visits(tiles: Sequence[object]) -> list[tuple[object, int]]:
+    """Tiles with how many points follow one another in each."""
+    runs: list[tuple[object, int]] = []
+    for tile in tiles:
+        if runs and runs[-1][0] == tile:
+            runs[-1] = (tile, runs[-1][1] + 1)
+        else:
+            runs.append((tile, 1))
+    return runs
+
+
+def rare_steps(walks: dict[int, list[object]], owner: Sequence[int], least: int) -> set[Step]:
+    """Steps from tile to tile that fewer than `least` owners make."""
+    made: dict[Step, set[int]] = {}
+    for name, tiles in walks.items():
+        for (a, _), (b, _) in pairwise(visits(tiles)):
+            made.setdefault((a, b), set()).add(owner[name])
+    return {step for step, crowd in made.items() if len(crowd) < least}
+
+
+def without_rare_steps(walks: dict[int, list[object]], owner: Sequence[int], least: int) -> dict[int, list[int]]:
+    """Which points of each walk (by their place in it) stay so that no rare step is left."""
+    stay = {name: list(range(len(tiles))) for name, tiles in walks.items()}
+    while True:
+        here = {name: [walks[name][i] for i in places] for name, places in stay.items()}
+        rare = rare_steps(here, owner, least)
+        if not rare:
+            return stay
+        for name, tiles in here.items():
+            runs = visits(tiles)
+            bad = [(a, b) in rare for (a, _), (b, _) in pairwise(runs)]
+            gone: set[int] = set()
+            for i in range(len(bad)):
+                if not bad[i] or i in gone:
+                    continue
+                before = i > 0 and bad[i - 1] and i - 1 not in gone
+                after = i + 1 < len(bad) and bad[i + 1]
+                left_one = before if before != after else runs[i][1] < runs[i + 1][1]
+                gone.add(i if left_one else i + 1)
+            kept = [i not in gone for i, (_, points) in enumerate(runs) for _ in range(points)]
+            stay[name] = [place for place, keep in zip(stay[name], kept, strict=True) if keep]

@@ -13,6 +13,7 @@ from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormed
 from crowdveil.guarantees.noise import DifferentialPrivacy
 from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
 from crowdveil.guarantees.swapping import NoOwnPoints, OriginalPoints, SwappedTrajectories
+from crowdveil.guarantees.tile_pairs import SharedTilePairs
 from crowdveil.guarantees.trajectories import LocationsOnTileCentres, TrajectoryKAnonymity, WellFormedTrajectories
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
@@ -31,6 +32,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     OriginalPoints,
     SwappedTrajectories,
     NoOwnPoints,
+    SharedTilePairs,
     LocationsOnTileCentres,
     WellFormedTrajectories,
 )
@@ -50,6 +52,7 @@ __all__ = [
     "MostArea",
     "NoOwnPoints",
     "OriginalPoints",
+    "SharedTilePairs",
     "SwappedTrajectories",
     "TrajectoryKAnonymity",
     "TrueVolumes",

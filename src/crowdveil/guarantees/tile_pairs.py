@@ -1,0 +1,63 @@
+"""A promise about the steps of released trajectories from tile to tile, checked on the written table."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from crowdveil.errors import counted
+from crowdveil.guarantees.base import Finding, Guarantee, Kind
+from crowdveil.io.release import WrittenRelease
+from crowdveil.model.arrays import Ints
+from crowdveil.model.projection import LocalProjection
+
+
+class SharedTilePairs(Guarantee):
+    """No step from one tile to the next is made by few alone."""
+
+    name: ClassVar[str] = "shared-tile-pairs"
+    kind: ClassVar[Kind] = "structure"
+    least: int
+    """Fewest that make a step."""
+    tile_size_m: float
+    """Side of the tiles."""
+    lon0: float
+    """Longitude of a corner of tiles, around which metres are measured."""
+    lat0: float
+    """Its latitude."""
+    counts: Literal["people", "trajectories"]
+    """What is counted."""
+
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return (
+            f"Every step from one square of {self.tile_size_m:g} m to the next one that a published trajectory has points in is "
+            f"made by the trajectories of at least {self.least:,} {self.counts}."
+        )
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Count the trajectories of each step. The files do not tell whose they are."""
+        number = written.column("trajectory_id")
+        return self._counted(written, number, "trajectories")
+
+    def check_behind(self, written: WrittenRelease, person: Ints) -> Finding:
+        """Count the people of each step."""
+        number = written.column("trajectory_id")
+        if int(number.max(initial=0)) != len(person):
+            return Finding(False, "the files have another number of trajectories than were made.", with_original=True)
+        if self.counts != "people":
+            return self.check(written)
+        finding = self._counted(written, person[number - 1], "people")
+        return Finding(finding.holds, finding.detail, with_original=True)
+
+    def _counted(self, written: WrittenRelease, who: Ints, what: str) -> Finding:
+        x, y = LocalProjection(self.lon0, self.lat0).to_plane(written.column("lon"), written.column("lat"))
+        tile = np.column_stack([np.floor(x / self.tile_size_m), np.floor(y / self.tile_size_m)])
+        number = written.column("trajectory_id")
+        step = np.flatnonzero((tile[1:] != tile[:-1]).any(axis=1) & (number[1:] == number[:-1]))
+        _, pair = np.unique(np.column_stack([tile[step], tile[step + 1]]), axis=0, return_inverse=True)
+        made_by = np.unique(np.column_stack([pair.reshape(-1), who[step]]), axis=0)[:, 0]
+        crowd = np.bincount(made_by)
+        small = int((crowd < self.least).sum())
+        return Finding(small == 0, f"{counted(len(crowd), 'step')} from tile to tile, {small:,} with fewer {what}.")

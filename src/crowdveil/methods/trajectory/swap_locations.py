@@ -1,0 +1,160 @@
+"""Let locations that are near in space and time change hands in clusters of at least k people.
+
+Guarantee
+---------
+No promise of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more often than it is
+there. NoOwnPoints: no point of a published trajectory is of the person that it stands for. SharedTilePairs: every step from one
+square of `tile_size_m` to the next one is made by the trajectories of at least `min_pair_people` people (k if not given). Ids are
+new. What is measured instead of promised is in the certificate: how often two exact points of somebody lead to one published
+trajectory, and how much of that is the same person's.
+
+Assumptions
+-----------
+A published trajectory runs near the one that it stands for, point by point within twice the largest radii: whoever knows many
+points of somebody may find it by its shape, even though none of its points is true. Exact places and times stay, so that it can
+be seen that somebody was there. A trajectory that stays in one square makes no step, and nothing is promised of it.
+
+Notes
+-----
+A location is drawn at random. Around it the time radius grows from `min_time_s` to `max_time_s` in steps of half the range, and
+for each the space radius likewise, until locations of k people are inside; of each person the one nearest in time takes part. All
+that are inside are put in a random circle, and each gives its location to the next. The document permutes at random, which
+leaves a quarter of the locations with their owners at k = 3; a circle leaves none. A location without a crowd around it goes.
+
+Steps between squares that fewer than `min_pair_people` people make are broken by removing the points in one of the two squares,
+and counted again until none is left. The document takes one look, and breaks pairs that occur less often than a fixed number.
+
+With `count_trajectories` clusters and steps count trajectories, as the document does, even where people are known.
+
+Time and memory grow with the number of locations, and with how many lie within the largest radii of one.
+
+References
+----------
+J. Domingo-Ferrer, R. Trujillo-Rasua: Microaggregation- and permutation-based anonymization of movement data. Information
+Sciences 208, 2012 (ReachLocations). MobiDataLab, deliverable on the anonymisation module, section 6.3.3.5.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints, SharedTilePairs
+from crowdveil.method import Method, Params
+from crowdveil.model.arrays import Ints, row_slices
+from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.spacetime import SpaceTimeGrid
+from crowdveil.model.steps_between import corner_of, without_rare_steps
+from crowdveil.model.swapping import owners, release_of_points
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import Progress
+
+STRETCH = 20_000
+"""Locations between two tellings of how far it is."""
+
+
+class SwapLocationsParams(Params):
+    """Parameters of swapping locations."""
+
+    k: int = Field(3, ge=2)
+    """Fewest people of a cluster in which locations are swapped."""
+    min_radius_m: float = Field(100.0, gt=0, le=100_000)
+    """Radius of a cluster in space, at first."""
+    max_radius_m: float = Field(500.0, gt=0, le=100_000)
+    """Radius of a cluster in space, at most."""
+    min_time_s: int = Field(60, ge=1, le=86_400)
+    """Radius of a cluster in time, at first."""
+    max_time_s: int = Field(120, ge=1, le=86_400)
+    """Radius of a cluster in time, at most."""
+    tile_size_m: float = Field(1000.0, gt=0, le=1_000_000)
+    """Side of the squares between which steps are counted."""
+    min_pair_people: int | None = Field(None, ge=1)
+    """Fewest people that make a step from square to square; k if not given, and 1 leaves all steps."""
+    count_trajectories: bool = False
+    """Count trajectories, as the document does, even where people are known."""
+
+    @model_validator(mode="after")
+    def _radii_in_order(self) -> SwapLocationsParams:
+        if self.min_radius_m > self.max_radius_m:
+            raise ValueError("min_radius_m to be at most max_radius_m")
+        if self.min_time_s > self.max_time_s:
+            raise ValueError("min_time_s to be at most max_time_s")
+        return self
+
+    @property
+    def least_pair(self) -> int:
+        """Fewest people that make a step."""
+        return self.k if self.min_pair_people is None else self.min_pair_people
+
+
+def run(
+    data: Trajectories, params: SwapLocationsParams, rng: np.random.Generator, progress: Progress
+) -> TrajectoryRelease:
+    """Swap locations in clusters, then break steps that few make."""
+    owner = owners(data, params.count_trajectories)
+    given = _swapped(data, params, owner, rng, progress)
+    given = without_rare_steps(data, given, owner, params.least_pair, params.tile_size_m, corner_of(data))
+    return release_of_points(data, given, rng, {})
+
+
+def _swapped(
+    data: Trajectories, params: SwapLocationsParams, owner: Ints, rng: np.random.Generator, progress: Progress
+) -> Ints:
+    """The trajectory that each location goes to, -1 where there is no crowd around it."""
+    from crowdveil.kernels.exchanging import exchange_locations
+
+    x, y = data.xy
+    grid = SpaceTimeGrid.of(x, y, data.t, params.max_radius_m, params.max_time_s)
+    n, trajectory = data.points, data.trajectory[grid.order]
+    cell_of = row_slices(grid.cell_offsets)
+    places = (row_slices(grid.slab_offsets)[cell_of], cell_of, x[grid.order], y[grid.order], data.t[grid.order])
+    draws = (trajectory, owner[trajectory], rng.random(n), rng.permutation(n))
+    given = np.full(n, -1)
+    left = (grid.cell_offsets[1:].copy(), np.arange(n), np.arange(n), given)
+    crowd = int(owner.max(initial=-1)) + 1
+    room = (np.full(crowd, -1), np.zeros(crowd, np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros(n))
+    arrays: tuple[Any, ...] = (*places, *draws, *left, *room)
+    for low in range(0, n, STRETCH):
+        high = min(low + STRETCH, n)
+        exchange_locations(
+            low, high, params.k, params.min_radius_m, params.max_radius_m, float(params.min_time_s),
+            float(params.max_time_s), grid.slab, grid.slab_offsets, grid.cell, grid.cell_offsets, grid.columns,
+            *arrays,
+        )  # fmt: skip
+        progress(high, n)
+    by_point = np.empty(n, np.int64)
+    by_point[grid.order] = given
+    return by_point
+
+
+def promises(data: Trajectories, params: SwapLocationsParams) -> tuple[Guarantee, ...]:
+    """What the release promises."""
+    people = data.counts == "people" and not params.count_trajectories
+    counts: Literal["people", "trajectories"] = "people" if people else "trajectories"
+    lon0, lat0 = corner_of(data)
+    return (
+        OriginalPoints(),
+        NoOwnPoints(counts=counts),
+        SharedTilePairs(least=params.least_pair, tile_size_m=params.tile_size_m, lon0=lon0, lat0=lat0, counts=counts),
+    )
+
+
+METHOD = Method(
+    "swap-locations",
+    takes=Trajectories,
+    params=SwapLocationsParams,
+    run=run,
+    promises=promises,
+    status="heuristic",
+    doc=__doc__ or "",
+    aliases=("SwapAllLocations", "SwapLocations"),
+    parameter_aliases=(
+        ("min_r_s", "min_radius_m"),
+        ("max_r_s", "max_radius_m"),
+        ("min_r_t", "min_time_s"),
+        ("max_r_t", "max_time_s"),
+        ("tile_size", "tile_size_m"),
+    ),
+)

@@ -1,0 +1,61 @@
+"""The checker of steps between tiles on files made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from crowdveil.guarantees import SharedTilePairs
+from crowdveil.io.release import WrittenRelease
+
+METRE = 1 / 111_319.49
+
+
+def _written(*walks: list[int]) -> WrittenRelease:
+    """Walks along the equator, by the metres east of the corner."""
+    flat = [metres for walk in walks for metres in walk]
+    table = {
+        "lat": [0.001] * len(flat),
+        "lon": [metres * METRE for metres in flat],
+        "timestamp": pa.array([1000 * i for walk in walks for i in range(len(walk))], pa.timestamp("ms", tz="UTC")),
+        "trajectory_id": [i + 1 for i, walk in enumerate(walks) for _ in walk],
+    }
+    return WrittenRelease(Path("out"), pa.table(table), None, [])
+
+
+def _promise(least: int, counts: str = "people") -> SharedTilePairs:
+    return SharedTilePairs.model_validate(
+        {"least": least, "tile_size_m": 1000.0, "lon0": 0.0, "lat0": 0.0, "counts": counts}
+    )
+
+
+@pytest.mark.parametrize(
+    ("walks", "least", "holds"),
+    [
+        ([[100, 1200], [900, 1900]], 2, True),
+        ([[100, 1200], [900, 1900]], 3, False),
+        ([[100, 300, 1200], [900, 1900]], 2, True),  # two points in a tile are one visit
+        ([[100, 1200], [1200, 100]], 2, False),  # the way back is another step
+        ([[100, 1200], [100, 2200]], 2, False),
+        ([[100, 1200], [100, 2200, 1200]], 2, False),  # by way of another tile
+        ([[100, 900], [1100, 1900]], 2, True),  # no step at all
+        ([[100], [1200]], 2, True),  # two trajectories make no step
+        ([[100, 1200, 100, 1200]], 2, False),  # twice by the same one is once
+    ],
+)
+def test_steps(walks: list[list[int]], least: int, holds: bool) -> None:
+    assert _promise(least, "trajectories").check(_written(*walks)).holds is holds
+    behind = np.arange(len(walks))
+    assert _promise(least).check_behind(_written(*walks), behind).holds is holds
+
+
+def test_two_trajectories_of_one_person_are_one() -> None:
+    written = _written([100, 1200], [900, 1900])
+    assert _promise(2).check(written).holds
+    finding = _promise(2).check_behind(written, np.array([4, 4]))
+    assert not finding.holds and finding.with_original
+    assert _promise(2, "trajectories").check_behind(written, np.array([4, 4])).holds
+    assert not _promise(2).check_behind(written, np.array([4])).holds
