@@ -12,6 +12,7 @@ from crowdveil.analysis.study import Opened, StudyReading, opened, study_of
 from crowdveil.errors import CrowdveilError, InputError, OutputError, ParameterError
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.atomic import new_file
+from crowdveil.io.flows import DEFAULT_STEP
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.read_back import flow_release_from
 from crowdveil.io.release import TableFormat
@@ -297,13 +298,15 @@ def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReadi
     manifest, written = pipeline.open_release(Path(release))
     if not written.is_flows:
         raise InputError(f"{release}: it holds trajectories, and analyses are of flows.")
-    given = {n: getattr(reading, n) for n in ("zones", "zone_id") if getattr(reading, n) is not None}
+    given = {n: getattr(reading, n) for n in ("zones", "zone_id", "voronoi") if getattr(reading, n) is not None}
     again, known = dict[str, Any](), isinstance(original, Flows)
     if given or (original is not None and not known):
         again = reading_again(manifest, None if known else original, given)
     flows = None if original is None else read(Flows, original, FlowReading.checked({} if known else again), notes)
     reading = reading.model_copy(update={"zone_id": again.get("zone_id")})
-    options = manifest["input"]["options"]
+    options, data = manifest["input"]["options"], manifest["input"]["data"]
+    if "name" in data and not data["name"].endswith(".omx"):
+        options = {"step": DEFAULT_STEP, **options}  # what a file is read with where nothing was said
     return study_of(opened(written, options, _rows(manifest), reading, flows, notes), reading, flows, notes)
 
 

@@ -299,11 +299,11 @@ def test_the_largest_are_named_whatever_the_pieces(monkeypatch: pytest.MonkeyPat
     pair = np.arange(64)
     volume = rng.permutation(64)[pair] + 1
     release = FlowRelease(
-        Areas.of_tiles(zones, np.arange(8, dtype=np.int32)), np.arange(4) * 3600, np.arange(0, 65, 16),
+        Areas.of_tiles(zones, np.arange(8, dtype=np.int32)), np.arange(16) * 3600, np.arange(0, 65, 4),
         (pair // 8).astype(np.int32), (pair % 8).astype(np.int32), volume, volume, np.zeros(64, np.uint8),
-        np.zeros(4, np.int64), "trips", 3600,
+        np.zeros(16, np.int64), "trips", 3600,
     )  # fmt: skip
-    monkeypatch.setattr(estimates_module, "PIECE", 16)
+    monkeypatch.setattr(estimates_module, "PIECE", 4)
     largest = [row[0] for row in crowdveil.reconstruct(release).tally().largest]
     assert largest == sorted(volume.tolist(), reverse=True)[:10]
 

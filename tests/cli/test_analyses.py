@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
@@ -125,6 +126,33 @@ def test_profiles_stand_beside_the_original_only_if_it_is_given(command: Any, ci
     told = json.loads((tmp_path / "beside.json").read_text())
     assert "not for publication" in told["meaning"] and told["rows"][0]["correlation"] > 0.9
     assert (tmp_path / "p.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_cells_of_points_are_given_again_as_such(city: Path, tmp_path: Path) -> None:
+    lines = [f"t{i},{2.005 + 0.01 * (i % SIDE)},{48.005 + 0.01 * (i // SIDE)}" for i in range(SIDE * SIDE)]
+    (tmp_path / "antennas.csv").write_text("id,lon,lat\n" + "\n".join(lines) + "\n")
+    trips = pq.read_table(city / "trips.parquet")
+    place = {f"t{i}": line.split(",")[1:] for i, line in enumerate(lines)}
+    columns = {f"{end}_{c}": [float(place[t][j]) for t in trips[end].to_pylist()]
+               for end in ("origin", "destination") for j, c in enumerate(("lon", "lat"))}  # fmt: skip
+    pq.write_table(pa.table({**columns, "time": trips["time"]}), tmp_path / "points.parquet")
+    points = {"voronoi": tmp_path / "antennas.csv"}
+    crowdveil.anonymize("suppression", tmp_path / "points.parquet", tmp_path / "cells", k=5, **points)
+    found = crowdveil.profiles(tmp_path / "cells", original=tmp_path / "points.parquet", **points)
+    assert found.zones.kind == "voronoi" and found.original is not None
+    whole = crowdveil.reconstruct(tmp_path / "cells", to_zones=city / "quarters.geojson", over="all", **points)
+    assert whole.tally().volume == pytest.approx(
+        _published(tmp_path / "cells"), rel=0.3
+    )  # cells reach beyond the quarters
+
+
+def test_steps_far_apart_are_still_hours(city: Path, tmp_path: Path) -> None:
+    trips = pq.read_table(city / "trips.parquet")
+    at_eight = trips.filter(pc.equal(pc.hour(trips["time"]), 8))
+    pq.write_table(at_eight, tmp_path / "eight.parquet")
+    crowdveil.anonymize("suppression", tmp_path / "eight.parquet", tmp_path / "eight", k=5)
+    found = crowdveil.profiles(tmp_path / "eight")
+    assert found.slots.slot_s == 3600 and found.slots.name(int(np.nanargmax(found.volume[0]))).endswith("08:00")
 
 
 def test_an_original_in_memory_needs_no_files(city: Path) -> None:

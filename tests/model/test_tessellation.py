@@ -18,6 +18,7 @@ from crowdveil.model.tessellation import (
     grid_frame,
     grid_zones,
     h3_cells,
+    h3_cover,
     h3_zones,
     locate,
     outlines,
@@ -171,6 +172,22 @@ def test_points_go_to_the_nearest_centroid_and_to_its_cell(cloud: tuple[np.ndarr
     chosen = distance[np.arange(len(lon)), nearest]
     assert (chosen <= distance.min(axis=1) * 1.002 + 0.001).all()
     assert locate(cells, lon, lat).tolist() == nearest.tolist()
+
+
+def test_voronoi_cells_of_points_in_rows_are_polygons() -> None:
+    """Sides of the box and of the cells lie on each other here, which leaves lines behind."""
+    i = np.arange(16)
+    cells = voronoi_zones(i.astype(object), 2.005 + 0.01 * (i % 4), 48.005 + 0.01 * (i // 4))
+    assert cells.polygons is not None and set(shapely.get_type_id(cells.polygons)) == {3}
+
+
+def test_h3_cells_cover_shapes() -> None:
+    shapes = np.array(
+        [shapely.box(2.0, 48.0, 2.3, 48.01), shapely.Point(2.5, 48.2), shapely.box(2.0, 48.2, 2.001, 48.201)]
+    )
+    zones = h3_zones(h3_cover(shapes, 7))
+    union = shapely.union_all(outlines(zones, np.arange(len(zones), dtype=np.int32)))
+    assert all(shapely.covers(shapely.buffer(union, 1e-9), shape) for shape in shapes)
 
 
 def test_voronoi_cells_do_not_overlap_and_fill_their_box() -> None:

@@ -252,7 +252,8 @@ def run(study: Study, params: ProfileParams, progress: Progress) -> Profiles:
     keep = (np.nansum(upper, axis=1) > 0) | (params.select is not None)
     if original is not None:
         keep |= told > 0
-    keep &= _busy(study.sides[-1], slots, ends, told) >= params.least_trips
+    if params.least_trips > 0:
+        keep &= _busy(study.sides[-1], slots, ends, told) >= params.least_trips
     return Profiles(
         study.zones, slots, params, ends[keep, 0], ends[keep, 1], volume[keep], lower[keep], upper[keep],
         None if original is None else original[keep],

@@ -22,7 +22,7 @@ from crowdveil.io.release import WrittenRelease
 from crowdveil.io.steps import step_seconds
 from crowdveil.io.tiling import metres
 from crowdveil.io.times import Clock
-from crowdveil.io.zones import read_tile_values, read_zones
+from crowdveil.io.zones import read_tile_values, read_voronoi, read_zones
 from crowdveil.method import Params, Rows
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.flows import Flows
@@ -31,8 +31,8 @@ from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
 from crowdveil.model.tessellation import grid_frame, grid_zones, h3_cover, h3_zones, outlines
 from crowdveil.model.zones import Zones
 
-RELEASE = "release"
-"""The weight that comes from the release itself."""
+AREA, RELEASE = "area", "release"
+"""Weights by a name: the size of tiles, and what the release itself tells of them."""
 
 
 class StudyReading(Params):
@@ -42,6 +42,8 @@ class StudyReading(Params):
     """File of the zones that the release was made with, for their outlines: a release has those of its areas alone."""
     zone_id: str | None = None
     """Column of the ids of these zones; that of the release where not given."""
+    voronoi: Any = None
+    """File of the points whose Voronoi cells the release was made with, in place of --zones."""
     to_zones: Any = None
     """Ask about these zones: GeoJSON, GeoPackage, shapefile or GeoParquet of polygons. The release's own tiles without."""
     to_zone_id: str | None = None
@@ -140,6 +142,8 @@ def opened(
         return Opened(flow_release_from(written, original), rows, written)
     if reading.zones is not None:
         zones = read_zones(reading.zones, zone_id=reading.zone_id, notes=notes)
+    elif reading.voronoi is not None:
+        zones = read_voronoi(reading.voronoi, zone_id=reading.zone_id, notes=notes)
     else:
         zones = h3_zones(written.tile_names) if "h3" in options else _own_tiles(written)
     tz = options.get("tz") or _zone_of_times(written)
@@ -192,7 +196,7 @@ def study_of(release: Opened, reading: StudyReading, original: Flows | None, not
         notes.say("the release has noise in it: estimates and bounds are of the noisy volumes, not of trips.")
     areas, targets = release.release.areas, _targets(release, reading, notes)
     tiles = None if targets is None else _tiles_in(areas, targets)
-    if reading.weight == RELEASE:
+    if _named(reading, RELEASE):
         side = _by_release(release, targets, tiles)
     else:
         shares, without = _shares(release, targets, tiles, _weight(areas, reading, notes))
@@ -268,12 +272,17 @@ def _shares(
     return overlaps(release.outlines, targets), 0
 
 
+def _named(reading: StudyReading, weight: str) -> bool:
+    """Whether the weight is that of a name; a table of weights can be compared with nothing."""
+    return isinstance(reading.weight, str) and reading.weight == weight
+
+
 def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | None:
     """The weight of each tile, None where all count the same."""
     if reading.weight is None:
         return None
     tiles, used = areas.zones, np.unique(areas.tiles)
-    if isinstance(reading.weight, str) and reading.weight == "area":
+    if _named(reading, AREA):
         if not tiles.located and (reading.to_zones, reading.to_grid, reading.to_h3) != (None, None, None):
             return None  # the surface of areas is spread as it is
         if not np.all(np.isfinite(tiles.area_m2)):

@@ -154,7 +154,9 @@ def _voronoi_cells(x: Floats, y: Floats, box: Any) -> Any:
     point, cell = shapely.STRtree(cells).query(shapely.points(x, y), predicate="intersects")
     order = np.empty(len(x), np.int64)
     order[point] = cell
-    return shapely.intersection(cells[order], box)
+    cut = shapely.intersection(cells[order], box)
+    # A cell that touches a side of the box from within may come with a line of that side, which is no part of a zone.
+    return np.where(shapely.get_type_id(cut) == 3, cut, shapely.buffer(cut, 0))
 
 
 def outlines(zones: Zones, tiles: Indices) -> Labels:
