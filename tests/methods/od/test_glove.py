@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil import testing
+from crowdveil.kernels.glove import merge_flows
 from crowdveil.methods.od.glove import GloveParams, merge, run
+from crowdveil.model.clusters import nearest
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED
 from crowdveil.model.zones import Zones
@@ -17,6 +19,7 @@ from crowdveil.progress import no_progress
 from crowdveil.synth.profiles import make_profile
 from plain_rivals import (
     PlainGlove,
+    Row,
     boxes,
     brute_merging,
     by_tiles,
@@ -90,6 +93,24 @@ def test_it_is_the_plain_twin_on_a_whole_matrix(join: Any, cost: Any, most: int)
     how: Any = {"join_any": join == "any", "by_volume": cost == "growth"}
     twin = PlainGlove(rows, points, near, most, 10, data.total // 10, **how)
     assert _by_rows(_solved(data, params, 0)) == _by_rows(twin.solve())
+
+
+@pytest.mark.parametrize("join", ["small", "any"])
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_ties_go_to_the_earliest_clusters(join: str, most: int) -> None:
+    # Whole numbers from 0 to 3 in four dimensions: many pairs cost the same, and many neighbours are as far as the last.
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        place, trips = rng.integers(0, 4, (24, 4)).astype(np.float64), rng.integers(1, 7, 24)
+        rows = [Row(i, i, int(v), int(v), None) for i, v in enumerate(trips)]
+        points: Any = [tuple(point) for point in place.tolist()]
+        near = plain_nearest(rows, points, 10**9, most)
+        twin = PlainGlove(rows, points, near, most, 10, 5, join_any=join == "any", by_volume=False)
+        nobody = np.zeros(0, np.int64)
+        found = nearest(place, np.ones(24, np.bool_), most)
+        label, _ = merge_flows(place, trips, trips, nobody, nobody, *found, most, 10, 5, join == "any", False)
+        clusters = [[rows[i] for i in np.flatnonzero(label == c)] for c in range(int(label.max()) + 1)]
+        assert _by_rows(clusters) == _by_rows(twin.solve())
 
 
 def _line(x: list[int], volumes: list[int]) -> Flows:
