@@ -293,11 +293,11 @@ def test_small_estimates_are_left_out_only_if_asked_and_are_told() -> None:
     assert any("left out: 2 estimates with 8.0 trips" in line for line in found.lines())
 
 
-def test_the_largest_are_named_whatever_the_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(3)
+@pytest.mark.parametrize("order", [np.arange(64), np.arange(64)[::-1], np.random.default_rng(3).permutation(64)])
+def test_the_largest_are_named_whatever_the_pieces(monkeypatch: pytest.MonkeyPatch, order: np.ndarray) -> None:
     zones = _squares(*((1000.0 * i, 0.0, 1000.0 * (i + 1), 1000.0) for i in range(8)))
     pair = np.arange(64)
-    volume = rng.permutation(64)[pair] + 1
+    volume = order + 1
     release = FlowRelease(
         Areas.of_tiles(zones, np.arange(8, dtype=np.int32)), np.arange(16) * 3600, np.arange(0, 65, 4),
         (pair // 8).astype(np.int32), (pair % 8).astype(np.int32), volume, volume, np.zeros(64, np.uint8),
