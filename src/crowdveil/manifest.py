@@ -6,6 +6,7 @@ import json
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -42,9 +43,9 @@ def build_manifest(
     return {
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "crowdveil": version("crowdveil"),
+        "crowdveil": _version("crowdveil"),
         "python": platform.python_version(),
-        "packages": {name: version(name) for name in _PACKAGES},
+        "packages": {name: _version(name) for name in _PACKAGES},
         "method": {
             "name": method.name,
             "status": method.status,
@@ -75,6 +76,12 @@ def build_manifest(
         "cost": cost,
         "files": {role: {"name": name, "sha256": file_hash(folder / name)} for role, name in files.items()},
     }
+
+
+@cache
+def _version(package: str) -> str:
+    """Looked up once: it reads files and parses mail headers, which is a tenth of a small run."""
+    return version(package)
 
 
 def _options(reading: Params) -> dict[str, Any]:

@@ -89,6 +89,21 @@ def test_blocks_of_many_to_many_hold_all_distances_once(data: Paths, cells: int)
     assert np.array_equal(np.concatenate([block for _, block in blocks]), distance.from_many(those, to))
 
 
+def test_points_on_opposite_sides_of_the_globe_are_refused() -> None:
+    """They have no place on one plane, and without distances groups would never be finished."""
+    around = Trajectories(
+        np.array([180.0, -180, 180, -180]),
+        np.zeros(4),
+        np.zeros(4),
+        np.arange(5),
+        np.arange(4),
+        np.arange(4),
+        np.arange(4),
+    )
+    with pytest.raises(InputError, match=r"^trajectories: positions on opposite sides of the globe .*\.$"):
+        Paths.of(around)
+
+
 def test_an_example_by_hand() -> None:
     """Two points a and three of b: three pairs, the first of a with the first of b, then the last of a twice."""
     data = Paths(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -121,7 +122,6 @@ def _equal_trajectories(written: WrittenRelease) -> Ints:
     number, t = written.column("trajectory_id"), written.column("timestamp")
     points = np.column_stack([written.column("lon"), written.column("lat"), t.astype(np.float64)])
     begins = np.flatnonzero(np.diff(number, prepend=number[0] - 1 if len(number) else 0))
-    ends = np.append(begins, len(number))[1:]
-    seen: dict[bytes, int] = {}
-    found = [seen.setdefault(points[a:b].tobytes(), len(seen)) for a, b in zip(begins, ends, strict=True)]
-    return np.array(found, np.int64)
+    cuts = (np.append(begins, len(number)) * points[:1].nbytes).tolist()
+    every, seen = points.tobytes(), dict[bytes, int]()
+    return np.array([seen.setdefault(every[a:b], len(seen)) for a, b in pairwise(cuts)], np.int64)

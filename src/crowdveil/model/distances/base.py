@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from crowdveil.model.arrays import Floats, Ints, frozen
+from crowdveil.model.arrays import Floats, Ints, frozen, require
 from crowdveil.model.trajectories import Trajectories
 
 CELLS = 1 << 21
@@ -29,6 +29,11 @@ class Paths:
         """The paths of a data set."""
         start = int(data.t.min()) if data.points else 0
         x, y, t = (frozen(column, np.float64) for column in (*data.xy, data.t - start))
+        # A point opposite to the middle of the data has no place on the plane.
+        require(
+            bool(np.isfinite(x).all() and np.isfinite(y).all()),
+            "trajectories: positions on opposite sides of the globe cannot be compared in metres; take a part of them.",
+        )
         return cls(x, y, t, data.offsets)
 
     def __len__(self) -> int:

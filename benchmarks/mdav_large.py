@@ -1,0 +1,118 @@
+"""Exact MDAV on journeys of the shape of the Navitia set: 192,855 trajectories, about 759,000 points, k = 3.
+
+The document that describes the method calls this unfeasible. Here nearly no distance is computed: a ball around each trajectory
+tells of most that they are neither the farthest nor among the nearest, and most others are given up after a few points. What is
+found is what all distances would have found; tests hold the two against each other.
+
+`python benchmarks/mdav_large.py quick` takes an eighth of the trajectories. The last line is the share of ten minutes that it
+took.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from _bench import answer, data_file, measured, say
+
+TRAJECTORIES, QUICK = 192_855, 24_000
+MEAN_POINTS = 759_123 / 192_855
+MINUTES = 10
+
+
+def make(path: Path, trajectories: int) -> None:
+    """Journeys as a planner answers them: between popular stops of a few cities, over stops on the way, in four weeks."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(6)
+    cities = np.array([[2.35, 48.86], [4.84, 45.76], [3.06, 50.63], [-1.68, 48.11]])
+    of_city = rng.choice(len(cities), 8_000, p=[0.7, 0.12, 0.1, 0.08])
+    stops = (cities[of_city] + rng.standard_normal((8_000, 2)) * [0.12, 0.08]).round(5)
+    popular = 1.0 / np.arange(1, 8_001) ** 0.7
+    by_city = [np.flatnonzero(of_city == c) for c in range(len(cities))]
+    start = rng.choice(8_000, trajectories, p=popular / popular.sum())
+    end = np.array([rng.choice(by_city[c]) for c in of_city[start]])
+    points = 2 + rng.poisson(MEAN_POINTS - 2, trajectories)
+    share = np.concatenate([np.arange(p) / (p - 1) for p in points])
+    journey = np.repeat(np.arange(trajectories), points)
+    way = stops[start][journey] + share[:, None] * (stops[end] - stops[start])[journey]
+    inner = (share > 0) & (share < 1)
+    way[inner] += rng.standard_normal((int(inner.sum()), 2)) * 0.004
+    hour = rng.choice([8, 9, 12, 17, 18, 21], trajectories) * 3600 + rng.normal(0, 3600, trajectories)
+    leaves = 1_700_000_000 // 86_400 * 86_400 + rng.integers(0, 28, trajectories) * 86_400 + hour
+    metres = np.hypot(*((stops[end] - stops[start]) * [73_000, 111_000]).T)
+    t = leaves[journey] + share * (300 + metres / rng.uniform(4, 9, trajectories))[journey]
+    table = {
+        "lat": way[:, 1].round(5),
+        "lon": way[:, 0].round(5),
+        "timestamp": pa.array(t.astype(np.int64), pa.timestamp("s")),
+        "trajectory_id": journey,
+        "user_id": rng.integers(0, trajectories // 3, trajectories)[journey],
+    }
+    pq.write_table(pa.table(table), path)
+
+
+def group(path: str) -> dict[str, float]:
+    """Groups of the whole, with the share of distances that were computed to the end."""
+    from crowdveil.kernels import spatiotemporal
+
+    look, told, lock = spatiotemporal.look_around, [0, 0], threading.Lock()
+
+    def counting(*arguments: Any) -> Any:
+        farthest, at, computed = look(*arguments)
+        with lock:
+            told[0] += computed
+            told[1] += arguments[5] - arguments[4]
+        return farthest, at, computed
+
+    spatiotemporal.look_around = counting  # type: ignore[assignment]
+    published = run("microaggregation", path)
+    return {"published": published, "computed": told[0], "asked": told[1]}
+
+
+def by_parts(path: str) -> dict[str, float]:
+    return {"published": run("time-partitioned-microaggregation", path)}
+
+
+def run(method: str, path: str, **parameters: Any) -> int:
+    from crowdveil import pipeline
+
+    with tempfile.TemporaryDirectory() as folder:
+        request = pipeline.Request(method, path, Path(folder) / "out", {"k": 3, **parameters})
+        return len(pipeline.run(request).release)
+
+
+def points_of(path: str) -> int:
+    import pyarrow.parquet as pq
+
+    return int(pq.read_metadata(path).num_rows)
+
+
+def main(trajectories: int) -> None:
+    path = str(data_file(f"journeys_{trajectories}.parquet", lambda file: make(file, trajectories)))
+    points = points_of(path)
+    say("trajectories", trajectories)
+    say("points", points)
+    parts = measured(__file__, "by_parts", path)
+    say("parts_of_900_s_wall", parts["wall"], "s")
+    say("parts_of_900_s_cpu", parts["cpu"], "s")
+    say("parts_of_900_s_peak", parts["peak_mib"], "MiB")
+    whole = measured(__file__, "group", path)
+    say("whole_wall", whole["wall"] / 60, "minutes")
+    say("whole_cpu", whole["cpu"] / 60, "minutes")
+    say("whole_peak", whole["peak_mib"], "MiB")
+    say("distances_asked_for", int(whole["asked"]))
+    say("distances_computed", f"{100 * whole['computed'] / whole['asked']:.3f} %")
+    say("ratio", whole["wall"] / 60 / MINUTES)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1 or sys.argv[1] == "quick":
+        main(QUICK if len(sys.argv) > 1 else TRAJECTORIES)
+    else:
+        answer(lambda: {"group": group, "by_parts": by_parts}[sys.argv[1]](sys.argv[2]))
