@@ -10,7 +10,7 @@ from crowdveil.fields import Row, rows
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.reading import FlowReading, TrajectoryReading
-from crowdveil.registry import METHODS, find_method
+from crowdveil.registry import METHODS, all_aggregations, all_distances, find_method
 
 DOCS = Path(__file__).parents[2] / "docs"
 _HEAD = "<!-- Generated from the code by `make docs`; change the code, not this page. -->\n"
@@ -25,7 +25,8 @@ def pages() -> dict[Path, str]:
     """Every generated page by its path under docs/. Only methods of this package have one."""
     own = [find_method(name) for name in METHODS]
     listed = {Path("methods") / f"{method.name}.md": _method_page(method) for method in own}
-    return {Path("methods") / "README.md": _index(own), **listed, Path("reading-options.md"): _reading_page()}
+    others = {Path("reading-options.md"): _reading_page(), Path("distances.md"): _distances_page()}
+    return {Path("methods") / "README.md": _index(own), **listed, **others}
 
 
 def _index(listed: list[Method]) -> str:
@@ -79,6 +80,20 @@ def _reading_page() -> str:
             _table(rows(TrajectoryReading)),
         ]
     )
+
+
+def _distances_page() -> str:
+    lines = [
+        _HEAD,
+        "# Distances and aggregations of trajectories\n",
+        "Values of `distance` and `aggregation` in [methods](methods/README.md) for trajectories. In Python "
+        "`crowdveil.registry.find_distance(name)` and `crowdveil.model.distances.make_distance(data, name, weight)`; "
+        "`many_to_many` gives the distances of many trajectories to many in blocks. [Which to take](trajectories.md).\n",
+    ]
+    for title, listed in (("Distances", all_distances()), ("Aggregations", all_aggregations())):
+        lines += [f"## {title}\n", "| name | what it is | elsewhere |", "| --- | --- | --- |"]
+        lines += [f"| `{kind.name}` | {kind.summary} | {', '.join(kind.aliases)} |" for kind in listed.values()] + [""]
+    return "\n".join(lines)
 
 
 def _table(parameters: list[Row]) -> str:
