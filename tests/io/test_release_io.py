@@ -14,7 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crowdveil.guarantees import DisjointFlows, WellFormedFlows
+from crowdveil.io import release
 from crowdveil.io.release import NO_TIME, WrittenRelease, read_release
+from crowdveil.model.release import Areas
+from crowdveil.model.tessellation import grid_frame, grid_zones
 
 AREAS = ["a", "b", "NA", "c d"]
 rows_of_release = st.lists(
@@ -74,3 +77,17 @@ def test_checkers_may_ask_side_by_side(tmp_path: Path) -> None:
     release = _written(tmp_path, [(3600 * (i // 50), "a", "b") for i in range(1000)], 300)
     first, *others = side_by_side(*[lambda: release.area_numbers("origin_area")] * 8)
     assert all(other is first for other in others) and np.all(first == 0)
+
+
+@pytest.mark.parametrize(("most", "drawn"), [(10**6, 3), (9, 1)])
+def test_areas_are_drawn_unless_they_are_too_many(most: int, drawn: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = grid_frame(np.array([2.0, 2.02]), np.array([48.0, 48.02]), 1000.0)
+    zones = grid_zones(grid, np.arange(3, dtype=np.int32), np.zeros(3, np.int32))
+    areas = Areas(
+        zones, np.array(["one", "two", "all"], dtype=object), np.array([0, 1, 3, 6]), np.array([0, 1, 2, 0, 1, 2])
+    )
+    monkeypatch.setattr(release, "MOST_CORNERS", most)
+    features = list(release._area_features(areas, np.ones(3, np.bool_)))
+    assert sum(outline is not None for _, outline in features) == drawn
+    assert features[0][1] is not None  # a tile has its own outline, whatever becomes of the others
+    assert [len(properties["tiles"]) for properties, _ in features] == [1, 2, 3]

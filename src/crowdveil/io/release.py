@@ -112,12 +112,20 @@ def _trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> 
     return pa.table(columns)
 
 
+MOST_CORNERS = 8_000_000
+"""Areas of several tiles are drawn up to so many corners of these: joining more takes minutes, and hundreds of megabytes. Each
+area lists its tiles, so that nothing is lost."""
+
+
 def _area_features(areas: Areas, drawn: Mask) -> Iterator[tuple[dict[str, Any], Any]]:
     """Each area with its tiles, its size and, where it is drawn, its outline."""
     import shapely
 
     used, place = np.unique(areas.tiles, return_inverse=True)
     shapes, area_km2 = outlines(areas.zones, used)[place], areas.area_m2 / 1e6
+    to_join = np.repeat(drawn & (np.diff(areas.offsets) > 1), np.diff(areas.offsets))
+    if int(shapely.get_num_coordinates(shapes[to_join]).sum()) > MOST_CORNERS:
+        drawn = np.zeros(len(areas), np.bool_)
     for i, name in enumerate(areas.names):
         low, high = areas.offsets[i], areas.offsets[i + 1]
         tiles = areas.tiles[low:high]
