@@ -52,6 +52,7 @@ def _going(way: Way) -> Iterator[None]:
     """Small data on the ways that large data goes."""
     with (
         patch.object(mdav, "BLOCK", 1 if way == "in blocks" else mdav.BLOCK),
+        patch.object(mdav, "SLOW_BLOCK", 3),
         patch.object(
             Grouping, "_is_small", lambda self, part: way == "compiled" and isinstance(self.distance, SpatioTemporal)
         ),

@@ -13,7 +13,7 @@ import numpy as np
 
 from crowdveil import engine
 from crowdveil.model.arrays import Floats, Ints, Mask
-from crowdveil.model.distances import Distance, SpatioTemporal
+from crowdveil.model.distances import Contemporaries, Distance, SpatioTemporal
 from crowdveil.progress import Progress, no_progress
 
 Centre = Literal["once", "remaining"]
@@ -23,6 +23,8 @@ trajectories that k people are nearer than may be infinite."""
 
 BLOCK = 4096
 """So many distances at least are worth a thread of their own."""
+SLOW_BLOCK = 64
+"""The same for distances without bounds."""
 BATCH = 512
 """So many trajectories at least in small parts are worth a task of their own."""
 MOST_BATCHES = 64
@@ -181,18 +183,24 @@ class _Work:
 @contextmanager
 def _looking(grouping: Grouping) -> Iterator[Look]:
     """How to look around with the distance at hand."""
-    if not isinstance(grouping.distance, SpatioTemporal):
-        yield lambda i, to, taken, farthest: _look_at_all(grouping.distance, i, to, taken, farthest)
-        return
     threads = os.cpu_count() or 1
     with ThreadPoolExecutor(threads) as pool:
-        yield _looking_in_blocks(grouping, grouping.distance, pool, threads)
+        if isinstance(grouping.distance, SpatioTemporal):
+            yield _looking_in_blocks(grouping, grouping.distance, pool, threads)
+        else:
+            yield _looking_at_all(grouping.distance, pool, threads)
 
 
-def _look_at_all(distance: Distance, i: int, to: Ints, taken: Mask, farthest: bool) -> tuple[int, Floats]:
-    found = distance.from_one(i, to)
-    others = np.where(taken[to] | (to == i), -1.0, found)
-    return int(to[int(np.argmax(others))]) if farthest else -1, found
+def _looking_at_all(distance: Distance, pool: ThreadPoolExecutor, threads: int) -> Look:
+    """All distances, in blocks on all threads; over a graph the way to one costs what the ways to all do."""
+
+    def look(i: int, to: Ints, taken: Mask, farthest: bool) -> tuple[int, Floats]:
+        blocks = 1 if isinstance(distance, Contemporaries) else min(threads, max(len(to) // SLOW_BLOCK, 1))
+        found = np.concatenate(list(pool.map(lambda part: distance.from_one(i, part), np.array_split(to, blocks))))
+        others = np.where(taken[to] | (to == i), -1.0, found)
+        return int(to[int(np.argmax(others))]) if farthest else -1, found
+
+    return look
 
 
 def _looking_in_blocks(grouping: Grouping, distance: SpatioTemporal, pool: ThreadPoolExecutor, threads: int) -> Look:

@@ -13,7 +13,7 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.distances.base import Paths
 
 MOST_EDGES = 60_000_000
-"""More pairs of contemporaries than this take more memory than most machines have: 24 bytes for each."""
+"""More pairs of contemporaries than this take more memory than most machines have: 24 bytes for each, and more to begin with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Contemporaries:
 
     @cached_property
     def graph(self) -> Any:
-        """The edges as a sparse matrix, each once."""
+        """The edges as a sparse matrix, each in both directions: scipy would turn them around for every way that is asked for."""
         from scipy.sparse import coo_array
 
         from crowdveil.kernels.contemporaries import count_neighbours, edges
@@ -43,7 +43,8 @@ class Contemporaries:
                 "can be held; use the spatiotemporal distance, or fewer trajectories."
             )
         first, second, length = edges(order, start, end, *paths.points, pairs)
-        return coo_array((length, (first, second)), shape=(len(paths), len(paths))).tocsr()
+        ends = np.concatenate([first, second]), np.concatenate([second, first])
+        return coo_array((np.concatenate([length, length]), ends), shape=(len(paths), len(paths))).tocsr()
 
     def components(self) -> list[Ints]:
         """The parts of the graph, each rising: only within a part there is a way."""
@@ -71,7 +72,8 @@ class Contemporaries:
         row = csr_array((first[there], there, np.array([0, len(there)])), shape=(1, n))
         graph = vstack([self.graph, row], format="csr")
         graph.resize((n + 1, n + 1))
-        found: Floats = dijkstra(graph, directed=False, indices=n)[to]
+        # No way from it comes back to it, so that its edges are needed in one direction only.
+        found: Floats = dijkstra(graph, indices=n)[to]
         return found
 
     def from_one(self, i: int, to: Ints) -> Floats:
@@ -86,5 +88,5 @@ class Contemporaries:
         # One at a time: scipy would hold the ways to all trajectories for all of them.
         found = np.empty((len(those), len(to)), np.float64)
         for row, i in enumerate(those.tolist()):
-            found[row] = dijkstra(self.graph, directed=False, indices=i)[to]
+            found[row] = dijkstra(self.graph, indices=i)[to]
         return found
