@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee
+from crowdveil.guarantees.combinations import CombinationKAnonymity
 from crowdveil.guarantees.extent import GeneralisationLimit, LeastInhabitedTiles, LeastTiles, MostArea
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows, WithheldBudget
 from crowdveil.guarantees.noise import DifferentialPrivacy
@@ -29,6 +30,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     TrueVolumes,
     BoundedVolumes,
     TrajectoryKAnonymity,
+    CombinationKAnonymity,
     OriginalPoints,
     SwappedTrajectories,
     NoOwnPoints,
@@ -40,6 +42,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
 __all__ = [
     "GUARANTEES",
     "BoundedVolumes",
+    "CombinationKAnonymity",
     "DifferentialPrivacy",
     "DisjointFlows",
     "Finding",

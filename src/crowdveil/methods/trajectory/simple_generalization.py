@@ -34,9 +34,8 @@ from crowdveil.io.geojson import COORDINATE_DECIMALS
 from crowdveil.method import Method, Params
 from crowdveil.model.arrays import Indices, Ints, take_slices
 from crowdveil.model.release import Areas, TrajectoryRelease
-from crowdveil.model.tessellation import grid_cells, grid_frame, grid_zones, locate
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.model.zones import Zones
+from crowdveil.model.visits import tiles_of
 from crowdveil.progress import Progress
 
 
@@ -55,7 +54,7 @@ def run(
     data: Trajectories, params: SimpleGeneralizationParams, rng: np.random.Generator, progress: Progress
 ) -> TrajectoryRelease:
     """Put each point on the centre of its tile, and give trajectories new numbers in a random order."""
-    zones, tile = _tiles(data, params.tile_size_m)
+    zones, tile = tiles_of(data, params.tile_size_m)
     inside = tile >= 0
     tile, t, trajectory = tile[inside], data.t[inside], data.trajectory[inside]
     if params.overlapping_strategy == "one":
@@ -76,19 +75,6 @@ def run(
         source=source[order],
         areas=Areas.of_tiles(zones, used.astype(np.int32)),
     )
-
-
-def _tiles(data: Trajectories, tile_size_m: float) -> tuple[Zones, Indices]:
-    """The tiles, and the one that each point lies in, -1 for none."""
-    if data.zones is not None:
-        return data.zones, locate(data.zones, data.lon, data.lat)
-    if data.points == 0:
-        return Zones.from_ids([]), np.zeros(0, np.int32)
-    grid = grid_frame(data.lon, data.lat, tile_size_m)
-    column, row = grid_cells(grid, data.lon, data.lat)
-    used, tile = np.unique(row.astype(np.int64) * grid.columns + column, return_inverse=True)
-    zones = grid_zones(grid, (used % grid.columns).astype(np.int32), (used // grid.columns).astype(np.int32))
-    return zones, tile.astype(np.int32)
 
 
 def _one_a_visit(tile: Indices, t: Ints, trajectory: Ints) -> tuple[Indices, Ints, Ints]:
