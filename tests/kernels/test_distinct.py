@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil.kernels.distinct import count_pairs
+
+numbers = st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
+
+
+@settings(max_examples=100)
+@given(pairs=st.lists(st.tuples(numbers, numbers), max_size=60))
+def test_different_pairs_are_counted(pairs: list[tuple[int, int]]) -> None:
+    first, second = (np.array([p[i] for p in pairs], np.int64) for i in range(2))
+    assert count_pairs(first, second) == len(set(pairs))
+
+
+def test_many_pairs_of_degrees() -> None:
+    """Bits of numbers with few decimals end in alike patterns, and must not crowd one part of the table."""
+    lon = np.round(np.random.default_rng(1).uniform(2, 3, 50_000), 4)
+    lat = np.round(np.random.default_rng(2).uniform(48, 48.01, 50_000), 4)
+    wanted = len(set(zip(lon.tolist(), lat.tolist(), strict=True)))
+    assert count_pairs(lon.view(np.int64), lat.view(np.int64)) == wanted
