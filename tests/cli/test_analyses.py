@@ -146,6 +146,14 @@ def test_cells_of_points_are_given_again_as_such(city: Path, tmp_path: Path) -> 
     )  # cells reach beyond the quarters
 
 
+def test_the_column_of_ids_is_that_of_the_release(city: Path, tmp_path: Path) -> None:
+    (tmp_path / "zones.geojson").write_text(_zones(0.01, SIDE, lambda i: {"id": f"other{i}", "code": f"t{i}"}))
+    zones = tmp_path / "zones.geojson"
+    crowdveil.anonymize("suppression", city / "trips.parquet", tmp_path / "out", zones=zones, zone_id="code", k=5)
+    found = crowdveil.reconstruct(tmp_path / "out", zones=zones, to_zones=city / "quarters.geojson", over="all")
+    assert found.tally().volume == pytest.approx(_published(tmp_path / "out"))
+
+
 def test_steps_far_apart_are_still_hours(city: Path, tmp_path: Path) -> None:
     trips = pq.read_table(city / "trips.parquet")
     at_eight = trips.filter(pc.equal(pc.hour(trips["time"]), 8))
