@@ -123,5 +123,7 @@ def _equal_trajectories(written: WrittenRelease) -> Ints:
     points = np.column_stack([written.column("lon"), written.column("lat"), t.astype(np.float64)])
     begins = np.flatnonzero(np.diff(number, prepend=number[0] - 1 if len(number) else 0))
     cuts = (np.append(begins, len(number)) * points[:1].nbytes).tolist()
-    every, seen = points.tobytes(), dict[bytes, int]()
-    return np.array([seen.setdefault(every[a:b], len(seen)) for a, b in pairwise(cuts)], np.int64)
+    every = points.tobytes()
+    trajectories = [every[a:b] for a, b in pairwise(cuts)]
+    group = {points: number for number, points in enumerate(dict.fromkeys(trajectories))}
+    return np.array(list(map(group.__getitem__, trajectories)), np.int64)

@@ -60,8 +60,9 @@ class Grouping:
         left. Then r alone, while there are 2k. A group takes no more than k people, so that the rest has k to 2k − 1, and is
         one group. Of equal distances the trajectory with the smaller number counts.
         """
-        small = [part for part in parts if self._is_small(part)]
-        large = [part for part in parts if not self._is_small(part)]
+        is_small = [self._is_small(part) for part in parts]
+        small = [part for part, so in zip(parts, is_small, strict=True) if so]
+        large = [part for part, so in zip(parts, is_small, strict=True) if not so]
         total, before = sum(map(len, parts)), sum(map(len, small))
         group = np.full(len(self.person), -1, np.int64)
         if small and isinstance(self.distance, SpatioTemporal):

@@ -24,6 +24,8 @@ MobiDataLab, deliverable on the anonymisation module, section 6.3.3.4.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 from pydantic import Field
 
@@ -80,11 +82,11 @@ def _mean_times(data: Trajectories) -> Floats:
 def parts_by_time(time: Floats, person: Ints, k: int, interval_s: int) -> list[Ints]:
     """The trajectories of each part, each rising; every part has at least k people, unless all together have fewer."""
     order = np.argsort(time, kind="stable")
-    sorted_time, who = time[order], person[order].tolist()
+    sorted_time, who = time[order].tolist(), person[order].tolist()
     parts: list[Ints] = []
     low = 0
     while low < len(order):
-        high = int(np.searchsorted(sorted_time, sorted_time[low] + interval_s))
+        high = bisect_left(sorted_time, sorted_time[low] + interval_s, low)
         people = set(who[low:high])
         while len(people) < k and high < len(order):
             people.add(who[high])
