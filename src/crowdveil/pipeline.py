@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.errors import InputError, ParameterError, PromiseBrokenError
+from crowdveil.errors import InputError, PromiseBrokenError
 from crowdveil.guarantees import (
     BoundedVolumes,
     Finding,
@@ -136,16 +136,15 @@ def verify(
 ) -> list[tuple[Guarantee, Finding]]:
     """Check a release: that the files are the ones that were written, and every promise in the manifest.
 
-    The files are enough for most of it. With the `original` flows, or the file or table that they are to be read from,
+    The files are enough for most of it. With the `original` data, or the file or table that they are to be read from,
     the rest is checked too. They are read as the manifest says, with the options in `reading` in place of its own.
     """
     manifest, written = open_release(Path(folder))
     promises = tuple(guarantee_from_manifest(entry) for entry in manifest["promises"])
     if original is None:
         return check(written, promises)
-    if not written.is_flows:
-        raise ParameterError(f"{folder}: the release holds trajectories, and only flows are held against the original.")
-    return check(written, promises, _read_again(manifest, original, reading or {}))
+    takes = Flows if written.is_flows else Trajectories
+    return check(written, promises, _read_again(manifest, takes, original, reading or {}))
 
 
 def open_release(folder: Path) -> tuple[dict[str, Any], WrittenRelease]:
@@ -160,16 +159,17 @@ def open_release(folder: Path) -> tuple[dict[str, Any], WrittenRelease]:
     return manifest, written
 
 
-def _read_again(manifest: dict[str, Any], original: Any, given: dict[str, Any]) -> Flows:
-    """The original flows, read as they were when the release was made."""
+def _read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:
+    """The original flows or trajectories, read as they were when the release was made."""
     counts = manifest["k_counts"]
-    options = READINGS[Flows].checked({} if isinstance(original, Flows) else reading_again(manifest, original, given))
-    flows: Flows = read(Flows, original, options, ReadNotes(), members=counts == "people")
-    if flows.counts != counts:
+    options = READINGS[takes].checked({} if isinstance(original, takes) else reading_again(manifest, original, given))
+    data: Flows | Trajectories = read(takes, original, options, ReadNotes(), members=counts == "people")
+    # Trajectories may have been counted although people are known.
+    if data.counts != counts and counts != "trajectories":
         raise InputError(
-            f"the original counts {flows.counts}, but the release counts {counts}; read it as for the release."
+            f"the original counts {data.counts}, but the release counts {counts}; read it as for the release."
         )
-    return flows
+    return data
 
 
 def check(

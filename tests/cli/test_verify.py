@@ -99,12 +99,29 @@ def test_given_options_override_those_of_the_release(command: Any, made: Path) -
     assert ran.code == 1 and "time steps are not in the original" in ran.out
 
 
-def test_trajectories_are_not_held_against_an_original(command: Any, made: Path) -> None:
+def test_trajectories_are_held_against_their_original(command: Any, made: Path) -> None:
     points = "lat,lon,timestamp,trajectory_id\n48,2,2026-03-02T08:00:00Z,1\n48.1,2.1,2026-03-02T08:10:00Z,1\n"
     (made / "points.csv").write_text(points)
     assert command("anonymize", "simple-generalization", made / "points.csv", "-o", made / "moved").code == 0
-    ran = command("verify", made / "moved", "--original", made / "points.csv")
-    assert ran.code == 2 and "holds trajectories" in ran.sentence
+    assert command("verify", made / "moved", "--original", made / "points.csv").code == 0
+    ran = command("verify", made / "moved", "--original", made / "points.csv", "--origin", "a")
+    assert ran.code == 2 and "origin: there is no such parameter" in ran.sentence
+    (made / "others.csv").write_text(points.replace("48.1", "48.2"))
+    ran = command("verify", made / "moved", "--original", made / "others.csv")
+    assert ran.code == 2 and "is not the file that the release was made from" in ran.sentence
+
+
+def test_swapped_points_are_looked_up_in_the_original(command: Any, made: Path) -> None:
+    row = "48.00{},2,2026-03-02T08:{:02}:00Z,{},{}\n"
+    walks = [(1, range(0, 10)), (2, range(9, -1, -1))]
+    rows = [row.format(x, minute, name, name) for name, way in walks for minute, x in enumerate(way)]
+    (made / "walks.csv").write_text("lat,lon,timestamp,trajectory_id,user_id\n" + "".join(rows))
+    out, walks_file = made / "swapped", made / "walks.csv"
+    assert command("anonymize", "swapmob", walks_file, "-o", out, "--max-time-s", 60).code == 0
+    ran = command("verify", out)
+    assert ran.code == 0 and ran.out.count("not checked: needs the original data") == 2
+    ran = command("verify", out, "--original", walks_file)
+    assert ran.code == 0 and "not checked" not in ran.out and "20 points looked up, 0 of them not" in ran.out
 
 
 def test_python_takes_flows_and_files(made: Path) -> None:

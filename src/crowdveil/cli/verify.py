@@ -13,15 +13,18 @@ from crowdveil import pipeline
 from crowdveil.cli.options import given, options_of
 from crowdveil.guarantees import Finding
 from crowdveil.manifest import read_manifest
-from crowdveil.model.flows import Flows
-from crowdveil.reading import READINGS
+from crowdveil.reading import FlowReading, TrajectoryReading
 
 NOT_CHECKED = "not checked: needs the original data; give it with --original"
 
 
-@click.command(params=options_of(READINGS[Flows]))
+class _Either(FlowReading, TrajectoryReading):
+    """Options of reading flows or trajectories; those of the other kind are refused when the original is read."""
+
+
+@click.command(params=options_of(_Either))
 @click.argument("folder")
-@click.option("--original", metavar="FILE", help="The trips or flows that the release was made from.")
+@click.option("--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(folder: str, original: str | None, as_json: bool, **values: Any) -> None:
     """Check a release from its files alone, or with the original data too.
@@ -34,7 +37,7 @@ def command(folder: str, original: str | None, as_json: bool, **values: Any) -> 
       crowdveil verify out/
       crowdveil verify out/ --original trips.parquet --zones zones.geojson
     """
-    reading = given(READINGS[Flows], values)
+    reading = given(_Either, values)
     if reading and original is None:
         raise click.UsageError("options of reading are for the original data; give it with --original.")
     checked = pipeline.verify(Path(folder), original, reading)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shapely
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crowdveil import pipeline
@@ -45,6 +45,8 @@ def _walks(release: TrajectoryRelease, interval_s: int | None = None) -> list[li
 few = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=7), min_size=1, max_size=9)
 
 
+# The visit to 1 goes, so that two visits to 0 become one, which then goes: both of them must.
+@example(sequences=[[2, 3, 0, 1, 0], [2, 3], [0, 4, 0], [0, 4, 0], [1], [1]], people=6, k=2, knowledge=2, block=40)
 @given(
     sequences=few, people=st.integers(1, 9), k=st.integers(2, 3), knowledge=st.integers(1, 4), block=st.integers(1, 40)
 )

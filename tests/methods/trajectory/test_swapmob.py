@@ -75,6 +75,32 @@ def test_is_the_plain_twin(data: Trajectories, metres: float, seconds: int, leas
     assert dict(zip(release.source.tolist(), _rows(release), strict=True)) == wanted
 
 
+def _crowded(seed: int, metres: int = 600) -> Trajectories:
+    """Many people on few places and moments, so that points coincide and windows and cells are full."""
+    rng = np.random.default_rng(seed)
+    return _line(*(
+        (i % 7, list(zip(rng.integers(0, metres // 50, 8) * 50.0, np.sort(rng.integers(0, 20, 8) * 15), strict=True)))
+        for i in range(12)
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("least", [1, 2])
+@pytest.mark.parametrize("seed", range(12))
+def test_is_the_plain_twin_in_a_crowd(seed: int, least: int) -> None:
+    data = _crowded(seed)
+    points = _points(data, data.person)
+    for p, draw in zip(in_grid(points, 60.0, 30), np.random.default_rng(5).random(data.points), strict=True):
+        p.draw = float(draw)
+    wanted = {
+        name: [(float(data.lon[p.number]), float(data.lat[p.number]), p.t) for p in path]
+        for name, path in swapmob(points, 60.0, 30, least).items()
+        if changes(path) >= least and len(path) > 1
+    }
+    release = _release(data, max_distance_m=60, max_time_s=30, min_n_swaps=least)
+    assert len(wanted) > 1
+    assert dict(zip(release.source.tolist(), _rows(release), strict=True)) == wanted
+
+
 @pytest.mark.parametrize("stretch", [1, 7])
 def test_progress_in_stretches_changes_nothing(stretch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
