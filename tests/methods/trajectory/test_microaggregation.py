@@ -129,3 +129,14 @@ def test_parts_that_no_chain_of_contemporaries_joins_stay_apart() -> None:
     assert release.source is not None
     assert sorted(release.source.tolist()) == [0, 1, 2, 3, 4, 5]
     assert {frozenset(crowd) for crowd in _crowds(data, release)} == {frozenset({0, 1, 2}), frozenset({3, 4, 5})}
+
+
+@pytest.mark.realdata
+def test_cabs_of_san_francisco(realdata: Path, tmp_path: Path) -> None:
+    """A quarter of an hour of 382 cabs: all are published, each with two others of other cabs at least."""
+    cabs = realdata / "sf_cabs" / "cabs_dataset_20080608_0700_0715.csv"
+    request = pipeline.Request("microaggregation", cabs, tmp_path / "out", {"k": 3, "time_weight": 0.0066})
+    result = pipeline.run(request)
+    assert len(result.release) == 643
+    assert result.manifest["promises"][0]["with_original"]
+    assert all(finding.holds for _, finding in pipeline.verify(tmp_path / "out"))
