@@ -100,4 +100,5 @@ def _guess(notes: Ints, budget: int) -> float:
             steepness = min(math.log(s / notes[BEFORE + S]) / math.log(here / before), -0.1)
     ratio = min(max((budget / s) ** (1 / steepness), 1 / 16), 16.0)
     # A little beyond, so that the budget soon lies between two prices.
-    return here * ratio * (1.02 if ratio > 1 else 0.98)
+    price: float = here * ratio * (1.02 if ratio > 1 else 0.98)
+    return price
