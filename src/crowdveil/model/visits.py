@@ -116,7 +116,7 @@ def shared_by_a_crowd(visits: Visits, k: int, knowledge: int, progress: Progress
     Returns the new place of each visit, -1 where it is gone; visits that became one have one place.
     """
     place = np.arange(len(visits.symbol))
-    size = quiet = 0
+    size = quiet = furthest = 0
     while quiet < knowledge:
         size = size % knowledge + 1
         changed = True
@@ -126,7 +126,8 @@ def shared_by_a_crowd(visits: Visits, k: int, knowledge: int, progress: Progress
             place = np.append(moved, -1)[place]  # what is gone, -1, stays so
             rounds += changed
         quiet = 1 if rounds else quiet + 1
-        progress(min(quiet, knowledge), knowledge)
+        furthest = max(furthest, quiet)
+        progress(furthest, knowledge)
     return place
 
 

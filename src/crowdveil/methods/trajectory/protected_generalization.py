@@ -134,8 +134,11 @@ def _positions(
     """Where each row is put."""
     if params.strategy == "centroid":
         bounds = list(zip(areas.offsets[:-1], areas.offsets[1:], strict=True))
-        centres = [[float(c[areas.tiles[a:b]].mean()) for a, b in bounds] for c in (areas.zones.lon, areas.zones.lat)]
-        lon, lat = (np.round(np.array(c), COORDINATE_DECIMALS)[number] for c in centres)
+        # Rounded as the list of areas is, to the last digit.
+        lon, lat = (
+            np.array([round(float(c[areas.tiles[a:b]].mean()), COORDINATE_DECIMALS) for a, b in bounds])[number]
+            for c in (areas.zones.lon, areas.zones.lat)
+        )
         return lon, lat
     of_row = np.unique(area, return_inverse=True)[1]
     count = np.bincount(of_row)

@@ -25,6 +25,8 @@ the path that would end must have been swapped enough already. What was swapped 
 are single points. The document counts in how many swaps a trajectory took part, which is not how many pieces a published one has;
 its public implementation published 1 % whole trajectories under other names, and let people swap with themselves.
 
+Time grows with the number of points and of pairs that meet, memory with the number of points.
+
 References
 ----------
 J. Salas, D. Megías, V. Torra: SwapMob: Swapping Trajectories for Mobility Anonymization. PSD 2018. MobiDataLab, deliverable on
