@@ -67,7 +67,7 @@ def group(path: str) -> dict[str, float]:
         farthest, at, computed = look(*arguments)
         with lock:
             told[0] += computed
-            told[1] += arguments[5] - arguments[4]
+            told[1] += arguments[4] - arguments[3]
         return farthest, at, computed
 
     spatiotemporal.look_around = counting  # type: ignore[assignment]

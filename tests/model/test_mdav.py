@@ -163,7 +163,7 @@ def test_bounds_do_not_change_the_groups_of_drives(weight: float, centre: Centre
 
     def counting(*arguments):  # type: ignore[no-untyped-def]
         *ends, computed = look(*arguments)
-        asked[0], asked[1] = asked[0] + computed, asked[1] + arguments[5] - arguments[4]
+        asked[0], asked[1] = asked[0] + computed, asked[1] + arguments[4] - arguments[3]
         return (*ends, computed)
 
     with patch.object(spatiotemporal, "look_around", counting):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels.aggregation import mean_lengths, mean_trajectories
-from crowdveil.kernels.spatiotemporal import distances, look_around, matches, mean_speeds, nearest_people
+from crowdveil.kernels.spatiotemporal import distances, look_around, mean_speeds, nearest_people
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -21,18 +21,6 @@ Balls = tuple[Floats, Floats, Floats, Floats, Floats]
 
 LEFT, PEOPLE, GROUPS = 0, 1, 2
 """What is counted: trajectories and people that are left, and groups."""
-
-
-@kernel
-def lengths_of(members: Ints, offsets: Ints) -> Mask:
-    """Which numbers of points there are among trajectories."""
-    longest = 0
-    for j in members:
-        longest = max(longest, offsets[j + 1] - offsets[j])
-    lengths = np.zeros(longest + 1, np.bool_)
-    for j in members:
-        lengths[offsets[j + 1] - offsets[j]] = True
-    return lengths
 
 
 @kernel
@@ -46,13 +34,12 @@ def mean_path(members: Ints, points: Points) -> tuple[Floats, Floats, Floats]:
 
 
 @kernel
-def from_centre(members: Ints, points: Points, speed: Floats, weight: float, lengths: Mask, found: Floats) -> None:
+def from_centre(members: Ints, points: Points, speed: Floats, weight: float, found: Floats) -> None:
     """How far each is from the mean trajectory of all of them."""
     x, y, t, offsets = points
     mean_x, mean_y, mean_t = mean_path(members, points)
     own_speed = mean_speeds(mean_x, mean_y, mean_t, np.array([0, len(mean_x)]))[0]
-    match = matches(mean_x, mean_y, mean_t, len(lengths) - 1, lengths)
-    distances(match, own_speed, weight, members, x, y, t, offsets, speed, found)
+    distances(mean_x, mean_y, mean_t, own_speed, weight, members, x, y, t, offsets, speed, found)
 
 
 @kernel
@@ -65,17 +52,14 @@ def around(
     weight: float,
     person: Ints,
     taken: Mask,
-    lengths: Mask,
     k: int,
     want_farthest: bool,
     found: Floats,
 ) -> int:
     """Fill `found` with the distances from a trajectory that matter; returns the farthest trajectory, -1 if none is wanted."""
     x, y, t, offsets = points
-    low, high = offsets[i], offsets[i + 1]
-    match = matches(x[low:high], y[low:high], t[low:high], len(lengths) - 1, lengths)
     _, at, _ = look_around(
-        i, match, weight, to, 0, len(to), taken, x, y, t, offsets, speed, ball, person, k, want_farthest, found
+        i, weight, to, 0, len(to), taken, x, y, t, offsets, speed, ball, person, k, want_farthest, found
     )
     return to[at] if at >= 0 else -1
 
@@ -156,23 +140,22 @@ def group_part(
     if len(members) == 0:
         return
     enter(members, person, taken, left_of, counts)
-    lengths = lengths_of(members, points[3])
     far, found = np.empty(len(members), np.float64), np.empty(len(members), np.float64)
-    from_centre(members, points, speed, weight, lengths, far)
+    from_centre(members, points, speed, weight, far)
     # Only this list gets shorter; where the centre stays, `all_there` and `far` stay what they were.
     alive, all_there = members.copy(), members.copy()
     while counts[PEOPLE] >= 2 * k:
         if anew:
             alive = still_there(alive, taken)
             all_there = alive
-            from_centre(alive, points, speed, weight, lengths, far)
+            from_centre(alive, points, speed, weight, far)
         first = _farthest_left(all_there, far, taken)
         both = counts[PEOPLE] >= 3 * k
-        second = around(first, alive, points, speed, ball, weight, person, taken, lengths, k, both, found)
+        second = around(first, alive, points, speed, ball, weight, person, taken, k, both, found)
         gathered = nearest_people(found, alive, person, first, taken, second, k)
         settle(gathered, person, taken, group, left_of, counts)
         if both:
-            around(second, alive, points, speed, ball, weight, person, taken, lengths, k, False, found)
+            around(second, alive, points, speed, ball, weight, person, taken, k, False, found)
             gathered = nearest_people(found, alive, person, second, taken, -1, k)
             settle(gathered, person, taken, group, left_of, counts)
         if 8 * counts[LEFT] < 7 * len(alive):

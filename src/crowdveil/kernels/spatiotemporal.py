@@ -70,29 +70,10 @@ def point_of(i: int, points: int, pairs: int) -> int:
 
 
 @kernel
-def matches(x: Floats, y: Floats, t: Floats, longest: int, wanted: Mask) -> tuple[Ints, Ints, Floats, Floats, Floats]:
-    """The pairs of one trajectory with others, by the number of their points: offsets, the point of the other, and x, y and t of
-    this one's. Only numbers of points in `wanted` are made ready.
-    """
-    p = len(x)
-    offsets = np.zeros(longest + 2, np.int64)
-    for q in range(1, longest + 1):
-        offsets[q + 1] = offsets[q] + ((p + q + 1) // 2 if wanted[q] else 0)
-    size = offsets[longest + 1]
-    other = np.empty(size, np.int64)
-    own_x, own_y, own_t = np.empty(size, np.float64), np.empty(size, np.float64), np.empty(size, np.float64)
-    for q in range(1, longest + 1):
-        pairs = offsets[q + 1] - offsets[q]
-        for i in range(pairs):
-            at, own = offsets[q] + i, point_of(i, p, pairs)
-            other[at] = point_of(i, q, pairs)
-            own_x[at], own_y[at], own_t[at] = x[own], y[own], t[own]
-    return offsets, other, own_x, own_y, own_t
-
-
-@kernel
 def distances(
-    match: tuple[Ints, Ints, Floats, Floats, Floats],
+    own_x: Floats,
+    own_y: Floats,
+    own_t: Floats,
     own_speed: float,
     weight: float,
     to: Ints,
@@ -103,27 +84,36 @@ def distances(
     speed: Floats,
     found: Floats,
 ) -> None:
-    """The distances from the trajectory that `match` was made of to those in `to`."""
-    pair_offsets, other, own_x, own_y, own_t = match
+    """The distances from a trajectory that is given by its points to those in `to`."""
+    p = len(own_x)
     for at in range(len(to)):
         j = to[at]
         low = offsets[j]
         q = offsets[j + 1] - low
         worth = weight * (own_speed + speed[j]) / 2
-        begin, end = pair_offsets[q], pair_offsets[q + 1]
+        pairs = (p + q + 1) // 2
+        # The points of the next pair are those of `point_of`, by adding in place of dividing: at most two further on.
+        whole = 2 * max(pairs - 1, 1)
+        a, b, over_a, over_b = 0, low, whole // 2, whole // 2
         total = 0.0
-        for e in range(begin, end):
-            b = low + other[e]
-            dx, dy = own_x[e] - x[b], own_y[e] - y[b]
-            d = math.sqrt(dx * dx + dy * dy) + worth * abs(own_t[e] - t[b])
+        for _ in range(pairs):
+            dx, dy = own_x[a] - x[b], own_y[a] - y[b]
+            d = math.sqrt(dx * dx + dy * dy) + worth * abs(own_t[a] - t[b])
             total += d * d
-        found[at] = math.sqrt(total / (end - begin))
+            over_a += 2 * (p - 1)
+            ahead = (over_a >= whole) + (over_a >= 2 * whole)
+            a += ahead
+            over_a -= ahead * whole
+            over_b += 2 * (q - 1)
+            ahead = (over_b >= whole) + (over_b >= 2 * whole)
+            b += ahead
+            over_b -= ahead * whole
+        found[at] = math.sqrt(total / pairs)
 
 
 @kernel
 def look_around(
     own: int,
-    match: tuple[Ints, Ints, Floats, Floats, Floats],
     weight: float,
     to: Ints,
     low_at: int,
@@ -147,8 +137,9 @@ def look_around(
     A trajectory is settled by its ball wherever the ball tells enough, and given up as soon as its pairs do. `own` itself is
     neither near nor far: of equal trajectories another one is the farthest.
     """
-    pair_offsets, other, own_x, own_y, own_t = match
     middle_x, middle_y, radius, middle_t, half_t = ball
+    own_low, own_high = offsets[own], offsets[own + 1]
+    p = own_high - own_low
     own_speed, own_mx, own_my, own_r = speed[own], middle_x[own], middle_y[own], radius[own]
     own_mt, own_half = middle_t[own], half_t[own]
     near_d, near_person = np.full(k, np.inf), np.full(k, -1, np.int64)
@@ -170,24 +161,31 @@ def look_around(
         may_be_far = want_farthest and most * SURE > farthest
         if not (may_be_near or may_be_far):
             continue
-        low = offsets[j]
-        q = offsets[j + 1] - low
-        begin, end = pair_offsets[q], pair_offsets[q + 1]
-        pairs = end - begin
+        low, high = offsets[j], offsets[j + 1]
+        q = high - low
+        pairs = (p + q + 1) // 2
         enough = np.inf if may_be_far else limit * limit * pairs * SURE
         # The ends are mostly what is farthest apart: they come first, so that the far ones are soon given up.
-        b = low + other[end - 1]
-        dx, dy = own_x[end - 1] - x[b], own_y[end - 1] - y[b]
-        d = math.sqrt(dx * dx + dy * dy) + worth * abs(own_t[end - 1] - t[b])
+        dx, dy = x[own_high - 1] - x[high - 1], y[own_high - 1] - y[high - 1]
+        d = math.sqrt(dx * dx + dy * dy) + worth * abs(t[own_high - 1] - t[high - 1])
         last = d * d
+        whole = 2 * max(pairs - 1, 1)
+        a, b, over_a, over_b = own_low, low, whole // 2, whole // 2
         total = 0.0
-        for e in range(begin, end - 1):
-            b = low + other[e]
-            dx, dy = own_x[e] - x[b], own_y[e] - y[b]
-            d = math.sqrt(dx * dx + dy * dy) + worth * abs(own_t[e] - t[b])
+        for _ in range(pairs - 1):
+            dx, dy = x[a] - x[b], y[a] - y[b]
+            d = math.sqrt(dx * dx + dy * dy) + worth * abs(t[a] - t[b])
             total += d * d
             if total + last > enough:
                 break
+            over_a += 2 * (p - 1)
+            ahead = (over_a >= whole) + (over_a >= 2 * whole)
+            a += ahead
+            over_a -= ahead * whole
+            over_b += 2 * (q - 1)
+            ahead = (over_b >= whole) + (over_b >= 2 * whole)
+            b += ahead
+            over_b -= ahead * whole
         if total + last > enough:
             continue
         # In the order of the pairs, so that it is the same number as that of `distances`.

@@ -211,13 +211,13 @@ def _looking_in_blocks(grouping: Grouping, distance: SpatioTemporal, pool: Threa
     person, k = grouping.person, grouping.k
 
     def look(i: int, to: Ints, taken: Mask, farthest: bool) -> tuple[int, Floats]:
-        match, found = distance.match(distance.paths.one(i)), np.empty(len(to), np.float64)
+        found = np.empty(len(to), np.float64)
         blocks = min(threads, max(len(to) // BLOCK, 1))
         cuts = [len(to) * b // blocks for b in range(blocks + 1)]
 
         def block(b: int) -> Any:
             arguments: Any = (
-                i, match, distance.weight, to, cuts[b], cuts[b + 1], taken, *distance.paths.points, distance.speed,
+                i, distance.weight, to, cuts[b], cuts[b + 1], taken, *distance.paths.points, distance.speed,
                 distance.ball, person, k, farthest, found,
             )  # fmt: skip
             return look_around(*arguments)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from crowdveil.model.arrays import Floats, Ints, Mask, frozen
+from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.model.distances.base import Paths
 from crowdveil.model.trajectories import Trajectories
 
@@ -39,30 +38,16 @@ class SpatioTemporal:
 
         return tuple(frozen(a, np.float64) for a in balls(*self.paths.points))
 
-    @cached_property
-    def lengths(self) -> Mask:
-        """Which numbers of points there are."""
-        counts = np.diff(self.paths.offsets)
-        there = np.zeros(int(counts.max(initial=0)) + 1, np.bool_)
-        there[counts] = True
-        return frozen(there, np.bool_)
-
-    def match(self, path: tuple[Floats, Floats, Floats]) -> Any:
-        """The points of a path that meet those of others, by the number of points of these."""
-        from crowdveil.kernels.spatiotemporal import matches
-
-        return matches(*path, len(self.lengths) - 1, self.lengths)
-
     def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
         """From any path to trajectories of the data."""
         from crowdveil.kernels.spatiotemporal import mean_speeds
 
         own = mean_speeds(*path, frozen([0, len(path[0])], np.int64))[0]
-        return self._distances(self.match(path), float(own), to)
+        return self._distances(path, float(own), to)
 
     def from_one(self, i: int, to: Ints) -> Floats:
         """From a trajectory of the data to others."""
-        return self._distances(self.match(self.paths.one(i)), float(self.speed[i]), to)
+        return self._distances(self.paths.one(i), float(self.speed[i]), to)
 
     def from_many(self, those: Ints, to: Ints) -> Floats:
         """From trajectories of the data to others, a row for each of `those`."""
@@ -71,11 +56,12 @@ class SpatioTemporal:
             found[row] = self.from_one(i, to)
         return found
 
-    def _distances(self, match: Any, own_speed: float, to: Ints) -> Floats:
+    def _distances(self, path: tuple[Floats, Floats, Floats], own_speed: float, to: Ints) -> Floats:
         from crowdveil.kernels.spatiotemporal import distances
 
         found = np.empty(len(to), np.float64)
-        distances(match, own_speed, self.weight, to, *self.paths.points, self.speed, found)
+        x, y, t, offsets = self.paths.points
+        distances(*path, own_speed, self.weight, to, x, y, t, offsets, self.speed, found)
         return found
 
 
