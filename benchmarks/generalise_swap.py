@@ -80,6 +80,7 @@ def anonymise(method: str, path: Path, parameters: dict[str, Any]) -> dict[str, 
         "points": release.points,
         "several": int((np.diff(release.offsets) > 1).sum()),
         "found": (release.facts.get("measured") or {}).get("found_percent") or 0,
+        "linked": (release.facts.get("measured") or {}).get("linked_percent") or 0,
         "true": (release.facts.get("measured") or {}).get("true_points_percent") or 0,
     }
 
@@ -120,7 +121,8 @@ def what_promises_cost(sizes: dict[str, tuple[int, int]]) -> None:
                     shown += "" if "keep" in parameters.values() else " (a visit is one point)"
                 else:
                     shown += (
-                        f"; two known points find {done['found']:.0f} %, {done['true']:.0f} % of what is seen is true"
+                        f"; two known points find {done['found']:.0f} %, {done['true']:.0f} % of what is seen is true, "
+                        f"and the whole way {done['linked']:.0f} %"
                     )
                 say(f"{method}, {words}{f', k = {k}' if k else ''}: removed", shown)
 

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crowdveil.model.known_points import measured_lines, measured_linkage
 from crowdveil.model.swapping import equal_points
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.testing import trajectories
 
 
 def _walks(n: int, length: int) -> Trajectories:
@@ -19,13 +24,15 @@ def _walks(n: int, length: int) -> Trajectories:
 def _measured(data: Trajectories, paths: list[list[int]]) -> dict[str, int | None]:
     points = np.array([p for path in paths for p in path], np.int64)
     offsets = np.cumsum([0, *map(len, paths)])
-    return measured_linkage(data, points, offsets, equal_points(data), np.random.default_rng(1))
+    source = np.arange(len(paths)) % len(data)
+    return measured_linkage(data, points, offsets, source, equal_points(data), np.random.default_rng(1))
 
 
 def test_the_original_itself_is_found_and_true() -> None:
     data = _walks(50, 6)
     found = _measured(data, [list(range(6 * i, 6 * i + 6)) for i in range(50)])
     assert (found["found_percent"], found["true_points_percent"]) == (100, 100)
+    assert found["linked_percent"] == 100
     assert found["trajectories_tried"] == 50 and found["found_percent_in_the_original"] == 100
 
 
@@ -33,7 +40,8 @@ def test_single_points_lead_nowhere() -> None:
     found = _measured(_walks(50, 6), [[i] for i in range(300)])
     assert (found["found_percent"], found["true_points_percent"]) == (0, None)
     assert measured_lines({"measured": found}) == [
-        "found by 2 known points  0 % of trajectories (in the original 100 %)"
+        "found by 2 known points  0 % of trajectories (in the original 100 %)",
+        f"linked by the whole way  {found['linked_percent']} % of trajectories",
     ]
 
 
@@ -62,3 +70,30 @@ def test_nothing_to_try_says_nothing() -> None:
     found = _measured(_walks(3, 1), [[0], [1], [2]])
     assert found["trajectories_tried"] == 0 and found["found_percent"] is None
     assert measured_lines({"measured": found}) == [] == measured_lines({})
+
+
+def test_a_way_under_another_name_is_no_link() -> None:
+    data = _walks(50, 6)
+    own = [list(range(6 * i, 6 * i + 6)) for i in range(50)]
+    assert _measured(data, own[1:] + own[:1])["linked_percent"] == 0
+
+
+@given(data=trajectories(), seed=st.integers(0, 9))
+def test_links_are_those_of_plain_loops(data: Trajectories, seed: int) -> None:
+    name = np.random.default_rng(seed).permutation(data.trajectory)
+    order = np.lexsort((data.t, name))
+    source, lengths = np.unique(name, return_counts=True)
+    offsets = np.cumsum([0, *lengths])
+    found = measured_linkage(data, order, offsets, source, equal_points(data), np.random.default_rng(1))
+    tried = [i for i in range(len(data)) if data.offsets[i + 1] - data.offsets[i] > 1]
+    right, (x, y) = 0, data.xy
+    for i in tried:
+        gain = dict.fromkeys(range(len(source)), 0.0)
+        for r in range(data.offsets[i], data.offsets[i + 1]):
+            for p in gain:
+                near = [q for q in order[offsets[p] : offsets[p + 1]] if abs(data.t[q] - data.t[r]) <= 120]
+                gain[p] += max([2000.0 - math.sqrt((x[q] - x[r]) ** 2 + (y[q] - y[r]) ** 2) for q in near] + [0.0])
+        best = max(gain.values())
+        winners = [p for p, g in gain.items() if g == best and g > 0]
+        right += len(winners) == 1 and source[winners[0]] == i
+    assert found["linked_percent"] == (round(100 * right / len(tried)) if tried else None)

@@ -1,4 +1,4 @@
-"""What an adversary gets who knows two points of somebody: measured, where a method promises no crowd.
+"""What an adversary gets who knows two points of somebody, or the whole way: measured, where a method promises no crowd.
 
 Belongs into attacks/ once there is one.
 """
@@ -10,30 +10,36 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, take_slices
 from crowdveil.model.trajectories import Trajectories
 
 KNOWN = 2
-TRIED = 2_000
+TRIED, LINKED = 2_000, 500
+NEAR_S, FAR_M = 120, 2_000.0
+"""Points at most this long apart are held against one another, and all that are this far apart are equally far."""
 
 
 def measured_linkage(
-    data: Trajectories, points: Ints, offsets: Ints, same: Ints, rng: np.random.Generator
+    data: Trajectories, points: Ints, offsets: Ints, source: Ints, same: Ints, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """How often two exact points of a trajectory lead to one published trajectory alone, and what is learnt there.
+    """How often two exact points of a trajectory lead to one published trajectory alone, and what is learnt there; and how often
+    the published trajectory that runs nearest to one is the one that stands for it.
 
     Parameters
     ----------
     points, offsets
         The original point that each published one is, and where published trajectories begin.
+    source
+        The original trajectory that each published one stands for.
     same
         A number for each original point, the same for points of one place and time.
 
     Returns
     -------
     Whole percents. found: of the trajectories tried, those whose points are all in one published trajectory and in no other.
-    true: of the other points of those that were found, the ones that are the same person's. Beside them what the same adversary
-    gets from the trajectories themselves, which is 100 where no two points are equal.
+    true: of the other points of those that were found, the ones that are the same person's. linked: of the first 500 tried, those
+    whose nearest published trajectory, over all their points, is the one that stands for them. Beside them what the same
+    adversary finds in the trajectories themselves, which is 100 where no two points are equal.
     """
     tried = _tried(data, rng)
     holder = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -45,6 +51,7 @@ def measured_linkage(
         "trajectories_tried": len(tried),
         "found_percent": _percent(int((found >= 0).sum()), len(tried)),
         "true_points_percent": _percent(share, others),
+        "linked_percent": _percent(_linked(data, tried[:LINKED], points, holder, source), len(tried[:LINKED])),
         "found_percent_in_the_original": _percent(int((alone >= 0).sum()), len(tried)),
     }
 
@@ -58,7 +65,8 @@ def measured_lines(facts: Mapping[str, Any]) -> list[str]:
     return [
         f"found by {measured['known_points']} known points  {measured['found_percent']} % of trajectories "
         f"(in the original {measured['found_percent_in_the_original']} %)"
-        + ("" if true is None else f"; of what is seen then, {true} % is true")
+        + ("" if true is None else f"; of what is seen then, {true} % is true"),
+        f"linked by the whole way  {measured['linked_percent']} % of trajectories",
     ]
 
 
@@ -98,6 +106,20 @@ def _true(data: Trajectories, tried: Ints, found: Ints, points: Ints, offsets: I
         own += int((person[other] == person[known[0]]).sum())
         seen += len(other)
     return own, seen
+
+
+def _linked(data: Trajectories, tried: Ints, points: Ints, holder: Ints, source: Ints) -> int:
+    """How many trajectories are those that the published one that runs nearest to them stands for."""
+    from crowdveil.kernels.linkage import nearest_paths
+
+    trajectory = data.trajectory[tried[:, 0]]
+    rows, offsets = take_slices(data.offsets, trajectory)
+    order = np.argsort(data.t[points], kind="stable")
+    t, (x, y) = data.t[points[order]], data.xy
+    low, high = np.searchsorted(t, data.t[rows] - NEAR_S), np.searchsorted(t, data.t[rows] + NEAR_S, "right")
+    there = points[order]
+    nearest = nearest_paths(offsets, x[rows], y[rows], low, high, x[there], y[there], holder[order], len(source), FAR_M)
+    return int((source[nearest[nearest >= 0]] == trajectory[nearest >= 0]).sum())
 
 
 def _percent(part: int, whole: int) -> int | None:

@@ -51,7 +51,7 @@ def release_of_points(
     order = rng.permutation(len(source))
     places, offsets = take_slices(offsets, order)
     points = left[rows][places]
-    measured = measured_linkage(data, points, offsets, equal_points(data) if same is None else same, rng)
+    measured = measured_linkage(data, points, offsets, source[order], equal_points(data) if same is None else same, rng)
     return TrajectoryRelease(
         data.lon[points],
         data.lat[points],

@@ -6,12 +6,14 @@ No promise of anonymity. OriginalPoints: every place with its time is one of the
 there. NoOwnPoints: no point of a published trajectory is of the person that it stands for. SharedTilePairs: every step from one
 square of `tile_size_m` to the next one is made by the trajectories of at least `min_pair_people` people (k if not given). Ids are
 new. What is measured instead of promised is in the certificate: how often two exact points of somebody lead to one published
-trajectory, and how much of that is the same person's.
+trajectory, how much of that is the same person's, and how often the published trajectory that runs nearest to somebody's is the
+one that stands for it.
 
 Assumptions
 -----------
 A published trajectory runs near the one that it stands for, point by point within twice the largest radii: whoever knows many
-points of somebody may find it by its shape, even though none of its points is true. Exact places and times stay, so that it can
+points of somebody may find it by its shape, even though none of its points is true; of a day of San Francisco's cabs a third can
+be found so at k = 10. Exact places and times stay, so that it can
 be seen that somebody was there. A trajectory that stays in one square makes no step, and nothing is promised of it.
 
 Notes
