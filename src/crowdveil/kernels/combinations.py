@@ -46,19 +46,22 @@ def _grown(keys: Ints, count: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 @kernel
-def _key(chosen: Ints, size: int, first: int, symbol: Ints, symbols: int, pairs: Ints) -> int:
-    """One number for a combination; the first two and the last two of three or four are told by the place of their pair."""
-    a: int = symbol[first + chosen[0]]
+def _head(chosen: Ints, size: int, first: int, symbol: Ints, symbols: int, pairs: Ints) -> int:
+    """One number for all visits of a combination but the last, or but the last two of four: pairs are told by their place."""
     if size == 1:
-        return a
-    b: int = symbol[first + chosen[1]]
+        return 0
+    head: int = symbol[first + chosen[0]]
     if size == 2:
-        return a * symbols + b
-    head = _find(a * symbols + b, pairs)
-    c: int = symbol[first + chosen[2]]
-    if size == 3:
-        return head * symbols + c
-    return head * len(pairs) + _find(c * symbols + symbol[first + chosen[3]], pairs)
+        return head
+    return _find(head * symbols + symbol[first + chosen[1]], pairs)
+
+
+@kernel
+def _key(head: int, size: int, third: int, last: int, symbols: int, pairs: Ints) -> int:
+    """One number for a combination, from its head, the third symbol of four, and its last symbol."""
+    if size < LARGEST:
+        return head * symbols + last
+    return head * len(pairs) + _find(third * symbols + last, pairs)
 
 
 @kernel
@@ -89,27 +92,32 @@ def count_combinations(
         first, length = offsets[i], offsets[i + 1] - offsets[i]
         if length < size:
             continue
-        for j in range(size):
+        for j in range(size - 1):
             chosen[j] = j
         going = True
         while going:
-            if symbol[first + chosen[0]] % blocks != block:
+            if size > 1 and symbol[first + chosen[0]] % blocks != block:
                 # All that begin with this visit are another block's: go to the last of them.
-                for j in range(1, size):
+                for j in range(1, size - 1):
                     chosen[j] = length - size + j
-                going = _next(chosen, size, length)
+                going = _next(chosen, size - 1, length - 1)
                 continue
-            key = _key(chosen, size, first, symbol, symbols, pairs)
-            at = _find(key, keys)
-            if keys[at] < 0:
-                keys[at] = key
-                used += 1
-            if last[at] != owner[i]:
-                last[at] = owner[i]
-                count[at] += 1
-            if 2 * used > len(keys):
-                keys, count, last = _grown(keys, count, last)
-            going = _next(chosen, size, length)
+            head = _head(chosen, size, first, symbol, symbols, pairs)
+            third = symbol[first + chosen[2]] if size == LARGEST else 0
+            for j in range(chosen[size - 2] + 1 if size > 1 else 0, length):
+                if size == 1 and symbol[first + j] % blocks != block:
+                    continue
+                key = _key(head, size, third, symbol[first + j], symbols, pairs)
+                at = _find(key, keys)
+                if keys[at] < 0:
+                    keys[at] = key
+                    used += 1
+                if last[at] != owner[i]:
+                    last[at] = owner[i]
+                    count[at] += 1
+                if 2 * used > len(keys):
+                    keys, count, last = _grown(keys, count, last)
+            going = _next(chosen, size - 1, length - 1)
     return keys, count
 
 
@@ -159,15 +167,19 @@ def break_combinations(
         for j in range(size):
             total = total * (length - j) // (j + 1)
         bad = np.zeros(total, np.bool_)
-        for j in range(size):
+        for j in range(size - 1):
             chosen[j] = j
-        bads = 0
-        for number in range(total):
-            key = _key(chosen, size, first, symbol, symbols, pairs)
-            if good[_find(key, good)] != key:
-                bad[number] = True
-                bads += 1
-            _next(chosen, size, length)
+        number, bads, going = 0, 0, True
+        while going:
+            head = _head(chosen, size, first, symbol, symbols, pairs)
+            third = symbol[first + chosen[2]] if size == LARGEST else 0
+            for j in range(chosen[size - 2] + 1 if size > 1 else 0, length):
+                key = _key(head, size, third, symbol[first + j], symbols, pairs)
+                if good[_find(key, good)] != key:
+                    bad[number] = True
+                    bads += 1
+                number += 1
+            going = _next(chosen, size - 1, length - 1)
         if bads == 0:
             continue
         changed += 1
