@@ -24,7 +24,8 @@ def release_of(
     """One copy of the trajectory of its group for each trajectory that has one (not -1), in a random order."""
     kept = np.flatnonzero(group >= 0)
     members = kept[np.argsort(group[kept], kind="stable")]
-    _, sizes = np.unique(group[members], return_counts=True)
+    sizes = np.bincount(group[kept])
+    sizes = sizes[sizes > 0]
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     made = aggregate(data, distance, members, offsets, how)
     order = rng.permutation(len(members))
