@@ -17,6 +17,7 @@ from crowdveil.errors import InputError
 from crowdveil.guarantees import (
     GUARANTEES,
     BoundedVolumes,
+    CombinationKAnonymity,
     DifferentialPrivacy,
     DisjointFlows,
     FlowKAnonymity,
@@ -25,6 +26,11 @@ from crowdveil.guarantees import (
     LeastTiles,
     LocationsOnTileCentres,
     MostArea,
+    NoOwnPoints,
+    OriginalPoints,
+    SharedTilePairs,
+    SwappedTrajectories,
+    TrajectoryKAnonymity,
     TrueVolumes,
     WellFormedFlows,
     WellFormedTrajectories,
@@ -39,7 +45,10 @@ EVERY = (
     FlowKAnonymity(k=7, counts="trips"), DisjointFlows(), WithheldBudget(suppress=0.1, k=7),
     GeneralisationLimit(tiles=9), LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2), MostArea(km2=1.5),
     WellFormedFlows(), TrueVolumes(), BoundedVolumes(), LocationsOnTileCentres(), WellFormedTrajectories(),
-    DifferentialPrivacy(epsilon=0.5, most_trips=2),
+    DifferentialPrivacy(epsilon=0.5, most_trips=2), TrajectoryKAnonymity(k=3, counts="people"),
+    CombinationKAnonymity(k=3, knowledge=2, interval_s=None, counts="people"), OriginalPoints(),
+    SwappedTrajectories(swaps=1, counts="people"), NoOwnPoints(counts="people"),
+    SharedTilePairs(least=2, tile_size_m=500, lon0=2.3, lat0=48.9, counts="trajectories"),
 )  # fmt: skip
 
 
