@@ -106,7 +106,9 @@ def perform(request: pipeline.Request) -> pipeline.Result:
         click.echo("  promise  none of anonymity: this method is a heuristic")
     for line in result.cost:
         click.echo(f"  {line}")
-    for name, value in result.manifest["method"]["facts"].items():
+    # Facts of several numbers are told in words among the costs.
+    plain = {n: v for n, v in result.manifest["method"]["facts"].items() if not isinstance(v, dict)}
+    for name, value in plain.items():
         click.echo(f"  {name.replace('_', ' '):32}{value}")
     return result
 

@@ -94,7 +94,10 @@ class TrajectoryKAnonymity(Guarantee):
 
     def check(self, written: WrittenRelease) -> Finding:
         """Count equal trajectories. The files do not tell whose they are."""
-        return self._large_enough(_equal_trajectories(written))
+        found = self._large_enough(_equal_trajectories(written))
+        if not found.holds or self.counts != "people":
+            return found
+        return Finding(True, f"{found.detail} Whose they are was looked at when they were made: files do not tell.")
 
     def check_behind(self, written: WrittenRelease, person: Ints) -> Finding:
         """Count the people of equal trajectories."""
