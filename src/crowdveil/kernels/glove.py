@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels.room import enlarged
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -13,16 +14,6 @@ Bools = npt.NDArray[np.bool_]
 
 DIMENSIONS = 4
 NONE = -1
-
-
-@kernel
-def _room(array: Ints, needed: int) -> Ints:
-    """The array, or a copy of twice the size if it is too small. (A kernel and its helpers stay in one file.)"""
-    if needed <= len(array):
-        return array
-    larger = np.empty(max(needed, 2 * len(array)), np.int64)
-    larger[: len(array)] = array
-    return larger
 
 
 @kernel
@@ -350,7 +341,7 @@ def merge_flows(
                 extent[new] += box[new, DIMENSIONS + d] - box[new, d]
             volume[new], crowd[new] = volume[a] + volume[b], crowd[a] + crowd[b]
             if with_people and small[a] and small[b]:
-                members = _room(members, member_end + member_length[a] + member_length[b])
+                members = enlarged(members, member_end + member_length[a] + member_length[b])
                 member_at[new] = member_end
                 crowd[new] = _together(members, member_at, member_length, a, b, member_end)
                 member_length[new] = crowd[new]
@@ -400,7 +391,7 @@ def merge_flows(
                 for i in range(n_living):
                     if candidate[i] > enough:
                         continue
-                    item, following = _room(item, links + 2), _room(following, links + 2)
+                    item, following = enlarged(item, links + 2), enlarged(following, links + 2)
                     _link(mine, living[i], links, head, tail, item, following)
                     _link(living[i], mine, links + 1, head, tail, item, following)
                     links += 2
@@ -445,7 +436,7 @@ def lowest_cut(
         parent[a], parent[b] = new, new
         volume[new], crowd[new] = volume[a] + volume[b], crowd[a] + crowd[b]
         if len(member) > 0 and max(crowd[a], crowd[b]) < k:
-            people = _room(people, end + length[a] + length[b])
+            people = enlarged(people, end + length[a] + length[b])
             at[new] = end
             crowd[new] = _together(people, at, length, a, b, end)
             length[new] = crowd[new]
