@@ -84,8 +84,9 @@ def _still_open(
 ) -> Ints:
     """The boxes that may still change between two prices, of those that did before; `reached` is room, and must be zero.
 
-    A box with the same A and S at both ends has them in between too, since its best cost is a concave function of the price; so
-    has one with S = 0 at the lower end, whatever the higher one is. What is inside such boxes only matters if others hold it too.
+    `left` and `right` have the S of each box at both ends. A box with the same S at both keeps its partition in between: its
+    best cost is a concave function of the price, with slope S. So does one with S = 0 at the lower end, whatever the higher one
+    is. What is inside such boxes only matters if others hold it too.
     """
     reached[active[-1]] = 1
     found = 0
@@ -93,10 +94,7 @@ def _still_open(
         i = active[at]
         if not reached[i]:
             continue
-        settled = left[2 * i + 1] == 0
-        if has_right:
-            settled = left[2 * i] == right[2 * i] and left[2 * i + 1] == right[2 * i + 1]
-        if settled:
+        if left[i] == (right[i] if has_right else 0):
             reached[i] = 0
             continue
         found += 1
@@ -135,7 +133,7 @@ def search(
     """
     n = len(cost)
     top = n - 1
-    best, left, right = np.empty(2 * n, np.int64), np.empty(2 * n, np.int64), np.empty(2 * n, np.int64)
+    best, left, right = np.empty(2 * n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     choice = np.full(n, STAYS, np.int64)
     active = np.arange(n)
     reached = np.zeros(n, np.int8)
@@ -150,7 +148,7 @@ def search(
             return verdict == FOUND, p, q, a, s, choice
         side = right if s <= budget else left
         for i in active:
-            side[2 * i], side[2 * i + 1] = best[2 * i], best[2 * i + 1]
+            side[i] = best[2 * i + 1]
         if notes[LEFT + KNOWN]:
             has_right = notes[RIGHT + KNOWN] > 0
             active = _still_open(active, way_off, way_kind, link_off, link, allowed, left, right, has_right, reached)
