@@ -47,6 +47,7 @@ MEASURES: dict[str, str] = {
     "generalisation": "crowdveil.measures.od.generalisation",
     "generalisation-total": "crowdveil.measures.od.generalisation",
     "generalisation-cost": "crowdveil.measures.od.generalisation",
+    "generalisation-boxes": "crowdveil.measures.od.boxes",
     "origin-area": "crowdveil.measures.od.area",
     "destination-area": "crowdveil.measures.od.area",
     "origin-tiles": "crowdveil.measures.od.area",

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cosine, jensenshannon
@@ -100,12 +101,22 @@ def _check_rows(compared: OdComparison, group: int, rows: Any, total: float) -> 
     def mean(values: Any) -> float:
         return sum(values) / published if published else NAN
 
+    x, y = compared.original.zones.xy
+
+    def met(area: int) -> int:
+        own = tiles(release, area)
+        across, along = ((axis[own].min(), axis[own].max()) for axis in (x, y))
+        return sum(across[0] <= a <= across[1] and along[0] <= b <= along[1] for a, b in zip(x, y, strict=True))
+
     cost = sum((o + d) * v for o, d, v in sizes)
     lost = 2 * 0.01 * len(compared.original.zones) * (total - published)
     wanted = {
         "generalisation": mean((o + d) * v for o, d, v in sizes),
         "generalisation-total": cost,
         "generalisation-cost": cost + lost,
+        "generalisation-boxes": mean(
+            (met(release.origin[i]) + met(release.destination[i])) * int(release.volume[i]) for i in rows
+        ),
         "origin-tiles": mean(o * v for o, _, v in sizes),
         "destination-tiles": mean(d * v for _, d, v in sizes),
         "areas": len({a for i in rows for a in (release.origin[i], release.destination[i])}),
@@ -163,6 +174,7 @@ def test_worked_out_by_hand() -> None:
         "generalisation": 3,
         "generalisation-total": 24,
         "generalisation-cost": 24 + 2 * 0.01 * 3,
+        "generalisation-boxes": 3,
         "origin-area": NAN,
         "destination-area": NAN,
         "origin-tiles": 1,
@@ -189,6 +201,19 @@ def test_worked_out_by_hand() -> None:
         assert _value(name, compared).tolist() == pytest.approx([value], abs=near, nan_ok=True), name
     assert _value("volume-by-destination-size", compared).tolist() == [[0, 1, 0, 0, 0, 0, 0]]
     assert set(wanted) | {"volume-by-origin-size", "volume-by-destination-size"} == set(MEASURES)
+
+
+def test_boxes_meet_tiles_that_they_do_not_hold() -> None:
+    from crowdveil.measures.od.boxes import tiles_met
+    from crowdveil.model.release import Areas
+    from crowdveil.model.zones import Zones
+
+    # Four squares in a row; the box around the middles of the first and the third meets the second, and not the fourth.
+    corners = [shapely.box(2.0 + i / 100, 48.0, 2.01 + i / 100, 48.01) for i in range(4)]
+    lon, lat = 2.005 + np.arange(4) / 100, np.full(4, 48.005)
+    zones = Zones(np.array(list("abcd"), dtype=object), lon, lat, polygons=np.array(corners, dtype=object))
+    areas = Areas(zones, np.array(["ac", "d"], dtype=object), np.array([0, 2, 3]), np.array([0, 2, 3], np.int32))
+    assert tiles_met(areas).tolist() == [3, 1]
 
 
 def test_areas_in_square_kilometres() -> None:
