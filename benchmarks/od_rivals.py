@@ -17,6 +17,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -83,24 +84,14 @@ def generalisation(flows: Any, release: Any, size: Any) -> float:
 
 
 def tiles_met(release: Any) -> Any:
-    """Tiles whose outlines meet the rectangle around the centroids of each area."""
-    import shapely
-
+    """Tiles that meet the rectangle around the centroids of each area; Voronoi cells where there are no outlines."""
+    from crowdveil.measures.od import boxes
     from crowdveil.model.tessellation import voronoi_zones
 
-    areas = release.areas
-    zones = areas.zones
+    zones = release.areas.zones
     if zones.polygons is None:
         zones = voronoi_zones(zones.ids, zones.lon, zones.lat)
-    planar = zones.projection.polygons_to_plane(zones.polygons)
-    tree = shapely.STRtree(planar)
-    x, y = zones.xy
-    met = []
-    for a, b in pairwise(areas.offsets.tolist()):
-        held = areas.tiles[a:b]
-        box = shapely.box(x[held].min(), y[held].min(), x[held].max(), y[held].max())
-        met.append(len(tree.query(box, predicate="intersects")))
-    return np.array(met)
+    return boxes.tiles_met(replace(release.areas, zones=zones))
 
 
 def compare(name: str, flows: Any) -> dict[str, float]:

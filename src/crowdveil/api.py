@@ -138,10 +138,10 @@ def compare(
 ) -> Comparison:
     """Run methods for flows with the same k and budget on the same matrices. Nothing is published.
 
-    `methods` are names, with parameters where wanted, as in `joint:splits=dyadic`; all of them where none are given. `sample`
-    matrices are taken, evenly spread; at most 100 where it is not given. The table (`.table`, Arrow) has the means of
-    generalisation Ḡ, reconstruction error E, distribution distance D and suppression S, and processor seconds a matrix. With
-    `output` tables and plots are written to that folder. The numbers are exact: they stay in the house.
+    `methods` are names, with parameters where wanted, as in `joint:splits=dyadic` or `joint:k=5`; all of them where none are
+    given. `sample` matrices are taken, evenly spread; at most 100 where it is not given. The table (`.table`, Arrow) has the
+    means of generalisation Ḡ, reconstruction error E, distribution distance D and suppression S, and processor seconds a
+    matrix. With `output` tables and plots are written to that folder. The numbers are exact: they stay in the house.
 
     >>> crowdveil.compare("trips.parquet", ["joint", "oigh"], zones="zones.geojson").table  # doctest: +SKIP
     """

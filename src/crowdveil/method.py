@@ -133,35 +133,30 @@ Budget = Annotated[float, BeforeValidator(_share)]
 """How many trips may be withheld: a share up to 1 (also as "10%"), or a whole number above 1."""
 
 
-def _target(value: Any) -> Any:
-    """Read a volume that is given as text."""
-    if value in ("auto", "sample"):
-        return value
-    try:
-        volume = float(value)
-    except (TypeError, ValueError):
-        volume = -1.0
-    if isinstance(value, bool) or not 0 < volume < 2**53:
-        raise ValueError("auto, sample, or a volume above 0")
-    return volume
+def _word_or_number(words: tuple[str, ...], fits: Callable[[float], bool], wanted: str) -> Callable[[Any], Any]:
+    """Reads one of some words, or a number that fits, also as text."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, str) and value in words:
+            return value
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if isinstance(value, bool) or not fits(number):
+            raise ValueError(wanted)
+        return number
+
+    return read
 
 
+_target = _word_or_number(("auto", "sample"), lambda x: 0 < x < 2**53, "auto, sample, or a volume above 0")
 TargetVolume = Annotated[Literal["auto", "sample"] | float, BeforeValidator(_target)]
 """How much should leave each origin: a number of trips, or how it is to be found."""
 
 
-def _time_weight(value: Any) -> Any:
-    """Read a weight that is given as text."""
-    if value in ("document", "mean-ratio"):
-        return value
-    try:
-        weight = float(value)
-    except (TypeError, ValueError):
-        weight = -1.0
-    if isinstance(value, bool) or not 0 <= weight < 1e9:
-        raise ValueError("document, mean-ratio, or a number from 0")
-    return weight
-
-
+_time_weight = _word_or_number(
+    ("document", "mean-ratio"), lambda x: 0 <= x < 1e9, "document, mean-ratio, or a number from 0"
+)
 TimeWeight = Annotated[Literal["document", "mean-ratio"] | float, BeforeValidator(_time_weight)]
 """What time counts beside space in a distance: a number, or how it is to be found."""

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels.merged import NONE, find, numbered, together
+from crowdveil.kernels.pair_queue import earlier, pop, push
 from crowdveil.kernels.room import enlarged
 
 Ints = npt.NDArray[np.int64]
@@ -13,7 +15,6 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 DIMENSIONS = 4
-NONE = -1
 
 
 @kernel
@@ -26,59 +27,6 @@ def _cost(box: Floats, extent: Floats, volume: Ints, by_volume: bool, a: int, b:
         return common
     growth = volume[a] * (common - extent[a]) + volume[b] * (common - extent[b])
     return float(growth / (volume[a] + volume[b]))
-
-
-@kernel
-def _find(parent: Ints, item: int) -> int:
-    """The cluster that an earlier one has become part of."""
-    while parent[item] != item:
-        parent[item] = parent[parent[item]]
-        item = parent[item]
-    return item
-
-
-@kernel
-def _earlier(a: int, b: int, c: int, d: int) -> bool:
-    """Whether the pair of a and b comes before the pair of c and d where both cost the same."""
-    if min(a, b) != min(c, d):
-        return min(a, b) < min(c, d)
-    return max(a, b) < max(c, d)
-
-
-@kernel
-def _before(costs: Floats, owners: Ints, partner: Ints, i: int, cost: float, owner: int) -> bool:
-    """Whether entry i of the queue comes before the pair of another owner."""
-    if costs[i] != cost:
-        return bool(costs[i] < cost)
-    return _earlier(owners[i], partner[owners[i]], owner, partner[owner])
-
-
-@kernel
-def _push(costs: Floats, owners: Ints, partner: Ints, size: int, cost: float, owner: int) -> int:
-    """Put the best pair of a cluster into the queue, and return its new size."""
-    i = size
-    while i > 0 and not _before(costs, owners, partner, (i - 1) // 2, cost, owner):
-        costs[i], owners[i] = costs[(i - 1) // 2], owners[(i - 1) // 2]
-        i = (i - 1) // 2
-    costs[i], owners[i] = cost, owner
-    return size + 1
-
-
-@kernel
-def _pop(costs: Floats, owners: Ints, partner: Ints, size: int) -> int:
-    """Take the first entry out of the queue, and return its new size."""
-    size -= 1
-    cost, owner, i = costs[size], owners[size], 0
-    while 2 * i + 1 < size:
-        child = 2 * i + 1
-        if child + 1 < size and _before(costs, owners, partner, child + 1, costs[child], owners[child]):
-            child += 1
-        if not _before(costs, owners, partner, child, cost, owner):
-            break
-        costs[i], owners[i] = costs[child], owners[child]
-        i = child
-    costs[i], owners[i] = cost, owner
-    return size
 
 
 @kernel
@@ -120,7 +68,7 @@ def _better(
 ) -> tuple[int, float]:
     """The cheaper one of two to merge with, the earlier one if they cost the same, and its cost."""
     cost = _cost(box, extent, volume, by_volume, mine, other)
-    if cost < least or (cost == least and _earlier(mine, other, mine, partner)):
+    if cost < least or (cost == least and earlier(mine, other, mine, partner)):
         return other, cost
     return partner, least
 
@@ -167,7 +115,7 @@ def _best(
     while flow != NONE:
         e, kept = start[flow], start[flow]
         while e < end[flow] and (by_volume or far[e] <= least):
-            other = _find(parent, near[e])
+            other = find(parent, near[e])
             if other != mine and (join_all or small[other]) and stamp[other] != mark:
                 stamp[other] = mark
                 near[kept], far[kept] = other, far[e]
@@ -183,7 +131,7 @@ def _best(
         if e == end[flow] and (by_volume or radius[flow] <= least):
             kept = by_start[flow]
             for e in range(by_start[flow], by_end[flow]):
-                other = _find(parent, by[e])
+                other = find(parent, by[e])
                 if other != mine and (join_all or small[other]) and stamp[other] != mark:
                     stamp[other] = mark
                     by[kept] = other
@@ -193,7 +141,7 @@ def _best(
         flow = next_flow[flow]
     before, link = NONE, head[mine]
     while link != NONE:
-        other = _find(parent, item[link])
+        other = find(parent, item[link])
         if other == mine or not (join_all or small[other]) or stamp[other] == mark:
             link = following[link]
             if before == NONE:
@@ -207,38 +155,6 @@ def _best(
         before, link = link, following[link]
     tail[mine] = before
     return partner, least
-
-
-@kernel
-def _together(members: Ints, at: Ints, length: Ints, a: int, b: int, end: int) -> int:
-    """Write the different people of two sorted lists behind `end`, and return how many they are."""
-    i, j, n = at[a], at[b], 0
-    i_end, j_end = at[a] + length[a], at[b] + length[b]
-    while i < i_end or j < j_end:
-        if j == j_end or (i < i_end and members[i] < members[j]):
-            members[end + n] = members[i]
-            i += 1
-        else:
-            if i < i_end and members[i] == members[j]:
-                i += 1
-            members[end + n] = members[j]
-            j += 1
-        n += 1
-    return n
-
-
-@kernel
-def _numbered(parent: Ints, crowd: Ints, n: int, k: int) -> tuple[Ints, int]:
-    """The cluster of each flow, numbered in order of flows, NONE where it is below k; and the number of clusters."""
-    label, number, clusters = np.full(n, NONE, np.int64), np.full(len(parent), NONE, np.int64), 0
-    for i in range(n):
-        c = _find(parent, i)
-        if crowd[c] >= k:
-            if number[c] == NONE:
-                number[c] = clusters
-                clusters += 1
-            label[i] = number[c]
-    return label, clusters
 
 
 @kernel
@@ -316,11 +232,11 @@ def merge_flows(
         elif queued > 0:
             a = owners[0]
             b = partner[a]
-            queued = _pop(costs, owners, partner, queued)
+            queued = pop(costs, owners, partner, queued)
             if not alive[a]:
                 continue
             if not alive[b]:
-                mine, hint = a, _find(parent, b)
+                mine, hint = a, find(parent, b)
         else:
             # One cluster below k is left alone.
             a = 0
@@ -343,7 +259,7 @@ def merge_flows(
             if with_people and small[a] and small[b]:
                 members = enlarged(members, member_end + member_length[a] + member_length[b])
                 member_at[new] = member_end
-                crowd[new] = _together(members, member_at, member_length, a, b, member_end)
+                crowd[new] = together(members, member_at, member_length, a, b, member_end)
                 member_length[new] = crowd[new]
                 member_end += crowd[new]
             elif with_people:
@@ -363,7 +279,7 @@ def merge_flows(
             n_living += 1
             mine = new
             if partner[b] != NONE:
-                hint = _find(parent, partner[b])
+                hint = find(parent, partner[b])
         if not small[mine] and not join_any:
             continue
         mark += 1
@@ -395,51 +311,9 @@ def merge_flows(
                     _link(mine, living[i], links, head, tail, item, following)
                     _link(living[i], mine, links + 1, head, tail, item, following)
                     links += 2
-                    tie = candidate[i] == least and _earlier(mine, living[i], mine, partner[mine])
+                    tie = candidate[i] == least and earlier(mine, living[i], mine, partner[mine])
                     if candidate[i] < least or tie:
                         partner[mine], least = living[i], candidate[i]
         if partner[mine] != NONE:
-            queued = _push(costs, owners, partner, queued, least, mine)
-    return _numbered(parent, crowd, n, k)
-
-
-@kernel
-def lowest_cut(
-    merges: Ints, flow_volume: Ints, flow_crowd: Ints, member_offsets: Ints, member: Ints, k: int, budget: int
-) -> tuple[Ints, int]:
-    """Do merges in order until clusters below k hold at most `budget` trips: the cluster of each flow, and their number.
-
-    Flows of clusters below k are in none, -1. What is below k falls with every merge, so that this is the lowest such cut.
-
-    Parameters
-    ----------
-    merges
-        The two clusters of each merge; flows come first, and merge i makes cluster i + the number of flows.
-    flow_volume, flow_crowd, member_offsets, member
-        As in `merge_flows`.
-    """
-    n = len(flow_volume)
-    most = n + len(merges)
-    volume, crowd, parent = np.zeros(most, np.int64), np.zeros(most, np.int64), np.arange(most)
-    at, length = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    people, end, too_small = np.empty(2 * len(member) + 1, np.int64), len(member), 0
-    people[: len(member)] = member
-    for i in range(n):
-        volume[i], crowd[i] = flow_volume[i], flow_crowd[i]
-        too_small += volume[i] * (crowd[i] < k)
-        if len(member) > 0:
-            at[i], length[i] = member_offsets[i], member_offsets[i + 1] - member_offsets[i]
-    done = 0
-    while too_small > budget and done < len(merges):
-        a, b, new = merges[done, 0], merges[done, 1], n + done
-        done += 1
-        parent[a], parent[b] = new, new
-        volume[new], crowd[new] = volume[a] + volume[b], crowd[a] + crowd[b]
-        if len(member) > 0 and max(crowd[a], crowd[b]) < k:
-            people = enlarged(people, end + length[a] + length[b])
-            at[new] = end
-            crowd[new] = _together(people, at, length, a, b, end)
-            length[new] = crowd[new]
-            end += crowd[new]
-        too_small -= volume[a] * (crowd[a] < k) + volume[b] * (crowd[b] < k) - volume[new] * (crowd[new] < k)
-    return _numbered(parent, crowd, n, k)
+            queued = push(costs, owners, partner, queued, least, mine)
+    return numbered(parent, crowd, n, k)

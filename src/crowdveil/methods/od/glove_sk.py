@@ -64,7 +64,7 @@ def run(data: Flows, params: GloveSkParams, rng: np.random.Generator, progress: 
 
 def cluster(data: Flows, params: GloveSkParams, step: int) -> Ints:
     """The cluster of each flow of a time step."""
-    from crowdveil.kernels.glove import lowest_cut
+    from crowdveil.kernels.dendrogram import lowest_cut
 
     place, *flows = StepFlows.of(data, step)
     budget = trips_within(params.suppress, int(flows[0].sum()))
