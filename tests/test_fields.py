@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from crowdveil.fields import rows
-from crowdveil.method import Params
+from crowdveil.params import Params
 
 
 class Example(Params):

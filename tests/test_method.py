@@ -4,9 +4,9 @@ import pytest
 
 from crowdveil import registry
 from crowdveil.errors import ParameterError
-from crowdveil.method import Params
 from crowdveil.methods.od import suppression
 from crowdveil.methods.od.atg_dual import AtgDualParams
+from crowdveil.params import Params
 from crowdveil.registry import all_methods, find_method
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
-from crowdveil.method import Params
+from crowdveil.params import Params
 
 _UNITS = {"_m": "metres", "_s": "seconds", "_km2": "square kilometres", "_kmh": "km/h"}
 

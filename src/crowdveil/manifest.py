@@ -15,7 +15,8 @@ from crowdveil.errors import InputError, ParameterError
 from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release import MANIFEST_FILE, file_hash
-from crowdveil.method import Method, Params
+from crowdveil.method import Method
+from crowdveil.params import Params
 
 FORMAT = 1
 FILES = ("zones", "voronoi", "hierarchy", "destination_hierarchy")

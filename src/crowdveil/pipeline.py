@@ -25,12 +25,13 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import side_by_side
 from crowdveil.io.release import MANIFEST_FILE, TableFormat, WrittenRelease, file_hash, read_release, write_release
 from crowdveil.manifest import build_manifest, read_manifest, reading_again, write_manifest
-from crowdveil.method import Method, Params, Rows
+from crowdveil.method import Method, Rows
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.known_points import measured_lines
 from crowdveil.model.release import FlowRelease, Release
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, read
 from crowdveil.registry import find_method

@@ -9,9 +9,9 @@ from pydantic import Field
 from crowdveil.io.flows import read_flows, with_trees
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.trajectories import read_trajectories
-from crowdveil.method import Params
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
 
 
 class Reading(Params):

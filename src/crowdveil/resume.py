@@ -13,7 +13,8 @@ from crowdveil.engine import FinishedSteps, LocalEngine, StoppedEarly
 from crowdveil.errors import InputError, ParameterError, PromiseBrokenError, counted
 from crowdveil.io.release import file_hash
 from crowdveil.manifest import FILES
-from crowdveil.method import Method, Params
+from crowdveil.method import Method
+from crowdveil.params import Params
 
 
 def open_finished(

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError
-from crowdveil.method import FlowParams
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import PUBLISHED, REPORTED, FlowRelease
 from crowdveil.model.zones import Zones
+from crowdveil.params import FlowParams
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from plain_boxes import TILES, problems

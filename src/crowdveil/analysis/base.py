@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from crowdveil.analysis.study import Study
-from crowdveil.method import Params
+from crowdveil.params import Params
 from crowdveil.progress import Progress
 
 

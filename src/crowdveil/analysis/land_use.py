@@ -46,9 +46,9 @@ from crowdveil.analysis.reconstruction import aligned
 from crowdveil.analysis.study import Side, Study
 from crowdveil.errors import InputError, MissingExtraError, counted
 from crowdveil.io.growing import growing_table
-from crowdveil.method import Params
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.zones import Zones
+from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 
 STARTS = 10

@@ -44,10 +44,10 @@ from crowdveil.analysis.study import Side, Study
 from crowdveil.errors import ParameterError, counted
 from crowdveil.io.growing import growing_table
 from crowdveil.measures.base import ratio
-from crowdveil.method import Params
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.overlaps import Shares
 from crowdveil.model.zones import Zones
+from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 
 TOLD = 10

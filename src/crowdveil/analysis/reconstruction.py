@@ -45,9 +45,9 @@ from crowdveil.analysis.study import Study
 from crowdveil.errors import counted
 from crowdveil.io.growing import growing_table
 from crowdveil.io.times import time_column
-from crowdveil.method import Params
 from crowdveil.model.arrays import Mask
 from crowdveil.model.zones import Zones
+from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 
 NOT_COUNTS = (

@@ -23,13 +23,14 @@ from crowdveil.io.steps import step_seconds
 from crowdveil.io.tiling import metres
 from crowdveil.io.times import Clock
 from crowdveil.io.zones import read_tile_values, read_voronoi, read_zones
-from crowdveil.method import Params, Rows
+from crowdveil.method import Rows
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.flows import Flows
 from crowdveil.model.overlaps import Shares, in_own_tiles, in_zones, overlaps, tile_trips
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
 from crowdveil.model.tessellation import grid_frame, grid_zones, h3_cover, h3_zones, outlines
 from crowdveil.model.zones import Zones
+from crowdveil.params import Params
 
 AREA, RELEASE = "area", "release"
 """Weights by a name: the size of tiles, and what the release itself tells of them."""

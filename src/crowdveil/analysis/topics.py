@@ -42,9 +42,9 @@ from crowdveil.analysis.study import Side, Study
 from crowdveil.errors import InputError, MissingExtraError, counted
 from crowdveil.io.growing import growing_table
 from crowdveil.io.times import time_column
-from crowdveil.method import Params
 from crowdveil.model.arrays import Floats, Ints, Labels
 from crowdveil.model.overlaps import Shares
+from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 
 TOLD = 3

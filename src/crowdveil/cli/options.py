@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from crowdveil.fields import Row, rows
-from crowdveil.method import Params
+from crowdveil.params import Params
 
 _TYPES: dict[str, Any] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
 

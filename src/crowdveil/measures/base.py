@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil.model.arrays import Floats
+from crowdveil.params import Params
 
 Better = Literal["lower", "higher", "neither"]
 
@@ -32,13 +33,18 @@ class Measure:
         The model of the original: `Flows` or `Trajectories`.
     compute
         comparison → a value for each group of it (a time step, or all of them together), NaN where it is undefined; with
-        `parts`, a column for each of them. For flows the comparison is an `OdComparison`.
+        `parts`, a column for each of them. For flows the comparison is an `OdComparison`, for trajectories, which are one
+        group, a `TrajectoryComparison`. Where there are `params`, they are its second argument.
     doc
         What it means, in a sentence or two.
     symbol
         What the papers call it.
     parts
         The names of the columns of a measure that is a small table.
+    params
+        Its parameters, None where it has none; chance comes from a seed among them.
+    aliases
+        Names elsewhere.
     """
 
     name: str
@@ -46,10 +52,18 @@ class Measure:
     unit: str
     better: Better
     takes: type
-    compute: Callable[[Any], Floats]
+    compute: Callable[..., Floats]
     doc: str
     symbol: str = ""
     parts: tuple[str, ...] = ()
+    params: type[Params] | None = None
+    aliases: tuple[str, ...] = ()
+
+    def of(self, compared: Any, params: Params | None = None) -> Floats:
+        """Its values; with its defaults where no parameters are given."""
+        if self.params is None:
+            return self.compute(compared)
+        return self.compute(compared, self.params() if params is None else params)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +88,11 @@ class Scores:
     pooled: Floats
 
 
-def scores(measure: Measure, compared: Any) -> Scores:
+def scores(measure: Measure, compared: Any, params: Params | None = None) -> Scores:
     """Compute a measure by step and over all steps. A comparison has `all_steps()`, the same with one group."""
-    by_step, pooled = measure.compute(compared), measure.compute(compared.all_steps())
+    by_step = measure.of(compared, params)
+    together = compared.all_steps()
+    pooled = by_step if together is compared else measure.of(together, params)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is NaN, as it should be
         mean = np.nanmean(by_step, axis=0)

@@ -22,10 +22,11 @@ from crowdveil.io.flows import with_trees
 from crowdveil.io.tables import write_table
 from crowdveil.io.times import time_column
 from crowdveil.measures.od.comparison import OdComparison
-from crowdveil.method import Budget, Method, Params
+from crowdveil.method import Method
 from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
+from crowdveil.params import Budget, Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_methods, find_measure, find_method
 

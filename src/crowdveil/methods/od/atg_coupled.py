@@ -31,13 +31,14 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Budget, FlowParams, Method, trips_within
+from crowdveil.method import Method, trips_within
 from crowdveil.model.boxes import Boxes
 from crowdveil.model.flows import Flows
 from crowdveil.model.matrices import NOTHING, Outcome, Steps, solve_steps
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.systems import System
 from crowdveil.model.targets import gap_percent, tell_gaps
+from crowdveil.params import Budget, FlowParams
 from crowdveil.progress import Progress
 
 

@@ -39,7 +39,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Budget, FlowParams, Method, TargetVolume, trips_within
+from crowdveil.method import Method, trips_within
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.forest import Forest, Solved
@@ -48,6 +48,7 @@ from crowdveil.model.matrix import Matrix
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.systems import System
 from crowdveil.model.targets import Attempt, Targets, gap_percent, tell_gaps, tell_targets
+from crowdveil.params import Budget, FlowParams, TargetVolume
 from crowdveil.progress import Progress
 
 

@@ -33,7 +33,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, GeneralisationLimit, Guarantee
-from crowdveil.method import FlowParams, Method, TargetVolume
+from crowdveil.method import Method
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.forest import Forest, Solved
@@ -42,6 +42,7 @@ from crowdveil.model.matrix import Matrix
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.systems import System
 from crowdveil.model.targets import Attempt, Targets, tell_targets
+from crowdveil.params import FlowParams, TargetVolume
 from crowdveil.progress import Progress
 
 

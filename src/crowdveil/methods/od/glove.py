@@ -46,11 +46,12 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Budget, FlowParams, Method, trips_within
+from crowdveil.method import Method, trips_within
 from crowdveil.model.arrays import Ints
 from crowdveil.model.clusters import StepFlows, clustered_release, nearest
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
+from crowdveil.params import Budget, FlowParams
 from crowdveil.progress import Progress
 
 

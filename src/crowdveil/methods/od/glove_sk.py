@@ -40,11 +40,12 @@ from pydantic import Field
 
 from crowdveil.errors import MissingExtraError
 from crowdveil.guarantees import FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Budget, FlowParams, Method, trips_within
+from crowdveil.method import Method, trips_within
 from crowdveil.model.arrays import Floats, Ints, frozen, row_slices
 from crowdveil.model.clusters import StepFlows, clustered_release, nearest
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
+from crowdveil.params import Budget, FlowParams
 from crowdveil.progress import Progress
 
 

@@ -57,7 +57,7 @@ from crowdveil.guarantees import (
     MostArea,
     WithheldBudget,
 )
-from crowdveil.method import Budget, FlowParams, Method, trips_within
+from crowdveil.method import Method, trips_within
 from crowdveil.model.arrays import slice_sums
 from crowdveil.model.boxes import Boxes, Found
 from crowdveil.model.flows import Flows
@@ -66,6 +66,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.model.reporting import Reporting
 from crowdveil.model.systems import Extent, Objective, System
 from crowdveil.model.targets import gap_percent, tell_gaps
+from crowdveil.params import Budget, FlowParams
 from crowdveil.progress import Progress
 
 

@@ -43,10 +43,11 @@ from pydantic import Field
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DifferentialPrivacy, Guarantee
-from crowdveil.method import Method, Params
+from crowdveil.method import Method
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.params import Params
 from crowdveil.progress import Progress
 
 FINEST = 1_000_000

@@ -37,11 +37,12 @@ from typing import Any
 import numpy as np
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import FlowParams, Method
+from crowdveil.method import Method
 from crowdveil.model.arrays import Ints, frozen
 from crowdveil.model.clusters import clustered_release, members
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
+from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
 
 

@@ -34,13 +34,14 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Budget, FlowParams, Method, trips_within
+from crowdveil.method import Method, trips_within
 from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.matrices import NO_BOXES, Outcome, Steps, solve_steps
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.systems import System
+from crowdveil.params import Budget, FlowParams
 from crowdveil.progress import Progress
 
 

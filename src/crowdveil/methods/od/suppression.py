@@ -26,11 +26,12 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import FlowParams, Method
+from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.matrices import finished
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
 from crowdveil.model.reporting import Left
+from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
 
 

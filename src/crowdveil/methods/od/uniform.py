@@ -27,13 +27,14 @@ from pydantic import Field
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import FlowParams, Method
+from crowdveil.method import Method
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.matrices import need_members
 from crowdveil.model.merging import merged_release
 from crowdveil.model.release import Areas, FlowRelease
 from crowdveil.model.zones import Zones
+from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
 
 

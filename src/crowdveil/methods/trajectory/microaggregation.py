@@ -34,13 +34,14 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import Guarantee, TrajectoryKAnonymity
-from crowdveil.method import Method, Params, TimeWeight
+from crowdveil.method import Method
 from crowdveil.model.aggregation import AggregationName
 from crowdveil.model.distances import Contemporaries, DistanceName, make_distance, time_weight
 from crowdveil.model.mdav import Centre, Grouping
 from crowdveil.model.microaggregation import release_of
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params, TimeWeight
 from crowdveil.progress import Progress
 
 

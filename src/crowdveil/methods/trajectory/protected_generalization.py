@@ -49,13 +49,14 @@ from pydantic import Field
 
 from crowdveil.guarantees import CombinationKAnonymity, Guarantee, LocationsOnTileCentres
 from crowdveil.io.geojson import COORDINATE_DECIMALS
-from crowdveil.method import Method, Params
+from crowdveil.method import Method
 from crowdveil.model.arrays import Floats, Indices, Ints, take_slices
 from crowdveil.model.release import Areas, TrajectoryRelease
 from crowdveil.model.swapping import owners
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.visits import Visits, merged_tiles, shared_by_a_crowd, tiles_of
 from crowdveil.model.zones import Zones
+from crowdveil.params import Params
 from crowdveil.progress import Progress
 
 DAY = 86_400

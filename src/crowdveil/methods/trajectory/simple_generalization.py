@@ -31,11 +31,12 @@ from pydantic import Field
 
 from crowdveil.guarantees import Guarantee, LocationsOnTileCentres
 from crowdveil.io.geojson import COORDINATE_DECIMALS
-from crowdveil.method import Method, Params
+from crowdveil.method import Method
 from crowdveil.model.arrays import Indices, Ints, take_slices
 from crowdveil.model.release import Areas, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.visits import tiles_of
+from crowdveil.params import Params
 from crowdveil.progress import Progress
 
 

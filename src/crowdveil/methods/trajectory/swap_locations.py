@@ -44,13 +44,14 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints, SharedTilePairs
-from crowdveil.method import Method, Params
+from crowdveil.method import Method
 from crowdveil.model.arrays import Ints, row_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.spacetime import SpaceTimeGrid
 from crowdveil.model.steps_between import corner_of, without_rare_steps
 from crowdveil.model.swapping import owners, release_of_points
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
 from crowdveil.progress import Progress
 
 STRETCH = 20_000

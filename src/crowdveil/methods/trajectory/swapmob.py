@@ -41,12 +41,13 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import Guarantee, OriginalPoints, SwappedTrajectories
-from crowdveil.method import Method, Params
+from crowdveil.method import Method
 from crowdveil.model.arrays import Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.spacetime import SpaceTimeGrid
 from crowdveil.model.swapping import equal_points, owners, release_of_points, sure_owners
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
 from crowdveil.progress import Progress
 
 STRETCH = 100_000

@@ -1,0 +1,1 @@
+"""What a release of trajectories lost."""

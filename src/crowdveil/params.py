@@ -1,0 +1,100 @@
+"""Parameters: named, typed, bounded and documented once; and the few types of them that several things share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from crowdveil.errors import ParameterError
+from crowdveil.model.reporting import Reporting
+
+
+class Params(BaseModel):
+    """Base of every set of parameters: named, typed, bounded, documented once, by the string below each field."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True, validate_default=True
+    )
+
+    @classmethod
+    def checked(cls, values: dict[str, Any]) -> Any:
+        """Parameters from plain values; the first thing that is wrong is told in one sentence."""
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise ParameterError(_sentence(error, list(cls.model_fields))) from None
+
+
+class FlowParams(Params):
+    """What every method for flows can be told."""
+
+    k: int = Field(10, ge=2)
+    """Smallest crowd."""
+    report_small: bool = False
+    """Report the withheld destinations of an origin as one area, where a crowd of k goes there."""
+    include_empty: bool = True
+    """Let reported areas hold places that nobody goes to; without them it can be seen that somebody goes to each part."""
+
+    @property
+    def reporting(self) -> Reporting:
+        """What becomes of small volumes."""
+        return Reporting(self.report_small, self.include_empty)
+
+
+def _sentence(error: ValidationError, known: list[str]) -> str:
+    first = error.errors(include_url=False)[0]
+    # Of a union of types the rest of the place names the type that was tried, which nobody needs to know.
+    name = str(first["loc"][0]) if first["loc"] else "parameters"
+    if first["type"] == "extra_forbidden":
+        return f"{name}: there is no such parameter; known are {', '.join(known) or 'none'}."
+    reason = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
+    got = first["input"]
+    shown = f", but got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
+    return f"{name}: wanted {reason}{shown}."
+
+
+def _share(value: Any) -> Any:
+    """Read "10%" as 0.1; numbers stay as they are."""
+    text = str(value).strip()
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if isinstance(value, bool) or not (0 <= number <= 1 or (number.is_integer() and 1 < number < 2**53)):
+        raise ValueError("a share such as 10% or 0.1, or a whole number of trips")
+    return number
+
+
+Budget = Annotated[float, BeforeValidator(_share)]
+"""How many trips may be withheld: a share up to 1 (also as "10%"), or a whole number above 1."""
+
+
+def _word_or_number(words: tuple[str, ...], fits: Callable[[float], bool], wanted: str) -> Callable[[Any], Any]:
+    """Reads one of some words, or a number that fits, also as text."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, str) and value in words:
+            return value
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if isinstance(value, bool) or not fits(number):
+            raise ValueError(wanted)
+        return number
+
+    return read
+
+
+_target = _word_or_number(("auto", "sample"), lambda x: 0 < x < 2**53, "auto, sample, or a volume above 0")
+TargetVolume = Annotated[Literal["auto", "sample"] | float, BeforeValidator(_target)]
+"""How much should leave each origin: a number of trips, or how it is to be found."""
+
+
+_time_weight = _word_or_number(
+    ("document", "mean-ratio"), lambda x: 0 <= x < 1e9, "document, mean-ratio, or a number from 0"
+)
+TimeWeight = Annotated[Literal["document", "mean-ratio"] | float, BeforeValidator(_time_weight)]
+"""What time counts beside space in a distance: a number, or how it is to be found."""
