@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels.aggregation import mean_lengths, mean_trajectories
+from crowdveil.kernels.exchanges import exchange, squares_apart
 from crowdveil.kernels.spatiotemporal import distances, look_around, mean_speeds, nearest_people
 
 Ints = npt.NDArray[np.int64]
@@ -179,6 +180,7 @@ def group_parts(
     people: int,
     k: int,
     anew: bool,
+    most_exchanged: int,
 ) -> Ints:
     """The group of each member, from 0 on over all parts; -1 where a part has fewer than k people.
 
@@ -190,11 +192,46 @@ def group_parts(
         x, y, t and offsets of all trajectories, their speeds and balls, and what time counts.
     person, people
         The person of each trajectory, below `people`.
+    most_exchanged
+        In parts of so many members at most, members are exchanged afterwards, to bring groups closer together.
     """
     n = len(points[3]) - 1
     taken, group = np.ones(n, np.bool_), np.full(n, -1, np.int64)
     left_of, counts = np.zeros(people, np.int64), np.zeros(3, np.int64)
     for part in range(len(part_offsets) - 1):
         here = members[part_offsets[part] : part_offsets[part + 1]]
+        before = counts[GROUPS]
         group_part(here, points, speed, ball, weight, person, taken, group, left_of, counts, k, anew)
+        if len(here) <= most_exchanged and counts[GROUPS] > before + 1:
+            _exchange_in(here, points, speed, weight, person, group, left_of, before, counts[GROUPS], k)
     return group[members]
+
+
+@kernel
+def _exchange_in(
+    members: Ints,
+    points: Points,
+    speed: Floats,
+    weight: float,
+    person: Ints,
+    group: Ints,
+    number: Ints,
+    first: int,
+    last: int,
+    k: int,
+) -> None:
+    """Exchange members of the groups from `first` to before `last`. `number` is all 0 before and after."""
+    n = len(members)
+    own, who = np.empty(n, np.int64), np.empty(n, np.int64)
+    people = 0
+    for i in range(n):
+        p = person[members[i]]
+        if number[p] == 0:
+            people += 1
+            number[p] = people
+        who[i], own[i] = number[p] - 1, group[members[i]] - first
+    for i in range(n):
+        number[person[members[i]]] = 0
+    exchange(squares_apart(members, points, speed, weight), who, own, last - first, k)
+    for i in range(n):
+        group[members[i]] = own[i] + first

@@ -29,6 +29,8 @@ BATCH = 512
 """So many trajectories at least in small parts are worth a task of their own."""
 MOST_BATCHES = 64
 """Each task makes arrays as long as the data."""
+MOST_EXCHANGED = 128
+"""Largest part whose groups exchange members: all its distances are needed for that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +47,16 @@ class Grouping:
         Fewest people of a group.
     centre
         Groups begin with the farthest trajectory from the centre: of all (`once`), or of those that are left (`remaining`).
+    exchange
+        Let groups of a small part exchange members afterwards, where that brings them closer together; with the spatio-temporal
+        distance alone.
     """
 
     distance: Distance
     person: Ints
     k: int
     centre: Centre = "once"
+    exchange: bool = False
 
     def groups(self, parts: Sequence[Ints], progress: Progress = no_progress) -> Ints:
         """The group of each trajectory, with numbers from 0; -1 if it is in no part, or in one with fewer than k people.
@@ -95,6 +101,7 @@ class Grouping:
             arguments: Any = (
                 np.concatenate(batch), np.cumsum([0, *map(len, batch)]), distance.paths.points, distance.speed,
                 distance.ball, distance.weight, self.person, people, self.k, self.centre == "remaining",
+                MOST_EXCHANGED if self.exchange else 0,
             )  # fmt: skip
             return (group_parts(*arguments),)
 

@@ -61,7 +61,7 @@ def test_parts_are_those_of_the_twin_and_hold_k_people(data: Trajectories, k: in
 def test_groups_stay_inside_a_part_and_are_those_of_microaggregation(
     data: Trajectories, interval: int, weight: float
 ) -> None:
-    release = _release(data, k=2, interval_s=interval, time_weight=weight)
+    release = _release(data, k=2, interval_s=interval, time_weight=weight, exchange=False)
     assert release.source is not None
     assert len(release) == (len(data) if data.people >= 2 else 0)
     copies: dict[bytes, set[int]] = {}
@@ -85,9 +85,48 @@ def test_one_interval_over_all_times_is_microaggregation() -> None:
     whole = microaggregation.run(
         data, microaggregation.MicroaggregationParams(time_weight=0.3), np.random.default_rng(5), no_progress
     )
-    parts = _release(data, interval_s=10**9, time_weight=0.3)
+    parts = _release(data, interval_s=10**9, time_weight=0.3, exchange=False)
     for column in ("lon", "lat", "t", "offsets", "source"):
         assert np.array_equal(getattr(whole, column), getattr(parts, column))
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=trajectories(max_trajectories=14, max_points=4), interval=st.sampled_from([100, 5000]))
+def test_exchanging_stays_inside_parts_and_brings_groups_closer(data: Trajectories, interval: int) -> None:
+    parts = parts_by_time(_mean_times(data), data.person, 2, interval)
+    distance = make_distance(data, "spatiotemporal", 0.0)
+    before = Grouping(distance, data.person, 2).groups(parts)
+    after = Grouping(distance, data.person, 2, exchange=True).groups(parts)
+    assert np.array_equal(before < 0, after < 0)
+    for part in parts:
+        assert set(before[part].tolist()) == set(after[part].tolist())
+        assert _spread(distance, part, after) <= _spread(distance, part, before) * (1 + 1e-9)
+    for g in set(after[after >= 0].tolist()):
+        assert len(set(data.person[after == g].tolist())) >= 2
+
+
+def _spread(distance: Any, part: Any, group: Any) -> float:
+    """Squared distances of pairs of a group over its size, summed over the groups of a part."""
+    total = 0.0
+    for g in set(group[part].tolist()):
+        own = part[group[part] == g]
+        total += float((distance.from_many(own, own) ** 2).sum()) / 2 / len(own)
+    return total
+
+
+def test_large_parts_are_left_as_they_are() -> None:
+    data = make_trajectories(City.make(2), 150, seed=3)
+    whole = [_release(data, interval_s=10**9, exchange=exchange) for exchange in (False, True)]
+    small = [_release(data, interval_s=7200, exchange=exchange) for exchange in (False, True)]
+    assert np.array_equal(whole[0].source, whole[1].source) and np.array_equal(whole[0].lon, whole[1].lon)
+    assert not np.array_equal(small[0].lon, small[1].lon)
+
+
+def test_parts_by_first_time() -> None:
+    data = make_trajectories(City.make(2), 60, seed=3)
+    release = _release(data, interval_s=3600, parts_by="first-time")
+    first = (data.t[data.offsets[:-1]] - data.t.min()).astype(float)
+    assert release.facts["parts"] == len(parts_by_time(first, data.person, 3, 3600))
 
 
 def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:

@@ -17,6 +17,10 @@ have fewer than k people, the next ones join until there are k. What is left in 
 Inside a part groups are made as in `microaggregation`, by space alone unless a weight of time is given. It takes seconds where
 `microaggregation` takes minutes, and loses more.
 
+MDAV leaves whoever is left over together, which costs most where parts are small. So in parts of at most 128 trajectories groups
+then exchange members as long as that brings them closer together, and each keeps k people; the document does not, and
+`--no-exchange` is its way. The document sorts by mean time; its public implementation by first time, which `parts_by` allows.
+
 References
 ----------
 MobiDataLab, deliverable on the anonymisation module, section 6.3.3.4.
@@ -25,6 +29,7 @@ MobiDataLab, deliverable on the anonymisation module, section 6.3.3.4.
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -41,6 +46,8 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params, TimeWeight
 from crowdveil.progress import Progress
 
+PartsBy = Literal["mean-time", "first-time"]
+
 
 class TimePartitionedParams(Params):
     """Parameters of microaggregation by parts."""
@@ -49,12 +56,16 @@ class TimePartitionedParams(Params):
     """Fewest people of a group."""
     interval_s: int = Field(900, ge=1)
     """Length of a part in seconds."""
+    parts_by: PartsBy = "mean-time"
+    """Which time of a trajectory says what part it is in: the mean of its times, or the first."""
     time_weight: TimeWeight = 0.0
     """What time counts in the distance inside a part: a number (0 is space alone), document, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
     """What stands for a group: its mean, or the trajectory, or the single locations, that are nearest to it."""
     centre: Centre = "once"
     """Groups begin far from the centre of all trajectories of the part, or from that of those that are left."""
+    exchange: bool = True
+    """Let groups of small parts exchange members where that brings them closer together."""
     count_trajectories: bool = False
     """Let k count trajectories, as the document does, even where people are known."""
 
@@ -66,8 +77,9 @@ def run(
     weight = time_weight(data, params.time_weight, rng)
     distance = make_distance(data, "spatiotemporal", weight)
     person = np.arange(len(data)) if params.count_trajectories else data.person
-    parts = parts_by_time(_mean_times(data), person, params.k, params.interval_s)
-    group = Grouping(distance, person, params.k, params.centre).groups(parts, progress)
+    times = _mean_times(data) if params.parts_by == "mean-time" else _first_times(data)
+    parts = parts_by_time(times, person, params.k, params.interval_s)
+    group = Grouping(distance, person, params.k, params.centre, params.exchange).groups(parts, progress)
     return release_of(data, distance, group, params.aggregation, rng, {"time_weight": weight, "parts": len(parts)})
 
 
@@ -78,6 +90,14 @@ def _mean_times(data: Trajectories) -> Floats:
     since = (data.t - data.t.min()).astype(np.float64)
     means: Floats = np.add.reduceat(since, data.offsets[:-1]) / np.diff(data.offsets)
     return means
+
+
+def _first_times(data: Trajectories) -> Floats:
+    """The first time of each trajectory, in seconds since the first point of the data."""
+    if data.points == 0:
+        return np.zeros(0)
+    firsts: Floats = (data.t[data.offsets[:-1]] - data.t.min()).astype(np.float64)
+    return firsts
 
 
 def parts_by_time(time: Floats, person: Ints, k: int, interval_s: int) -> list[Ints]:
