@@ -20,18 +20,19 @@ from crowdveil.io.tables import check_ending
 from crowdveil.manifest import reading_again
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
-from crowdveil.reading import READINGS, FlowReading, read
+from crowdveil.reading import READINGS, FlowReading, TrajectoryReading, read
 from crowdveil.registry import find_analysis, find_method
-from crowdveil.report.compare import (
-    SUMMARY_FILE,
-    Comparison,
-    SideBySide,
-    candidates,
-    check_folder,
-    check_names,
-    matrices,
-    side_by_side,
+from crowdveil.report.candidates import KINDS, SUMMARY_FILE, check_folder, kind_of, with_each_k
+from crowdveil.report.compare import Comparison, SideBySide, candidates, matrices, side_by_side
+from crowdveil.report.compare_trajectories import K as K_OF_TRAJECTORIES
+from crowdveil.report.compare_trajectories import (
+    TrajectoriesSideBySide,
+    TrajectoryMethods,
+    sampled,
+    trajectory_candidates,
+    trajectory_methods,
 )
 from crowdveil.report.measures import Measurement, measured, named_measures
 from crowdveil.report.sweep import SWEEP_FILE, K, Sweep, swept, trials_of
@@ -126,8 +127,9 @@ def compare(
     methods: Sequence[str] | None = None,
     output: str | Path | None = None,
     *,
-    k: int = 10,
-    suppress: float | str = 0.1,
+    k: int | Sequence[int] | None = None,
+    trajectories: bool = False,
+    suppress: float | str | None = None,
     sample: int | None = None,
     seed: int = 0,
     overwrite: bool = False,
@@ -135,29 +137,89 @@ def compare(
     progress: Progress = no_progress,
     stage: pipeline.Stage = lambda name: None,
     **options: Any,
-) -> Comparison:
-    """Run methods for flows with the same k and budget on the same matrices. Nothing is published.
+) -> Comparison | TrajectoryMethods:
+    """Run methods with the same k on the same data. Nothing is published.
 
-    `methods` are names, with parameters where wanted, as in `joint:splits=dyadic` or `joint:k=5`; all of them where none are
-    given. `sample` matrices are taken, evenly spread; at most 100 where it is not given. The table (`.table`, Arrow) has the
-    means of generalisation Ḡ, reconstruction error E, distribution distance D and suppression S, and processor seconds a
-    matrix. With `output` tables and plots are written to that folder. The numbers are exact: they stay in the house.
+    `methods` are names, with parameters where wanted, as in `joint:splits=dyadic` or `joint:k=5`; all for flows where none are
+    given, all for trajectories with `trajectories`. With several `k` each method runs with each.
+
+    For flows (k 10, budget `suppress` 10 %) `sample` matrices are taken, evenly spread; at most 100 where it is not given. The
+    table (`.table`, Arrow) has the means of generalisation Ḡ, reconstruction error E, distribution distance D and suppression S,
+    and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the distortion of range queries, SID and AID, by
+    windows of time (see `RangeQueryParams` for `options`), and the share removed; `sample` trajectories are drawn at random. With
+    `output` tables and plots are written to that folder. The numbers are exact: they stay in the house.
 
     >>> crowdveil.compare("trips.parquet", ["joint", "oigh"], zones="zones.geojson").table  # doctest: +SKIP
+    >>> crowdveil.compare("cabs.csv", ["microaggregation", "swapmob"], k=[2, 4]).table  # doctest: +SKIP
     """
-    shared: SideBySide = SideBySide.checked({"k": k, "suppress": suppress, "sample": sample, "seed": seed})
-    check_names(methods)
     check_folder(output, SUMMARY_FILE, overwrite=overwrite)
-    same = {"k": shared.k, "suppress": shared.suppress}
-    stage("reading")
-    flows = matrices(_flows(data, options, notes), shared.sample, shared.k)
-    chosen = candidates(methods, same, flows)
-    for candidate in chosen:
-        pipeline.need_a_crowd(flows, candidate.params)
-    found = side_by_side(flows, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
+    takes = kind_of(methods, Trajectories if trajectories or isinstance(data, Trajectories) else Flows)
+    other = Flows if takes is Trajectories else Trajectories
+    if isinstance(data, other):
+        wanted, got = KINDS[other][0], KINDS[takes][0]
+        raise ParameterError(f"methods: wanted those for {wanted}, but got ones for {got}; name others.")
+    said = notes if notes is not None else ReadNotes()
+    found: Comparison | TrajectoryMethods
+    if takes is Trajectories:
+        if suppress is not None:
+            raise ParameterError(
+                "suppress: it is a budget of trips, and these methods are for trajectories; leave it out."
+            )
+        values = {**options, "sample": sample, "seed": seed}
+        asked = {n: v for n, v in values.items() if n in TrajectoriesSideBySide.model_fields}
+        reading = {n: v for n, v in options.items() if n not in asked}
+        found = _compare_trajectories(
+            data, methods, K_OF_TRAJECTORIES if k is None else k, TrajectoriesSideBySide.checked(asked),
+            TrajectoryReading.checked(reading), said, progress, stage,
+        )  # fmt: skip
+    else:
+        ks = [10] if k is None else [k] if isinstance(k, int) else list(dict.fromkeys(k))
+        asked = {"k": max(ks, default=0), "sample": sample, "seed": seed}
+        shared: SideBySide = SideBySide.checked(asked if suppress is None else {**asked, "suppress": suppress})
+        found = _compare_flows(data, methods, ks, shared, options, said, progress, stage)
     if output is not None:
         found.write(output, overwrite=overwrite)
     return found
+
+
+def _compare_flows(
+    data: Any,
+    methods: Sequence[str] | None,
+    ks: Sequence[int],
+    shared: SideBySide,
+    options: dict[str, Any],
+    notes: ReadNotes,
+    progress: Progress,
+    stage: pipeline.Stage,
+) -> Comparison:
+    if len(ks) > 1:
+        if methods is None:
+            raise ParameterError("k: several values were given, but no methods; name some with --methods.")
+        methods = with_each_k(methods, [str(k) for k in ks])
+    stage("reading")
+    flows = matrices(_flows(data, options, notes), shared.sample, shared.k)
+    chosen = candidates(methods, {"k": shared.k, "suppress": shared.suppress}, flows)
+    for candidate in chosen:
+        pipeline.need_a_crowd(flows, candidate.params)
+    return side_by_side(flows, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
+
+
+def _compare_trajectories(
+    data: Any,
+    methods: Sequence[str] | None,
+    k: int | Sequence[int],
+    shared: TrajectoriesSideBySide,
+    reading: TrajectoryReading,
+    notes: ReadNotes,
+    progress: Progress,
+    stage: pipeline.Stage,
+) -> TrajectoryMethods:
+    chosen = trajectory_candidates(methods, [k] if isinstance(k, int) else k)
+    stage("reading")
+    paths = sampled(read(Trajectories, data, reading, notes), shared.sample, shared.seed)
+    for candidate in chosen:
+        pipeline.need_a_crowd(paths, candidate.params)
+    return trajectory_methods(paths, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
 
 
 def sweep(

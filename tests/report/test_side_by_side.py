@@ -19,8 +19,9 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 from crowdveil.registry import find_method
 from crowdveil.report import plots
+from crowdveil.report.candidates import without_k
 from crowdveil.report.compare import evenly, matrices
-from crowdveil.report.plots import front, without_k
+from crowdveil.report.plots import front
 from crowdveil.report.sweep import recommend
 from crowdveil.synth.profiles import make_profile
 
@@ -196,7 +197,7 @@ def test_nothing_is_run_for_a_folder_that_cannot_be_written(tmp_path: Path) -> N
     ("call", "says"),
     [
         (lambda f: crowdveil.compare(f, ["no-such"]), "no method no-such"),
-        (lambda f: crowdveil.compare(f, ["simple-generalization"]), "for trajectories"),
+        (lambda f: crowdveil.compare(f, ["simple-generalization"]), "name others"),
         (lambda f: crowdveil.compare(f, ["joint:colour=red"]), "joint: colour: there is no such parameter"),
         (lambda f: crowdveil.compare(f, ["joint:splits"]), "as in joint:splits=dyadic"),
         (lambda f: crowdveil.compare(f, []), "at least one"),

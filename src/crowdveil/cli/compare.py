@@ -10,38 +10,59 @@ import click
 from crowdveil import api
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
-from crowdveil.errors import ParameterError, counted
+from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
-from crowdveil.reading import FlowReading
-from crowdveil.report.compare import SUMMARY_FILE, SideBySide, check_folder, with_each_k
+from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
+from crowdveil.reading import FlowReading, TrajectoryReading
+from crowdveil.report.candidates import SUMMARY_FILE, check_folder, kind_of
+from crowdveil.report.compare import SideBySide
+from crowdveil.report.compare_trajectories import K, TrajectoriesSideBySide
 
 IN_THE_HOUSE = "Nothing was published; these numbers are exact and stay in the house."
 
 
-def _call(data: str, methods: str | None, k: str, output: str | None, overwrite: bool, **values: Any) -> None:
+def _call(
+    data: str,
+    methods: str | None,
+    trajectories: bool,
+    k: str | None,
+    output: str | None,
+    overwrite: bool,
+    **values: Any,
+) -> None:
     names = None if methods is None else listed(methods)
-    ks = crowds(k)
-    if len(ks) > 1:
-        if names is None:
-            raise ParameterError("k: several values were given, but no methods; name some with --methods.")
-        names = with_each_k(names, [str(each) for each in ks])
     check_folder(output, SUMMARY_FILE, overwrite=overwrite)
+    of_trajectories = kind_of(names, Trajectories if trajectories else Flows) is Trajectories
+    if trajectories and not of_trajectories:
+        raise ParameterError("trajectories: the methods that were named are for flows; leave it out.")
+    settings, reading = _SETTINGS[of_trajectories]
+    _nothing_else(values, settings, reading)
     notes = ReadNotes()
     with progress_bar() as (progress, stage):
         found = api.compare(
-            data, names, notes=notes, progress=progress, stage=stage, k=max(ks),
-            **given(SideBySide, values), **given(FlowReading, values),
+            data, names, notes=notes, progress=progress, stage=stage, k=None if k is None else crowds(k),
+            trajectories=trajectories, **given(settings, values), **given(reading, values),
         )  # fmt: skip
     show_notes(notes)
     for label, reason in found.left_out.items():
         click.echo(f"note: {label} is left out: {reason}", err=True)
     click.echo("\n".join(found.lines()))
-    matrices = counted(found.flows.steps, "matrix", "matrices")
-    click.echo(f"\nMeans of {matrices}; seconds of processor time a matrix.")
+    click.echo(f"\n{found.told()}")
     click.echo(IN_THE_HOUSE)
     if output is not None:
         found.write(Path(output), overwrite=overwrite)
         click.echo(f"{output}: tables and plots written")
+
+
+def _nothing_else(values: dict[str, Any], settings: type[Params], reading: type[Params]) -> None:
+    """Refuse options of the other kind of data, so that none is passed over."""
+    known = {*settings.model_fields, *reading.model_fields}
+    for name, value in values.items():
+        if value is not None and name not in known:
+            kind = "flows" if settings is TrajectoriesSideBySide else "trajectories"
+            raise ParameterError(f"{name}: it is an option for {kind}, and the methods are not; leave it out.")
 
 
 def crowds(text: str) -> list[int]:
@@ -57,27 +78,45 @@ def listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+_SETTINGS: dict[bool, tuple[type[Params], type[Params]]] = {
+    False: (SideBySide, FlowReading),
+    True: (TrajectoriesSideBySide, TrajectoryReading),
+}
+_OPTIONS = list(
+    {
+        option.name: option
+        for model in (TrajectoriesSideBySide, SideBySide, TrajectoryReading, FlowReading)
+        for option in options_of(model)
+        if option.name != "k"
+    }.values()
+)
+"""Those of flows stand for both kinds where they have the same name."""
+
 command = click.Command(
     "compare",
     callback=_call,
     params=[
-        click.Argument(["data"], metavar="TRIPS_OR_FLOWS"),
+        click.Argument(["data"], metavar="INPUT"),
         click.Option(
             ["--methods"], metavar="NAMES",
             help="Names with commas between, with parameters as in joint:splits=dyadic. [all for flows]",
         ),
-        click.Option(["--k"], default=str(SideBySide().k), show_default=True, metavar="LIST",
-                     help="Smallest crowd; or several with commas between, to see how E rises with them."),
-        *[option for option in options_of(SideBySide) if option.name != "k"],
+        click.Option(["--trajectories"], is_flag=True, help="Compare methods for trajectories: all where none are named."),
+        click.Option(["--k"], metavar="LIST",
+                     help="Smallest crowd; or several with commas between, to see how the loss rises with them. "
+                     f"[{SideBySide().k} for flows, {', '.join(map(str, K))} for trajectories]"),
         click.Option(["-o", "--output"], metavar="FOLDER", help="Also write tables (CSV) and plots (PNG) to this folder."),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier comparison in the folder."),
-        *options_of(FlowReading),
+        *_OPTIONS,
     ],
-    help="Run methods side by side on the same matrices, with the same k and budget, and publish nothing.\n\n"
-    "The table has means over matrices: generalisation Ḡ, reconstruction error E, distribution distance D, share of trips "
-    "suppressed S, and seconds. The numbers are exact: they stay in the house.\n\n"
+    help="Run methods side by side on the same data, with the same k, and publish nothing.\n\n"
+    "For flows the table has means over matrices: generalisation Ḡ, reconstruction error E, distribution distance D, share of "
+    "trips suppressed S, and seconds. For trajectories it has the distortion of range queries, SID and AID, by the longest time "
+    "of a query, and the share of trajectories removed. The numbers are exact: they stay in the house.\n\n"
     "\b\nExamples:\n"
     "  crowdveil compare trips.parquet --zones zones.geojson --sample 10\n"
     "  crowdveil compare flows.csv --methods joint,joint:splits=dyadic,atg-dual:v_target=sample -o compared/\n"
-    "  crowdveil compare flows.csv --methods joint,oigh,mondrian --k 5,10,20,50 -o by-k/",
+    "  crowdveil compare flows.csv --methods joint,oigh,mondrian --k 5,10,20,50 -o by-k/\n"
+    "  crowdveil compare movers.parquet --trajectories -o figure/\n"
+    "  crowdveil compare cabs.csv --methods microaggregation,swapmob --k 3,10 --queries 10000",
 )  # fmt: skip

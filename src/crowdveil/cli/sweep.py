@@ -14,7 +14,8 @@ from crowdveil.cli.options import given, options_of
 from crowdveil.errors import counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.reading import FlowReading
-from crowdveil.report.compare import SideBySide, check_folder
+from crowdveil.report.candidates import check_folder
+from crowdveil.report.compare import SideBySide
 from crowdveil.report.sweep import SUPPRESS, SWEEP_FILE, K
 
 _SHARED = ("sample", "seed")

@@ -18,7 +18,7 @@ from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.tessellation import outlines
 from crowdveil.model.zones import Zones
-from crowdveil.report.plots import _figure as new_figure
+from crowdveil.report.drawing import new_figure
 
 RELEASED, ORIGINAL = "#0072b2", "#d55e00"
 """Blue and orange, as in the paper."""

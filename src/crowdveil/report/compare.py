@@ -5,7 +5,6 @@ Everything is done in memory. Nothing of it is a release, and the numbers are ex
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,20 +14,25 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from crowdveil.errors import CrowdveilError, InputError, MissingExtraError, ParameterError
+from crowdveil.errors import CrowdveilError, InputError, counted
 from crowdveil.guarantees import WithheldBudget
-from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.flows import with_trees
-from crowdveil.io.tables import write_table
 from crowdveil.io.times import time_column
 from crowdveil.measures.od.comparison import OdComparison
-from crowdveil.method import Method
 from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budget, Params
 from crowdveil.progress import Progress, no_progress
-from crowdveil.registry import all_methods, find_measure, find_method
+from crowdveil.registry import all_methods, find_measure
+from crowdveil.report.candidates import (
+    SUMMARY_FILE,
+    VALUES_FILE,
+    Candidate,
+    Stage,
+    aligned,
+    numbers_or_null,
+    write_folder,
+)
 
 SYMBOLS = ("Ḡ", "E", "D", "S")
 """The measures of the table, as the papers call them."""
@@ -36,9 +40,6 @@ MOST_MATRICES = 100
 """How many matrices are taken where it is not said."""
 DYADIC_TILES = 1000
 """Largest map on which dyadic splits are tried unasked: beyond it they take very long."""
-SUMMARY_FILE, VALUES_FILE = "summary.csv", "compare.csv"
-
-Stage = Callable[[str], None]
 
 
 class SideBySide(Params):
@@ -49,55 +50,9 @@ class SideBySide(Params):
     suppress: Budget = Field(0.1, ge=0)
     """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
     sample: int | None = Field(None, ge=1)
-    """Take so many matrices, evenly spread over time; without it all of them, but at most 100."""
+    """Take so many matrices, evenly spread over time, at most 100 without it; or so many trajectories, all without it."""
     seed: int = Field(0, ge=0)
     """Seed of every random choice."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A method with its parameters, and what it is called in the table."""
-
-    label: str
-    method: Method
-    params: Params
-
-    @classmethod
-    def named(cls, text: str, shared: Mapping[str, Any]) -> Candidate:
-        """From `name` or `name:parameter=value:…`; `shared` parameters are for methods that have them."""
-        name, *given = [part.strip() for part in text.split(":")]
-        method = find_method(name)
-        if method.takes is not Flows:
-            raise ParameterError(f"{name}: wanted a method for flows, but this one is for trajectories; name another.")
-        values = {key: value for key, value in shared.items() if key in method.params.model_fields}
-        for part in given:
-            key, equals, value = (x.strip() for x in part.partition("="))
-            if not key or not equals or not value:
-                raise ParameterError(f"{text}: wanted parameters as in joint:splits=dyadic, but got {part!r}.")
-            values[key.replace("-", "_")] = value
-        try:
-            return cls(":".join((method.name, *given)), method, method.params.checked(values))
-        except ParameterError as error:
-            raise ParameterError(f"{method.name}: {error}") from None
-
-    def remark(self, flows: Flows) -> str:
-        """What sets it apart from methods that keep k and the budget."""
-        remarks = []
-        if self.method.rows == "noisy":
-            remarks.append("noise in place of k")
-        if not any(isinstance(promise, WithheldBudget) for promise in self.method.promises(flows, self.params)):
-            remarks.append("budget not kept")
-        if self.method.rows == "overlapping":
-            remarks.append("rows overlap")
-        return ", ".join(remarks)
-
-    def run(self, flows: Flows, seed: int, progress: Progress = no_progress) -> tuple[float, FlowRelease]:
-        """Processor seconds that it took, and what would be released."""
-        begin = time.process_time()
-        release = self.method.run(flows, self.params, np.random.default_rng(seed), progress)
-        if not isinstance(release, FlowRelease):
-            raise ParameterError(f"{self.method.name}: wanted a method that releases flows; name another.")
-        return time.process_time() - begin, release
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +122,10 @@ class Comparison:
         ]
         return aligned([head, *rows])
 
+    def told(self) -> str:
+        """What the numbers of the table are of."""
+        return f"Means of {counted(self.flows.steps, 'matrix', 'matrices')}; seconds of processor time a matrix."
+
     def write(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write both tables and the plots to a folder, all or nothing; without matplotlib the tables alone, and say so."""
         from crowdveil.report import plots
@@ -184,6 +143,18 @@ def _drawn(draw: Callable[[Comparison, Path], None], found: Comparison) -> Calla
     return lambda file: draw(found, file)
 
 
+def remark_on(candidate: Candidate, flows: Flows) -> str:
+    """What sets it apart from methods that keep k and the budget."""
+    remarks, method = [], candidate.method
+    if method.rows == "noisy":
+        remarks.append("noise in place of k")
+    if not any(isinstance(promise, WithheldBudget) for promise in method.promises(flows, candidate.params)):
+        remarks.append("budget not kept")
+    if method.rows == "overlapping":
+        remarks.append("rows overlap")
+    return ", ".join(remarks)
+
+
 def candidates(names: Sequence[str] | None, shared: Mapping[str, Any], flows: Flows) -> list[Candidate]:
     """The methods that are named, each once; all for flows where none are, `joint` with dyadic splits too."""
     if names is None:
@@ -192,24 +163,6 @@ def candidates(names: Sequence[str] | None, shared: Mapping[str, Any], flows: Fl
         if len(flows.zones) > DYADIC_TILES:
             names.remove("joint:splits=dyadic")
     return [Candidate.named(name, shared) for name in dict.fromkeys(names)]
-
-
-def with_each_k(names: Sequence[str], ks: Sequence[str]) -> list[str]:
-    """Each method that has a k once for each of them, and the others as they are."""
-    made = []
-    for name in names:
-        has_k = "k" in Candidate.named(name, {}).method.params.model_fields
-        own = any(part.partition("=")[0].strip() == "k" for part in name.split(":"))
-        made += [f"{name}:k={k}" for k in ks] if has_k and not own else [name]
-    return made
-
-
-def check_names(names: Sequence[str] | None) -> None:
-    """Raise unless every name is one of a method for flows, with parameters that it has: before anything is read."""
-    if names is not None and not [name for name in names if name.strip()]:
-        raise ParameterError("methods: wanted at least one, but got none; leave it out for all of them.")
-    for name in names or ():
-        Candidate.named(name, {})
 
 
 def evenly(steps: int, wanted: int | None) -> Ints:
@@ -279,31 +232,7 @@ def outcome(candidate: Candidate, flows: Flows, seed: int, progress: Progress = 
     if candidate.method.rows == "noisy":
         # Noise makes more trips than there were: what is missing of them says nothing of what was withheld.
         by_step["S"] = np.full(flows.steps, np.nan)
-    k = getattr(candidate.params, "k", None)
-    return Outcome(candidate.label, by_step, seconds / flows.steps, candidate.remark(flows), k)
-
-
-def write_folder(
-    target: Path, tables: Mapping[str, pa.Table], pictures: Mapping[str, Callable[[Path], None]], *, overwrite: bool
-) -> None:
-    """Write tables and pictures, all or nothing; if the package for pictures is missing, the tables, and then raise."""
-    missing = None
-    with new_folder(target, overwrite=overwrite, mark_file=next(iter(tables))) as folder:
-        for name, table in tables.items():
-            write_table(table, folder / name)
-        try:
-            for name, draw in pictures.items():
-                draw(folder / name)
-        except MissingExtraError as error:
-            missing = error
-    if missing is not None:
-        raise missing
-
-
-def check_folder(target: str | Path | None, mark_file: str, *, overwrite: bool) -> None:
-    """Raise unless a folder can be written to at the end."""
-    if target is not None:
-        check_target(Path(target).absolute(), overwrite=overwrite, mark_file=mark_file)
+    return Outcome(candidate.label, by_step, seconds / flows.steps, remark_on(candidate, flows), candidate.k)
 
 
 def shown(value: float, symbol: str) -> str:
@@ -311,21 +240,6 @@ def shown(value: float, symbol: str) -> str:
     if not np.isfinite(value):
         return "–"
     return f"{100 * value:.1f} %" if symbol == "S" else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
-
-
-def aligned(rows: list[list[str]]) -> list[str]:
-    """Rows of text below one another: the first column to the left, numbers to the right, a last remark as it is."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        numbers = [text.rjust(width) for text, width in zip(row[1:-1], widths[1:-1], strict=True)]
-        lines.append("  ".join([row[0].ljust(widths[0]), *numbers, row[-1]]).rstrip())
-    return lines
-
-
-def numbers_or_null(values: list[float]) -> Any:
-    """A column of numbers, empty where one is undefined."""
-    return pa.array([value if np.isfinite(value) else None for value in values], pa.float64())
 
 
 def _times(flows: Flows) -> list[Any]:

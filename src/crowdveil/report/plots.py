@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdveil.errors import MissingExtraError, counted
+from crowdveil.errors import counted
 from crowdveil.model.arrays import Floats
+from crowdveil.report.candidates import without_k
+from crowdveil.report.drawing import looks, new_figure
 
 if TYPE_CHECKING:
     from crowdveil.report.compare import Comparison
     from crowdveil.report.sweep import Sweep
 
 _RATIOS = {"Ḡ": "generalisation error Ḡ", "E": "reconstruction error E", "D": "distribution distance D"}
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#444444")
-_MARKERS = "osD^vP*Xph"
 _DIGITS = ((8, (1, 1.5, 2, 3, 5, 7)), (50, (1, 2, 5)), (500, (1, 3)), (np.inf, (1,)))
 """First digits of the numbers on a logarithmic axis, by how many times the largest is the least at most."""
 
@@ -28,7 +27,7 @@ def ratios(found: Comparison, file: Path) -> None:
     Where there are several k, to that of the first method with the same k.
     """
     labels = [f"{outcome.label} *" if outcome.remark else outcome.label for outcome in found.outcomes]
-    figure = _figure(11, 1.6 + 0.36 * len(labels))
+    figure = new_figure(11, 1.6 + 0.36 * len(labels))
     axes = figure.subplots(1, len(_RATIOS), sharey=True)
     first, several = found.outcomes[0], several_k(found)
     base = {
@@ -57,7 +56,7 @@ def coarseness_and_loss(found: Comparison, file: Path) -> None:
 
     With the front, unless there are several k: a smaller one would be on it for being smaller.
     """
-    figure = _figure(9, 5)
+    figure = new_figure(9, 5)
     axis = figure.subplots()
     points = [(100 * outcome.mean("S"), outcome.mean("Ḡ")) for outcome in found.outcomes]
     budget = found.shared.suppress
@@ -79,7 +78,7 @@ def coarseness_and_loss(found: Comparison, file: Path) -> None:
 
 def error_by_k(found: Comparison, file: Path) -> None:
     """The mean E of each method against its k, a line for each method, and the front; lower right is better."""
-    figure = _figure(9, 5)
+    figure = new_figure(9, 5)
     axis = figure.subplots()
     points = [(float(outcome.k or np.nan), outcome.mean("E")) for outcome in found.outcomes]
     _draw_methods(axis, found, points)
@@ -96,7 +95,7 @@ def error_by_k(found: Comparison, file: Path) -> None:
 def sweep(found: Sweep, file: Path) -> None:
     """What the rule weighs by k, with a ring around what is recommended, and E by k with its front; a line for each budget."""
     symbols = list(dict.fromkeys((found.weighed, "E")))
-    figure = _figure(1 + 5 * len(symbols), 4.5)
+    figure = new_figure(1 + 5 * len(symbols), 4.5)
     axes = np.atleast_1d(figure.subplots(1, len(symbols)))
     for axis, symbol in zip(axes, symbols, strict=True):
         _trials(axis, found, symbol)
@@ -111,7 +110,7 @@ def _trials(axis: Any, found: Sweep, symbol: str) -> None:
     from crowdveil.report.sweep import budget_shown
 
     budgets = list(dict.fromkeys(trial.suppress for trial in found.trials))
-    for budget, (colour, marker) in zip(budgets, _looks(), strict=False):
+    for budget, (colour, marker) in zip(budgets, looks(), strict=False):
         points = [(t.k, t.outcome.mean(symbol)) for t in found.trials if t.suppress == budget]
         name = None if budget is None else f"at most {budget_shown(budget)} withheld"
         axis.plot(*zip(*points, strict=True), marker=marker, color=colour, label=name)
@@ -137,11 +136,6 @@ def front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return chosen
 
 
-def without_k(label: str) -> str:
-    """What a method is called, but for its k."""
-    return ":".join(part for part in label.split(":") if part.partition("=")[0].strip() != "k")
-
-
 def _like_with_like(found: Comparison, points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """The points of methods that keep k and the budget, with rows that do not overlap."""
     pairs = zip(found.outcomes, points, strict=True)
@@ -159,7 +153,7 @@ def _draw_methods(axis: Any, found: Comparison, points: list[tuple[float, float]
     for i, outcome in enumerate(found.outcomes):
         if np.isfinite(points[i]).all():
             families.setdefault(without_k(outcome.label), []).append(i)
-    for (name, places), (colour, marker) in zip(families.items(), _looks(), strict=False):
+    for (name, places), (colour, marker) in zip(families.items(), looks(), strict=False):
         remark = found.outcomes[places[0]].remark
         axis.plot(*zip(*(points[i] for i in places), strict=True), marker=marker, color=colour, markersize=9,
                   markerfacecolor="none" if remark else colour, markeredgewidth=1.5, linewidth=1 if len(places) > 1 else 0,
@@ -182,14 +176,6 @@ def _k_axis(axis: Any, values: list[int]) -> None:
     axis.xaxis.set_minor_locator(NullLocator())
     axis.set_xlabel("k, smallest crowd")
     axis.grid(alpha=0.3)
-
-
-def _figure(width: float, height: float) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "report", "drawing plots") from None
-    return Figure(figsize=(width, height), layout="constrained", dpi=130)
 
 
 def _boxes(axis: Any, boxes: list[Floats]) -> None:
@@ -223,12 +209,6 @@ def _ratio(values: Floats, first: Floats) -> Floats:
     """Where both are defined and above 0, which a logarithm needs."""
     good = np.isfinite(values) & np.isfinite(first) & (values > 0) & (first > 0)
     return values[good] / first[good]
-
-
-def _looks() -> Iterator[tuple[str, str]]:
-    """Colours and markers, no two alike for the first seventy."""
-    for i in range(len(_COLOURS) * len(_MARKERS)):
-        yield _COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)]
 
 
 def _settings(found: Comparison) -> str:

@@ -14,17 +14,8 @@ from crowdveil.errors import CrowdveilError, InputError, ParameterError
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_measure
-from crowdveil.report.compare import (
-    SYMBOLS,
-    Candidate,
-    Outcome,
-    Stage,
-    aligned,
-    numbers_or_null,
-    outcome,
-    shown,
-    write_folder,
-)
+from crowdveil.report.candidates import Candidate, Stage, aligned, numbers_or_null, write_folder
+from crowdveil.report.compare import SYMBOLS, Outcome, outcome, shown
 
 K, SUPPRESS = (5, 10, 20), ("5%", "10%", "20%")
 """What is tried where it is not said."""
@@ -157,6 +148,10 @@ def recommend(trials: Sequence[tuple[int, float | None, float]]) -> int | None:
 def trials_of(method: str, k: Sequence[Any], suppress: Sequence[Any] | None) -> list[Candidate]:
     """The method with each budget and each k, smallest first; checked before anything is read."""
     plain = Candidate.named(method, {})
+    if plain.method.takes is not Flows:
+        raise ParameterError(
+            f"{plain.method.name}: wanted a method for flows, but this one is for trajectories; name another."
+        )
     if "k" not in plain.method.params.model_fields:
         raise ParameterError(f"{plain.method.name}: it has no k, so there is nothing to sweep; name another method.")
     has_budget = "suppress" in plain.method.params.model_fields

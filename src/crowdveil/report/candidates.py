@@ -1,0 +1,142 @@
+"""What comparisons of methods share: candidates by name, tables for people, and a folder of tables and pictures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.errors import MissingExtraError, ParameterError
+from crowdveil.io.atomic import check_target, new_folder
+from crowdveil.io.tables import write_table
+from crowdveil.method import Method
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
+from crowdveil.progress import Progress, no_progress
+from crowdveil.registry import find_method
+
+SUMMARY_FILE, VALUES_FILE = "summary.csv", "compare.csv"
+KINDS: dict[type, tuple[str, type[Release]]] = {
+    Flows: ("flows", FlowRelease),
+    Trajectories: ("trajectories", TrajectoryRelease),
+}
+"""What a method takes, in a word, and what comes of it."""
+
+Stage = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method with its parameters, and what it is called in the table."""
+
+    label: str
+    method: Method
+    params: Params
+
+    @classmethod
+    def named(cls, text: str, shared: Mapping[str, Any]) -> Candidate:
+        """From `name` or `name:parameter=value:…`; `shared` parameters are for methods that have them."""
+        name, *given = [part.strip() for part in text.split(":")]
+        method = find_method(name)
+        values = {key: value for key, value in shared.items() if key in method.params.model_fields}
+        for part in given:
+            key, equals, value = (x.strip() for x in part.partition("="))
+            if not key or not equals or not value:
+                raise ParameterError(f"{text}: wanted parameters as in joint:splits=dyadic, but got {part!r}.")
+            values[key.replace("-", "_")] = value
+        try:
+            return cls(":".join((method.name, *given)), method, method.params.checked(values))
+        except ParameterError as error:
+            raise ParameterError(f"{method.name}: {error}") from None
+
+    @property
+    def k(self) -> int | None:
+        """Its smallest crowd, None where it has none."""
+        return getattr(self.params, "k", None)
+
+    def run(self, data: Flows | Trajectories, seed: int, progress: Progress = no_progress) -> tuple[float, Any]:
+        """Processor seconds that it took, and what would be released."""
+        kind, wanted = KINDS[self.method.takes]
+        begin = time.process_time()
+        release = self.method.run(data, self.params, np.random.default_rng(seed), progress)
+        if not isinstance(release, wanted):
+            raise ParameterError(f"{self.method.name}: wanted a method that releases {kind}; name another.")
+        return time.process_time() - begin, release
+
+
+def kind_of(names: Sequence[str] | None, otherwise: type = Flows) -> type:
+    """What the named methods take; raises unless every name is that of a method, with parameters that it has, and all take the
+    same. What to take `otherwise` counts where none is named.
+    """
+    if names is None:
+        return otherwise
+    if not [name for name in names if name.strip()]:
+        raise ParameterError("methods: wanted at least one, but got none; leave it out for all of them.")
+    first, *others = [Candidate.named(name, {}).method for name in names]
+    for other in others:
+        if other.takes is not first.takes:
+            raise ParameterError(
+                f"methods: {first.name} is for {KINDS[first.takes][0]} and {other.name} for {KINDS[other.takes][0]}; "
+                "compare them apart."
+            )
+    return first.takes
+
+
+def with_each_k(names: Sequence[str], ks: Sequence[str]) -> list[str]:
+    """Each method that has a k once for each of them, and the others as they are."""
+    made = []
+    for name in names:
+        has_k = "k" in Candidate.named(name, {}).method.params.model_fields
+        own = any(part.partition("=")[0].strip() == "k" for part in name.split(":"))
+        made += [f"{name}:k={k}" for k in ks] if has_k and not own else [name]
+    return made
+
+
+def without_k(label: str) -> str:
+    """What a method is called whatever its k."""
+    return ":".join(part for part in label.split(":") if not part.startswith("k="))
+
+
+def write_folder(
+    target: Path, tables: Mapping[str, pa.Table], pictures: Mapping[str, Callable[[Path], None]], *, overwrite: bool
+) -> None:
+    """Write tables and pictures, all or nothing; if the package for pictures is missing, the tables, and then raise."""
+    missing = None
+    with new_folder(target, overwrite=overwrite, mark_file=next(iter(tables))) as folder:
+        for name, table in tables.items():
+            write_table(table, folder / name)
+        try:
+            for name, draw in pictures.items():
+                draw(folder / name)
+        except MissingExtraError as error:
+            missing = error
+    if missing is not None:
+        raise missing
+
+
+def check_folder(target: str | Path | None, mark_file: str, *, overwrite: bool) -> None:
+    """Raise unless a folder can be written to at the end."""
+    if target is not None:
+        check_target(Path(target).absolute(), overwrite=overwrite, mark_file=mark_file)
+
+
+def aligned(rows: list[list[str]]) -> list[str]:
+    """Rows of text below one another: the first column to the left, numbers to the right, a last remark as it is."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        numbers = [text.rjust(width) for text, width in zip(row[1:-1], widths[1:-1], strict=True)]
+        lines.append("  ".join([row[0].ljust(widths[0]), *numbers, row[-1]]).rstrip())
+    return lines
+
+
+def numbers_or_null(values: list[float]) -> Any:
+    """A column of numbers, empty where one is undefined."""
+    return pa.array([value if np.isfinite(value) else None for value in values], pa.float64())
