@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -97,13 +98,15 @@ _PLACE: list[tuple[str, str, str]] = [
 ]
 
 
-def _fields(of: Any, options: list[tuple[str, str, str]]) -> Any:
+def _fields(of: Any, options: list[tuple[str, str, str]]) -> Callable[[Any], Any]:
     """Options for the fields of a data class, with its defaults."""
 
     def add(function: Any) -> Any:
         for name, metavar, told in reversed(options):
             default = getattr(of, name.replace("-", "_"))
-            function = click.option(f"--{name}", default=default, show_default=True, metavar=metavar, help=told)(function)
+            function = click.option(f"--{name}", default=default, show_default=True, metavar=metavar, help=told)(
+                function
+            )
         return function
 
     return add
@@ -117,7 +120,9 @@ def _fields(of: Any, options: list[tuple[str, str, str]]) -> Any:
     metavar="NODES ROADS",
     help="Two files: `id x y` for each node, `id from to length` for each road. [a made-up grid of streets]",
 )
-@click.option("--length", type=float, metavar="X", help="How far movers go on average, in units. [0.36 × (width + height)]")
+@click.option(
+    "--length", type=float, metavar="X", help="How far movers want to go on average, in units. [0.4 × (width + height)]"
+)
 @_fields(Traffic(), _TRAFFIC)
 @_fields(Place(), _PLACE)
 @click.option("--seed", default=0, show_default=True, metavar="N", help="The same seed gives the same bytes.")
@@ -136,7 +141,9 @@ def movers(
     traffic = Traffic(**values)
     roads = street_grid(seed) if network is None else read_network(*network)
     if network is not None and roads.left_out:
-        click.echo(f"note: left out {counted(roads.left_out, 'node')} that no road joins to the largest part.", err=True)
+        click.echo(
+            f"note: left out {counted(roads.left_out, 'node')} that no road joins to the largest part.", err=True
+        )
     with (
         progress_bar("making movers") as (progress, _),
         new_file(Path(output), overwrite=overwrite) as file,

@@ -1,6 +1,6 @@
 """The loops of movers on a road network: the shortest route of each, and where it is at each time-stamp.
 
-A network is `first`, `to` and `length`: the roads that leave node i are first[i] to first[i + 1], `to` is the node at the other end.
+A network is `first`, `to` and `length`: the roads that leave node i are first[i] to first[i + 1], and `to` is where they lead.
 Nothing is random in here.
 """
 

@@ -10,18 +10,26 @@ Notes
   of the network) / speed in a time-stamp, and each class half as fast as the one before; every class has half as many movers as
   the one before, and the last two as many. External objects: the largest class is up to (width + height) / 5 wide, and
   each class before it half as wide and twice as frequent; they leave 64 %, 32 %, 16 %, and then always 8 % of the speed.
-- There, roads have classes as well, and it is these that decide how fast movers are. Our files say nothing of them, so there is one
-  class of roads, on which nobody goes faster than `ROAD` of the fastest class. Where several external objects overlap, the worst
-  counts. Movers do not hinder each other, and nobody turns round because of an external object.
-- `ROAD` and `LENGTH` were chosen so that the settings of Mir, Trujillo-Rasua et al. on the network of Oldenburg give what
-  they report: 5,000 movers with 98 points each, on trajectories of 7,284 units. These settings are the defaults.
+- There, roads have classes as well, and it is these that decide how fast movers are. Our files say nothing of them, so there
+  is one class of roads, on which nobody goes faster than `ROAD` of the fastest class, and the fastest route is the shortest.
+  Where several external objects overlap, the worst counts. Movers do not hinder each other, and none turns round.
+- `ROAD` and `LENGTH` were chosen so that the settings of Torres and Trujillo-Rasua (2016) on the network of Oldenburg
+  give what they report: 5,000 movers with 98 points each, on trajectories of 7,284 units. These settings are the defaults. They
+  do not say for how long movers appeared; 5 a time-stamp make 5,000 in 1,000 time-stamps. Here all of them go on to their goal.
+- Public copies of that network are scaled to 10,000 × 10,000, while the generator's own is about 23,600 × 26,900. With
+  `length = 2600`, `speed = 25` and `unit_m = 2.52` trajectories are as many points and metres on a map of its size.
+
+References
+----------
+T. Brinkhoff: A framework for generating network-based moving objects. GeoInformatica 6(2), 2002.
+C. F. Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory anonymisation problem. DBSec 2016, section 5.3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -43,13 +51,12 @@ BLOCK = 250
 MOST_MOVERS = 10**7
 ROAD = 0.0535
 """What roads allow, as a share of the speed of the fastest class."""
-LENGTH = 0.3642
-"""How long trajectories are on average, as a share of width + height: 7,284 / 20,000."""
+LENGTH = 0.405
+"""How far movers want to go on average, as a share of width + height. Few nodes are so far apart: they go 0.36 of it."""
 SPREAD = (0.5, 1.5)
 """A mover wants to go this many times as far as others do on average."""
-STRAIGHT = 0.9
-"""How far apart, as a share of the route, the ends should be. Routes are a quarter longer than the straight line, but pairs of nodes
-that are far apart are few: a little more is asked for."""
+STRAIGHT = 0.8
+"""The straight line between the ends of a route, as a share of the route."""
 PAIRS = 24
 """Pairs of nodes that a mover chooses from: the one whose distance is nearest to what it wants."""
 LIFE = 10
@@ -75,7 +82,8 @@ class Traffic:
     report
         With what probability, in thousandths, a mover tells where it is at a time-stamp. The first and the last are always told.
     length
-        How far movers go on average, in the unit of the network; None for a share of its width and height.
+        How far movers want to go on average, in the unit of the network; None for `LENGTH` of its width and height. Short
+        routes turn out a little longer, since roads are not straight, and very long ones shorter, since there are few.
     """
 
     classes: int = 6
@@ -99,7 +107,7 @@ class Traffic:
     def speeds(self, network: RoadNetwork) -> Floats:
         """How far movers of each class go in a time-stamp at most."""
         fastest = sum(network.extent) / self.speed
-        return np.minimum(fastest / 2.0 ** np.arange(self.classes), fastest * ROAD)
+        return np.asarray(np.minimum(fastest / 2.0 ** np.arange(self.classes), fastest * ROAD), np.float64)
 
 
 @dataclass(frozen=True)
@@ -140,7 +148,7 @@ class Place:
             raise ParameterError(
                 f"start must be a date or a time such as 2026-03-02T08:00, but is {self.start!r}."
             ) from None
-        return int((when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp())
+        return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
 
     def on_the_globe(self, network: RoadNetwork, x: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Longitudes and latitudes, to a centimetre."""
@@ -276,7 +284,7 @@ def _external_objects(network: RoadNetwork, traffic: Traffic, stamps: int, seed:
 
 def _shares(classes: int) -> Floats:
     """Half are of the first class, a quarter of the second, and so on; the last has as many as the one before."""
-    shares = 0.5 ** np.arange(1, classes + 1)
+    shares: Floats = 0.5 ** np.arange(1, classes + 1, dtype=np.float64)
     shares[-1] *= 2
     return shares
 

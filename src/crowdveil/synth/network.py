@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crowdveil.errors import InputError, counted, rows_that
+from crowdveil.errors import InputError, rows_that
 from crowdveil.model.arrays import Floats, Ints, Mask, frozen, require
 from crowdveil.synth.city import generators, wanted_between
 
@@ -111,9 +111,11 @@ def read_network(vertices: str | Path, edges: str | Path) -> RoadNetwork:
     """
     nodes = _rows(Path(vertices), (3,), "an id and two coordinates")
     roads = _rows(Path(edges), (3, 4), "an id, two ids of nodes and a length")
-    ids = {row[0]: i for i, row in enumerate(nodes)}
-    if len(ids) < len(nodes):
-        raise InputError(f"{vertices}: {counted(len(nodes) - len(ids), 'id')} stand twice; give each node an id of its own.")
+    ids: dict[str, int] = {}
+    repeated = [i + 1 for i, row in enumerate(nodes) if ids.setdefault(row[0], i) != i]
+    if repeated:
+        told = rows_that(repeated, len(repeated), "repeat an id")
+        raise InputError(f"{vertices}: {told}; give each node an id of its own.")
     x, y = (_numbers(Path(vertices), nodes, column) for column in (1, 2))
     unknown = [i + 1 for i, row in enumerate(roads) if row[1] not in ids or row[2] not in ids]
     if unknown:
@@ -163,17 +165,21 @@ def _rows(path: Path, wanted: tuple[int, ...], what: str) -> list[list[str]]:
     except UnicodeDecodeError:
         raise InputError(f"{path}: the text is not UTF-8; save the file in that encoding.") from None
     except OSError:
-        raise InputError(f"{path}: the file does not exist or cannot be read; give the path of a network file.") from None
+        raise InputError(
+            f"{path}: the file does not exist or cannot be read; give the path of a network file."
+        ) from None
     for mark in (",", ";"):
         text = text.replace(mark, " ")
-    rows = [values for line in text.splitlines() if (values := line.split())]
+    rows = [row for line in text.splitlines() if (row := line.split())]
     if rows and not _is_number(rows[0][-1]):
         rows = rows[1:]
     if not rows:
         raise InputError(f"{path}: there is no row in it; wanted {what} in each line.")
-    bad = [i + 1 for i, row in enumerate(rows) if len(row) not in wanted or len(row) != len(rows[0])]
+    values = len(rows[0]) if len(rows[0]) in wanted else wanted[-1]
+    bad = [i + 1 for i, row in enumerate(rows) if len(row) != values]
     if bad:
-        raise InputError(f"{path}: wanted {what} in each line, but {rows_that(bad, len(bad), 'have another number of values')}.")
+        told = rows_that(bad, len(bad), "have more or fewer values")
+        raise InputError(f"{path}: wanted {what} in each line, but {told}; mend them.")
     return rows
 
 
