@@ -66,6 +66,10 @@ MEASURES: dict[str, str] = {
     "flows": "crowdveil.measures.od.counts",
     "volume-by-origin-size": "crowdveil.measures.od.counts",
     "volume-by-destination-size": "crowdveil.measures.od.counts",
+    "sid": "crowdveil.measures.trajectory.range_queries",
+    "aid": "crowdveil.measures.trajectory.range_queries",
+    "sid-found": "crowdveil.measures.trajectory.range_queries",
+    "aid-found": "crowdveil.measures.trajectory.range_queries",
 }
 """The module of each measure; a family of close ones shares a module, which lists its records in `MEASURES`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -42,7 +42,8 @@ class Measure:
     parts
         The names of the columns of a measure that is a small table.
     params
-        Its parameters, None where it has none; chance comes from a seed among them.
+        Its parameters, None where it has none; chance comes from a seed among them. Where the columns depend on them, they have
+        `parts` of their own.
     aliases
         Names elsewhere.
     """
@@ -58,6 +59,11 @@ class Measure:
     parts: tuple[str, ...] = ()
     params: type[Params] | None = None
     aliases: tuple[str, ...] = ()
+
+    def asked(self, params: Params | None) -> Measure:
+        """The measure with the columns that it has with these parameters."""
+        parts = getattr(params, "parts", self.parts)
+        return self if parts == self.parts else replace(self, parts=parts)
 
     def of(self, compared: Any, params: Params | None = None) -> Floats:
         """Its values; with its defaults where no parameters are given."""
@@ -96,7 +102,7 @@ def scores(measure: Measure, compared: Any, params: Params | None = None) -> Sco
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is NaN, as it should be
         mean = np.nanmean(by_step, axis=0)
-    return Scores(measure, by_step, np.asarray(mean, np.float64), pooled[0])
+    return Scores(measure.asked(params), by_step, np.asarray(mean, np.float64), pooled[0])
 
 
 def ratio(part: Floats, whole: Floats) -> Floats:

@@ -16,7 +16,7 @@ from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.registry import MEASURES, find_measure
+from crowdveil.registry import all_measures, find_measure
 
 _ARROWS = {"lower": "↓", "higher": "↑", "neither": " "}
 
@@ -115,8 +115,9 @@ class Measurement:
 
 
 def named_measures(names: Sequence[str] | None) -> list[Measure]:
-    """The measures of these names or symbols, each once; all of them where none are named."""
-    found = [find_measure(name) for name in (MEASURES if names is None else names)]
+    """The measures of these names or symbols, each once; all that flows have where none are named."""
+    of_flows = (name for name, measure in all_measures().items() if measure.takes is Flows)
+    found = [find_measure(name) for name in (of_flows if names is None else names)]
     return list(dict.fromkeys(found))
 
 

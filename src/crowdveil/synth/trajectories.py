@@ -85,14 +85,7 @@ def make_trajectories(
 ) -> Trajectories:
     """Drives in memory: the very rows that `write_trajectories` writes, with ids from 0."""
     wanted_between("trajectories", trajectories, 0, MOST_TRAJECTORIES)
-    chunks = list(drive_chunks(city, trajectories, days=days, start=start, seed=seed))
-    if not chunks:
-        nowhere, none = np.zeros(0), np.zeros(0, np.int64)
-        return Trajectories(nowhere, nowhere, none, np.zeros(1, np.int64), none, none, none)
-    lon, lat, t, _, user = (np.concatenate(column) for column in zip(*chunks, strict=True))
-    lengths = np.concatenate([np.diff(rows.offsets) for rows in chunks])
-    people_ids, person = np.unique(user, return_inverse=True)
-    return Trajectories(lon, lat, t, _offsets(lengths), np.arange(trajectories), person, people_ids)
+    return in_memory(drive_chunks(city, trajectories, days=days, start=start, seed=seed))
 
 
 def write_trajectories(
@@ -124,7 +117,24 @@ def write_trajectories(
     """
     wanted_between("trajectories", trajectories, 0, MOST_TRAJECTORIES)
     chunks = drive_chunks(city, trajectories, days=days, start=start, seed=seed)
-    stream_parquet(path, SCHEMA, _drive_tables(chunks, trajectories, progress), ["trajectory_id", "user_id"])
+    stream_drives(path, chunks, trajectories, progress)
+
+
+def in_memory(chunks: Iterator[DriveRows]) -> Trajectories:
+    """All chunks together, with ids from 0."""
+    rows = list(chunks)
+    if not rows:
+        nowhere, none = np.zeros(0), np.zeros(0, np.int64)
+        return Trajectories(nowhere, nowhere, none, np.zeros(1, np.int64), none, none, none)
+    lon, lat, t, _, user = (np.concatenate(column) for column in zip(*rows, strict=True))
+    offsets = _offsets(np.concatenate([np.diff(chunk.offsets) for chunk in rows]))
+    people_ids, person = np.unique(user, return_inverse=True)
+    return Trajectories(lon, lat, t, offsets, np.arange(len(offsets) - 1), person, people_ids)
+
+
+def stream_drives(path: str | Path, chunks: Iterator[DriveRows], total: int, progress: Progress | None) -> None:
+    """Write chunks one after the other, with ids from 0."""
+    stream_parquet(path, SCHEMA, _drive_tables(chunks, total, progress), ["trajectory_id", "user_id"])
 
 
 def street_m(city: City) -> float:

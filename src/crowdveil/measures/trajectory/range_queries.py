@@ -1,0 +1,164 @@
+"""SID and AID: by how much answers to spatio-temporal range queries change.
+
+A query is a circle R and an interval of time [t_b, t_e]. A trajectory is where straight lines between its points lead at even
+speed, and exists from its first time to its last. It is *sometime inside* (SI) if it is in R at some time of the interval, and
+*always inside* (AI) if it is in R at every time of it; at a time at which it does not exist it is not inside, so that whoever comes
+after t_b or leaves before t_e is not always inside. Circles and intervals are closed. Where several points have the same time,
+it is at all of them then. Q is the number of trajectories of which SI, or AI, holds; the distortion of a query is
+|Q − Q*| / max(Q, Q*), and 0 where nobody is found on either side.
+
+Notes
+-----
+- The paper draws radii from the whole numbers of [0, 500], and t_b ≤ t_e from [0, t] for several t; here t_b and t_e are two
+  whole seconds from 0 to t, in order. It does not say where circles lie. Here their middles are random points of the original,
+  since who asks looks where somebody is: of circles anywhere in the box around the data most are empty if there are outliers.
+  `centres = box` takes the latter.
+- Queries that nobody is found by on either side say nothing and lower the mean; with an interval of a moment they are most of
+  all. `sid-found` and `aid-found` are the means over the other queries.
+
+References
+----------
+C. F. Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory anonymisation problem. DBSec 2016, section 5.
+G. Trajcevski, O. Wolfson, K. Hinrichs, S. Chamberlain: Managing uncertainty in moving objects databases. TODS 29(3), 2004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+
+from crowdveil.measures.base import Measure
+from crowdveil.measures.trajectory.comparison import TrajectoryComparison
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.path_tree import PathTree, RangeQueries
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
+
+_LONGEST_S = 10**9
+
+
+def _windows(value: Any) -> str:
+    """Whole seconds with commas between, also from a list of numbers."""
+    texts = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+    seconds = [str(text).strip() for text in texts]
+    good = all(text.isascii() and text.isdigit() and int(text) <= _LONGEST_S for text in seconds)
+    if not seconds or not good or len(set(map(int, seconds))) < len(seconds):
+        raise ValueError("different whole seconds with commas between, such as 0,300,600")
+    return ",".join(str(int(text)) for text in seconds)
+
+
+Windows = Annotated[str, BeforeValidator(_windows)]
+"""Ends of several windows of time, as in "0,300,600"."""
+
+
+class RangeQueryParams(Params):
+    """Which queries are asked."""
+
+    queries: int = Field(100_000, ge=1, le=100_000_000)
+    """Queries of each window."""
+    radius_m: int = Field(500, ge=0, le=10_000_000)
+    """Largest radius of a circle; radii are whole metres from 0 to it."""
+    windows_s: Windows = "0,300,600,1800,3600"
+    """Windows from the first time of the original, by their length: intervals of queries lie in them."""
+    centres: Literal["data", "box"] = "data"
+    """Middles of circles: random points of the original, or anywhere in the box around them."""
+    seed: int = Field(0, ge=0)
+    """The same seed asks the same queries."""
+
+    @property
+    def windows(self) -> tuple[int, ...]:
+        """The length of each window in seconds."""
+        return tuple(int(text) for text in self.windows_s.split(","))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The name of each window."""
+        return tuple(f"0 to {seconds:,} s" for seconds in self.windows)
+
+
+def draw_queries(compared: TrajectoryComparison, params: RangeQueryParams, window: int) -> RangeQueries:
+    """The queries of one of the windows; of the release nothing is used."""
+    paths, n = compared.paths, params.queries
+    rng = np.random.default_rng(np.random.SeedSequence([params.seed, window]))
+    if params.centres == "data":
+        point = rng.integers(0, len(paths.x), n)
+        x, y = paths.x[point], paths.y[point]
+    else:
+        x, y = (rng.uniform(column.min(), column.max(), n) for column in (paths.x, paths.y))
+    radius = rng.integers(0, params.radius_m, n, endpoint=True).astype(np.float64)
+    moments = np.sort(rng.integers(0, params.windows[window], (2, n), endpoint=True), axis=0) + paths.t.min()
+    return RangeQueries(x, y, radius, moments[0], moments[1])
+
+
+Answers = list[tuple[tuple[Ints, Ints], tuple[Ints, Ints]]]
+"""For each window what SI and AI find in the original, and what they find in the release."""
+
+
+def answers(compared: TrajectoryComparison, params: RangeQueryParams) -> Answers:
+    """All queries answered on both sides, once for all measures."""
+
+    def ask() -> Answers:
+        original = compared.once("tree of the original", lambda: PathTree.of(compared.paths))
+        published = compared.once("tree of the release", lambda: PathTree.of(compared.published))
+        asked = (draw_queries(compared, params, window) for window in range(len(params.windows)))
+        return [(original.counts(queries), published.counts(queries)) for queries in asked]
+
+    return compared.once(f"range queries {params.model_dump_json()}", ask)
+
+
+def _distortion(kind: int, found_only: bool) -> Callable[[TrajectoryComparison, RangeQueryParams], Floats]:
+    """The mean distortion of SI (0) or AI (1) in each window, over all queries or those that find anybody."""
+
+    def compute(compared: TrajectoryComparison, params: RangeQueryParams) -> Floats:
+        if len(compared.original) == 0:
+            return np.full((1, len(params.windows)), np.nan)
+        by_window = [mean_distortion(a[kind], b[kind], found_only) for a, b in answers(compared, params)]
+        return np.array([by_window])
+
+    return compute
+
+
+def mean_distortion(original: Ints, published: Ints, found_only: bool) -> float:
+    """The mean of |Q − Q*| / max(Q, Q*) over queries; NaN over none."""
+    most = np.maximum(original, published)
+    each = np.abs(original - published) / np.maximum(most, 1)
+    counted = each[most > 0] if found_only else each
+    return float(counted.mean()) if len(counted) else float("nan")
+
+
+def _measure(name: str, kind: int, found_only: bool, title: str, symbol: str, doc: str) -> Measure:
+    return Measure(
+        name=name,
+        title=title,
+        unit="",
+        better="lower",
+        takes=Trajectories,
+        compute=_distortion(kind, found_only),
+        doc=doc,
+        symbol=symbol,
+        parts=RangeQueryParams().parts,
+        params=RangeQueryParams,
+    )
+
+
+MEASURES = (
+    _measure(
+        "sid", 0, False, "Distortion of who passes through", "SID",
+        "Mean over random circles and intervals of |Q − Q*| / max(Q, Q*), Q the trajectories that are inside at some time.",
+    ),
+    _measure(
+        "aid", 1, False, "Distortion of who stays inside", "AID",
+        "Mean over random circles and intervals of |Q − Q*| / max(Q, Q*), Q the trajectories that are inside all the time.",
+    ),
+    _measure(
+        "sid-found", 0, True, "Distortion of who passes through, where anybody does", "SID⁺",
+        "SID over the queries that find a trajectory on either side.",
+    ),
+    _measure(
+        "aid-found", 1, True, "Distortion of who stays inside, where anybody does", "AID⁺",
+        "AID over the queries that find a trajectory on either side.",
+    ),
+)  # fmt: skip

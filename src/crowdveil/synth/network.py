@@ -1,0 +1,202 @@
+"""Road networks: nodes on a plane and the roads between them; read from files, or made up.
+
+Roads lead both ways. Only what is connected can be travelled: of a network in several parts the largest is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from crowdveil.errors import InputError, rows_that
+from crowdveil.model.arrays import Floats, Ints, Mask, frozen, require
+from crowdveil.synth.city import generators, wanted_between
+
+MOST_SIDE = 3000
+"""Streets of a made-up network in either direction."""
+OFF = 0.25
+"""How far a made-up crossing is moved at most, in distances between streets."""
+MISSING = 0.15
+"""Share of made-up roads that were never built."""
+
+
+@dataclass(frozen=True, eq=False)
+class RoadNetwork:
+    """A connected network. Lengths are in the unit of the coordinates.
+
+    Attributes
+    ----------
+    x, y
+        Place of each node.
+    begin, end, length
+        The nodes at either end of each road, and how long it is; at least 0, and no shorter than the straight line
+        but for rounding if movers are to keep to their speed limits.
+    left_out
+        Nodes that were left out since no road leads to the others from them.
+    """
+
+    x: Floats
+    y: Floats
+    begin: Ints
+    end: Ints
+    length: Floats
+    left_out: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("x", "y", "length"):
+            object.__setattr__(self, name, frozen(getattr(self, name), np.float64))
+        for name in ("begin", "end"):
+            object.__setattr__(self, name, frozen(getattr(self, name), np.int64))
+        require(len(self.begin) > 0 and len(self.x) > 1, "network: wanted two nodes at least and a road between them.")
+
+    @classmethod
+    def largest_part(cls, x: Floats, y: Floats, begin: Ints, end: Ints, length: Floats) -> RoadNetwork:
+        """The largest connected part of a network; the first of those that are equally large."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        roads = coo_array((np.ones(len(begin)), (begin, end)), shape=(len(x), len(x)))
+        parts, part = connected_components(roads, directed=False)
+        kept: Mask = part == np.bincount(part, minlength=1).argmax() if parts else np.zeros(0, np.bool_)
+        number = np.cumsum(kept) - 1
+        inside = kept[begin] & (begin != end)
+        return cls(
+            x[kept], y[kept], number[begin[inside]], number[end[inside]], length[inside], int((~kept).sum())
+        )  # fmt: skip
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self.x)
+
+    @property
+    def extent(self) -> tuple[float, float]:
+        """Width and height."""
+        return float(np.ptp(self.x)), float(np.ptp(self.y))
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """The middle of the rectangle around all nodes."""
+        return (float(self.x.min() + self.x.max()) / 2, float(self.y.min() + self.y.max()) / 2)
+
+    @cached_property
+    def leaving(self) -> tuple[Ints, Ints, Floats]:
+        """`first`, `to` and `length` as kernels take them: each road once in either direction, by the node that it leaves."""
+        origin = np.concatenate([self.begin, self.end])
+        order = np.argsort(origin, kind="stable")
+        first = np.searchsorted(origin[order], np.arange(self.nodes + 1))
+        to = np.concatenate([self.end, self.begin])[order]
+        return frozen(first, np.int64), frozen(to, np.int64), frozen(np.tile(self.length, 2)[order], np.float64)
+
+    @cached_property
+    def least_ratio(self) -> float:
+        """The least ratio of a road's length to the straight line between its ends, less a little for rounding."""
+        straight = np.hypot(self.x[self.begin] - self.x[self.end], self.y[self.begin] - self.y[self.end])
+        apart = straight > 0
+        return float((self.length[apart] / straight[apart]).min(initial=1.0)) * (1 - 1e-9)
+
+
+def read_network(vertices: str | Path, edges: str | Path) -> RoadNetwork:
+    """Read a network from two files of text, with spaces, tabs, commas or semicolons between values, with or without a header.
+
+    Parameters
+    ----------
+    vertices
+        A line for each node: its id and its two coordinates on a plane.
+    edges
+        A line for each road: its id, the ids of the nodes at its ends and its length. Without lengths, roads are straight.
+    """
+    nodes = _rows(Path(vertices), (3,), "an id and two coordinates")
+    roads = _rows(Path(edges), (3, 4), "an id, two ids of nodes and a length")
+    ids: dict[str, int] = {}
+    repeated = [i + 1 for i, row in enumerate(nodes) if ids.setdefault(row[0], i) != i]
+    if repeated:
+        told = rows_that(repeated, len(repeated), "repeat an id")
+        raise InputError(f"{vertices}: {told}; give each node an id of its own.")
+    x, y = (_numbers(Path(vertices), nodes, column) for column in (1, 2))
+    unknown = [i + 1 for i, row in enumerate(roads) if row[1] not in ids or row[2] not in ids]
+    if unknown:
+        told = rows_that(unknown, len(unknown), f"name a node that is not in {vertices}")
+        raise InputError(f"{edges}: {told}; add the nodes, or leave the roads out.")
+    begin, end = (np.array([ids[row[column]] for row in roads], np.int64) for column in (1, 2))
+    if len(roads[0]) == 3:
+        length = np.hypot(x[begin] - x[end], y[begin] - y[end])
+    else:
+        length = _numbers(Path(edges), roads, 3)
+        negative = np.flatnonzero(length < 0) + 1
+        if len(negative):
+            raise InputError(f"{edges}: {rows_that(negative, len(negative), 'have a length below 0')}; mend them.")
+    return RoadNetwork.largest_part(x, y, begin, end, length)
+
+
+def street_grid(seed: int, side: int = 60, street: float = 170.0) -> RoadNetwork:
+    """A made-up town: crossings of streets that run in two directions, each a little out of place, some roads missing.
+
+    Parameters
+    ----------
+    seed
+        The same seed gives the same town.
+    side
+        Streets in either direction.
+    street
+        Distance between parallel streets.
+    """
+    wanted_between("side", side, 2, MOST_SIDE)
+    wanted_between("street", street, 1e-3, 1e6)
+    (rng,) = generators(seed, 3, 1)
+    number = np.arange(side * side).reshape(side, side)
+    row, column = np.divmod(number.ravel(), side)
+    x, y = ((place + rng.uniform(-OFF, OFF, side * side)) * street for place in (column, row))
+    begin = np.concatenate([number[:, :-1].ravel(), number[:-1].ravel()])
+    end = np.concatenate([number[:, 1:].ravel(), number[1:].ravel()])
+    built = rng.random(len(begin)) >= MISSING
+    built[0] = True  # a town of two streets has a road at least
+    begin, end = begin[built], end[built]
+    return RoadNetwork.largest_part(x, y, begin, end, np.hypot(x[begin] - x[end], y[begin] - y[end]))
+
+
+def _rows(path: Path, wanted: tuple[int, ...], what: str) -> list[list[str]]:
+    """The values of each line, without a header and empty lines."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: the text is not UTF-8; save the file in that encoding.") from None
+    except OSError:
+        raise InputError(
+            f"{path}: the file does not exist or cannot be read; give the path of a network file."
+        ) from None
+    for mark in (",", ";"):
+        text = text.replace(mark, " ")
+    rows = [row for line in text.splitlines() if (row := line.split())]
+    if rows and not _is_number(rows[0][-1]):
+        rows = rows[1:]
+    if not rows:
+        raise InputError(f"{path}: there is no row in it; wanted {what} in each line.")
+    values = len(rows[0]) if len(rows[0]) in wanted else wanted[-1]
+    bad = [i + 1 for i, row in enumerate(rows) if len(row) != values]
+    if bad:
+        told = rows_that(bad, len(bad), "have more or fewer values")
+        raise InputError(f"{path}: wanted {what} in each line, but {told}; mend them.")
+    return rows
+
+
+def _numbers(path: Path, rows: list[list[str]], column: int) -> Floats:
+    try:
+        values = np.array([row[column] for row in rows], np.float64)
+    except ValueError:
+        values = np.array([float(row[column]) if _is_number(row[column]) else np.nan for row in rows])
+    bad = np.flatnonzero(~np.isfinite(values)) + 1
+    if len(bad):
+        raise InputError(f"{path}: {rows_that(bad, len(bad), 'have no number')} in column {column + 1}; mend them.")
+    return values
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
