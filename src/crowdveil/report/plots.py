@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdveil.errors import MissingExtraError, counted
+from crowdveil.errors import counted
+from crowdveil.io.figure import new_figure
 from crowdveil.model.arrays import Floats
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def ratios(found: Comparison, file: Path) -> None:
     Where there are several k, to that of the first method with the same k.
     """
     labels = [f"{outcome.label} *" if outcome.remark else outcome.label for outcome in found.outcomes]
-    figure = _figure(11, 1.6 + 0.36 * len(labels))
+    figure = new_figure(11, 1.6 + 0.36 * len(labels))
     axes = figure.subplots(1, len(_RATIOS), sharey=True)
     first, several = found.outcomes[0], several_k(found)
     base = {
@@ -57,7 +58,7 @@ def coarseness_and_loss(found: Comparison, file: Path) -> None:
 
     With the front, unless there are several k: a smaller one would be on it for being smaller.
     """
-    figure = _figure(9, 5)
+    figure = new_figure(9, 5)
     axis = figure.subplots()
     points = [(100 * outcome.mean("S"), outcome.mean("Ḡ")) for outcome in found.outcomes]
     budget = found.shared.suppress
@@ -79,7 +80,7 @@ def coarseness_and_loss(found: Comparison, file: Path) -> None:
 
 def error_by_k(found: Comparison, file: Path) -> None:
     """The mean E of each method against its k, a line for each method, and the front; lower right is better."""
-    figure = _figure(9, 5)
+    figure = new_figure(9, 5)
     axis = figure.subplots()
     points = [(float(outcome.k or np.nan), outcome.mean("E")) for outcome in found.outcomes]
     _draw_methods(axis, found, points)
@@ -96,7 +97,7 @@ def error_by_k(found: Comparison, file: Path) -> None:
 def sweep(found: Sweep, file: Path) -> None:
     """What the rule weighs by k, with a ring around what is recommended, and E by k with its front; a line for each budget."""
     symbols = list(dict.fromkeys((found.weighed, "E")))
-    figure = _figure(1 + 5 * len(symbols), 4.5)
+    figure = new_figure(1 + 5 * len(symbols), 4.5)
     axes = np.atleast_1d(figure.subplots(1, len(symbols)))
     for axis, symbol in zip(axes, symbols, strict=True):
         _trials(axis, found, symbol)
@@ -182,14 +183,6 @@ def _k_axis(axis: Any, values: list[int]) -> None:
     axis.xaxis.set_minor_locator(NullLocator())
     axis.set_xlabel("k, smallest crowd")
     axis.grid(alpha=0.3)
-
-
-def _figure(width: float, height: float) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "report", "drawing plots") from None
-    return Figure(figsize=(width, height), layout="constrained", dpi=130)
 
 
 def _boxes(axis: Any, boxes: list[Floats]) -> None:
