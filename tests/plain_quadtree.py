@@ -42,16 +42,15 @@ class HeatMap:
             return [_sector(points, box)]
         if self.halve and width != height:
             halves = _filled(points, _parts(box, across=width > height, up=width < height))
-            if all(_people(inner) >= self.k for inner, _ in halves.values()):
-                return [sector for part in halves.values() for sector in self.sectors(*part)]
+            small = [i for i in halves if _people(halves[i][0]) < self.k]
+            if self._may_go(halves, small):
+                return [sector for i in halves if i not in small for sector in self.sectors(*halves[i])]
         if min(width, height) == 1:
             return [_sector(points, box)]
         quarters = _filled(points, _parts(box, across=True, up=True))
         pairs, strays = self._pairs(quarters)
-        left_out = [point for i in strays for point in quarters[i][0]]
-        if len(left_out) == len(points) or len(left_out) > self.withhold * len(points):
+        if not self._may_go(quarters, strays):
             return [_sector(points, box)]
-        self.withheld += left_out
         found = []
         for i in set(quarters) - set(strays) - {i for pair in pairs for i in pair}:
             found += self.sectors(*quarters[i])
@@ -59,6 +58,14 @@ class HeatMap:
             both, around = [*quarters[i][0], *quarters[j][0]], _around(quarters[i][1], quarters[j][1])
             found += self.sectors(both, around) if len(both) >= 2 * self.k else [_sector(both, around)]
         return found
+
+    def _may_go(self, parts: dict[int, tuple[list[Point], Box]], small: list[int]) -> bool:
+        """Withhold small parts if they hold little, and something is left."""
+        left_out = [point for i in small for point in parts[i][0]]
+        if len(small) == len(parts) or len(left_out) > self.withhold * sum(len(inner) for inner, _ in parts.values()):
+            return False
+        self.withheld += left_out
+        return True
 
     def _pairs(self, quarters: dict[int, tuple[list[Point], Box]]) -> tuple[list[tuple[int, int]], list[int]]:
         """Small quarters with the neighbours that they are merged with, and those that have none."""

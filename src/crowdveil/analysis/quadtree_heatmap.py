@@ -25,8 +25,8 @@ Notes
 The document counts locations, so that some sectors of its implementation hold one person. It keeps a sector whole if one of its
 quarters has too few and no neighbour to go with: a single person far out can leave a map of a few sectors (San Francisco's cabs, 643
 rides, min_k = 5: 4 sectors). Here such a quarter is withheld if it has at most the share `withhold` of the sector's locations (381
-sectors, 3 of 3,814 locations withheld). A merged sector is twice as long as wide, and in the document all within it stay so or get
-longer; with `halve_long` they are halved where both halves have min_k people. `withhold` 0 without `halve_long` is the document's
+sectors, 4 of 3,814 locations withheld). A merged sector is twice as long as wide, and in the document all within it stay so or get
+longer; with `halve_long` they are halved where both halves have min_k people, or one can be withheld. `withhold` 0 without `halve_long` is the document's
 method.
 
 The document's map begins with the box around all locations, whose sides tell where the outermost people were. Here it is a square
@@ -87,10 +87,10 @@ class HeatMapParams(Params):
     split_n_locations: int | None = None
     """Most locations of a sector that is not cut, where it can be; min_k where not given, and at least that."""
     halve_long: bool = True
-    """Halve sectors that are longer than wide where both halves have min_k people; without, merged sectors get long."""
+    """Halve sectors that are longer than wide where the halves have min_k people; without, what lies in merged sectors gets long."""
     withhold: float = Field(0.01, ge=0, le=0.5)
-    """The share of a sector's locations that may be left out where too few people with no neighbour to merge with keep it from being
-    cut; 0 keeps it whole."""
+    """The share of a sector's locations that may be left out, in parts with fewer than min_k people, so that it can be cut; 0 leaves
+    nothing out."""
 
     @field_validator("split_n_locations")
     @classmethod
@@ -168,7 +168,8 @@ class HeatMap:
             "analysis": NAME,
             "version": version("crowdveil"),
             "parameters": self.params.model_dump(mode="json"),
-            "meaning": f"A place without a sector has fewer than {k:,} {counts}, possibly none. Publish one map of the same data.",
+            "meaning": f"Every sector has locations of at least {k:,} {counts}, and no two overlap; a place without a sector has "
+            "fewer, possibly none.",
             "k": k,
             "withheld_locations": self.withheld,
             "promises": [

@@ -44,7 +44,7 @@ def draw_sectors(written: WrittenSectors, file: Path) -> None:
     bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
     _scale_bar(axis, east - west)
     patch = Patch(facecolor=_EMPTY, edgecolor="#999999", linewidth=0.6, label=_blank(written))
-    axis.legend(handles=[patch], loc="lower center", bbox_to_anchor=(0.5, -0.075), fontsize=8.5, frameon=False)
+    figure.legend(handles=[patch], loc="outside lower left", fontsize=8.5, frameon=False)
     axis.set_title(_title(written), fontsize=11, loc="left")
     figure.savefig(file)
 
@@ -62,7 +62,7 @@ def write_page(written: WrittenSectors, file: Path) -> None:
         "TITLE": f"Heat map of {counted(int(written.locations.sum()), 'location')}",
         "WORDS": _title(written),
         "BLANK": _blank(written),
-        "NOTE": written.about.get("meaning", ""),
+        "NOTE": "Checked on the written file before it was put in place.",
     }
     page = _TEMPLATE.read_text(encoding="utf-8")
     for name, text in words.items():

@@ -77,15 +77,6 @@ def _before(a: int, b: int, people: Ints, begins: Ints) -> bool:
 
 
 @kernel
-def _small(people: Ints, k: int) -> bool:
-    """Whether a quarter holds fewer than k people, but some."""
-    for q in range(4):
-        if 0 < people[q] < k:
-            return True
-    return False
-
-
-@kernel
 def _pair_up(person: Indices, begins: Ints, people: Ints, k: int, partner: Ints, together: Ints, seen: Ints) -> int:
     """Find a neighbour for each quarter that holds fewer than k people, but some; how many points are left without.
 
@@ -110,6 +101,36 @@ def _pair_up(person: Indices, begins: Ints, people: Ints, k: int, partner: Ints,
                     partner[q], partner[n] = n, q
                     together[q], together[n] = both, both
         if partner[q] == ALONE:
+            partner[q] = LEFT_OUT
+            left_out += begins[q + 1] - begins[q]
+    return left_out
+
+
+@kernel
+def _cut(
+    x: Indices,
+    y: Indices,
+    person: Indices,
+    other: Copies,
+    node: Ints,
+    across: int,
+    up: int,
+    k: int,
+    merge: bool,
+    parts: tuple[Ints, Ints, Ints, Ints],
+    seen: Ints,
+) -> int:
+    """Cut a node in parts, and find partners for those with too few people; how many points would be left out."""
+    begins, count, partner, together = parts
+    _split(x, y, person, other, node, across, up, begins)
+    for q in range(4):
+        count[q] = _people_of(other[2], begins, q, q, seen)
+    partner[:] = ALONE
+    if merge:
+        return _pair_up(other[2], begins, count, k, partner, together, seen)
+    left_out = 0
+    for q in range(4):
+        if 0 < count[q] < k:
             partner[q] = LEFT_OUT
             left_out += begins[q + 1] - begins[q]
     return left_out
@@ -145,9 +166,9 @@ def k_anonymous_sectors(
     merge
         Put quarters with fewer than k people together with a neighbour.
     halve
-        Halve what is longer than wide, or wider than long, where both halves can stand.
+        Halve what is longer than wide, or wider than long, where the halves can stand alone.
     withhold
-        The share of a node's points that may be left out, if the rest of it can be cut then.
+        The share of a node's points that may be left out, in parts with fewer than k people, so that the node can be cut.
 
     Returns
     -------
@@ -157,8 +178,10 @@ def k_anonymous_sectors(
         How many people have points that were left out.
     """
     other = (np.empty_like(x), np.empty_like(y), np.empty_like(person))
-    seen, begins, count = np.zeros(people + 1, np.int64), np.zeros(5, np.int64), np.empty(4, np.int64)
-    partner, together, withheld = np.empty(4, np.int64), np.empty(4, np.int64), np.zeros(people, np.bool_)
+    begins, count, partner, together = parts = (
+        np.zeros(5, np.int64), np.empty(4, np.int64), np.empty(4, np.int64), np.empty(4, np.int64)
+    )  # fmt: skip
+    seen, withheld = np.zeros(people + 1, np.int64), np.zeros(people, np.bool_)
     found, sectors = np.empty((len(x) // k + 1, 7), np.int64), 0
     # A node leaves at most three more than itself, each of them flatter or narrower.
     stack, waiting = np.zeros((6 * depth + 8, 7), np.int64), 1
@@ -169,27 +192,15 @@ def k_anonymous_sectors(
         waiting -= 1
         node = stack[waiting].copy()
         size = node[LAST] - node[FIRST]
+        # Something must be left, and little may be left out.
+        most = min(withhold * size, size - 1.0)
         cut, across, up = False, 1, 1
         if size > split_above and halve and node[WIDE] != node[HIGH]:
             across, up = int(node[WIDE] > node[HIGH]), int(node[WIDE] < node[HIGH])
-            _split(x, y, person, other, node, across, up, begins)
-            for q in range(4):
-                count[q] = _people_of(other[2], begins, q, q, seen)
-            partner[:] = ALONE
-            cut = not _small(count, k)
-        if not cut and size > split_above and node[WIDE] > 0 and node[HIGH] > 0:
+            cut = _cut(x, y, person, other, node, across, up, k, False, parts, seen) <= most
+        if size > split_above and not cut and node[WIDE] > 0 and node[HIGH] > 0:
             across, up = 1, 1
-            _split(x, y, person, other, node, across, up, begins)
-            for q in range(4):
-                count[q] = _people_of(other[2], begins, q, q, seen)
-                partner[q] = LEFT_OUT if not merge and 0 < count[q] < k else ALONE
-            left_out = 0
-            if merge:
-                left_out = _pair_up(other[2], begins, count, k, partner, together, seen)
-            else:
-                for q in range(4):
-                    left_out += begins[q + 1] - begins[q] if partner[q] == LEFT_OUT else 0
-            cut = left_out < size and left_out <= withhold * size
+            cut = _cut(x, y, person, other, node, across, up, k, merge, parts, seen) <= most
         if not cut:
             found[sectors] = node
             sectors += 1

@@ -135,7 +135,8 @@ def k_anonymous_sectors(
 
     A sector with more than `split_above` locations is cut in four, down to cells of `cell_m`. With `merge`, quarters with fewer than
     k people are put together with a neighbour. If one is left without, it is withheld where it has at most a share `withhold` of the
-    locations, and otherwise the sector stays whole. With `halve`, long sectors are cut in two where both halves hold k people.
+    locations, and otherwise the sector stays whole. With `halve`, long sectors are cut in two where both halves hold k people, or
+    one can be withheld.
     """
     from crowdveil.kernels.quadtree import k_anonymous_sectors as cut
 
