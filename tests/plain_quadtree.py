@@ -37,7 +37,7 @@ class HeatMap:
     withheld: list[Point] = field(default_factory=list)
 
     def sectors(self, points: Sequence[Point], box: Box) -> list[Sector]:
-        x, y, width, height = box
+        width, height = box[2:]
         if len(points) <= self.split:
             return [_sector(points, box)]
         if self.halve and width != height:

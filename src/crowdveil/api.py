@@ -247,8 +247,8 @@ def topics(release: str | Path | FlowRelease, output: str | Path | None = None, 
 def quadtree_heatmap(data: Any, output: str | Path | None = None, **options: Any) -> HeatMap:
     """Show where people are on a map of sectors, each with the locations of at least `min_k` (5) people.
 
-    `data` is a path, an Arrow table, a data frame, or `Trajectories`. With `output` a file that ends in .geojson, .png or .html is
-    written, or a folder with all three; it is checked before it is put in place. `options` are `min_k`, `min_sector_length_m`,
+    `data` is a path, an Arrow table, a data frame, or `Trajectories`. With `output` a file that ends in .geojson, .png or .html
+    is written, or a folder with all three; it is checked before it is put in place. `options` are `min_k`, `min_sector_length_m`,
     `merge_sectors`, `split_n_locations`, `halve_long`, `withhold`, and those of reading. `.sectors` is an Arrow table.
 
     >>> crowdveil.quadtree_heatmap("cabs.csv", "map.geojson", min_k=10).sectors  # doctest: +SKIP
@@ -271,14 +271,14 @@ def analyse(
 ) -> Any:
     """Run an analysis on a release of flows (its folder, or a `FlowRelease`), or on trajectories.
 
-    `options` are the parameters of the analysis and those of `StudyReading`, such as `to_zones`, or of reading trajectories. With `output` all of it is
-    written as CSV, Parquet or JSON, with `plot` it is drawn as PNG. `original` is what the release was made from, read as its
-    manifest says; files that were needed for it, such as zones, are given again. What comes of it is exact and stays in the
-    house.
+    `options` are the parameters of the analysis and those of `StudyReading`, such as `to_zones`, or of reading trajectories. With
+    `output` all of it is written as CSV, Parquet or JSON, with `plot` it is drawn as PNG. `original` is what the release was made
+    from, read as its manifest says; files that were needed for it, such as zones, are given again. What comes of it is exact and
+    stays in the house. What is written of trajectories is anonymous, and may leave it.
     """
     analysis, said = find_analysis(name), notes if notes is not None else ReadNotes()
     if analysis.takes is Trajectories:
-        if (original, plot) != (None, None):
+        if original is not None or plot is not None:
             raise ParameterError(f"{name} reads trajectories and writes all to one place; leave out original and plot.")
         return _of_trajectories(analysis, data, output, options, overwrite, said, progress, stage)
     params = analysis.params.checked({n: v for n, v in options.items() if n not in StudyReading.model_fields})

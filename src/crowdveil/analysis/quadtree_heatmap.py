@@ -4,30 +4,30 @@ What it does
 ------------
 The map is cut in four again and again: a sector with more than `split_n_locations` locations is cut, down to sides of
 `min_sector_length_m`, so that sectors are small where much happens. No sector may have locations of fewer than min_k people. A
-quarter that would is merged with a neighbour: the least quarter first, with the lesser neighbour beside it (not across the corner)
-that makes min_k people together with it. A merged sector of at least 2·min_k locations is cut again as if it were a map of its own.
-Density is locations over area on the ground.
+quarter that would is merged with a neighbour: the least quarter first, with the lesser of those beside it (not across the
+corner) that make min_k people together with it. A merged sector of at least 2·min_k locations is cut again as if it were a map of
+its own. Density is locations over area on the ground.
 
 Guarantee
 ---------
 Every sector has locations of at least min_k people (or trajectories, where people are not known), counted exactly. Sectors do not
 overlap. A place without a sector has fewer than min_k people, possibly none. How many locations were withheld is told only if it
-is none, or if they are of at least min_k people. All of it is checked on the written file against the original locations before the
-file gets its name; pictures are drawn from what was checked.
+is none, or if they are of at least min_k people. All of it is checked on the written file against the original locations before
+the file gets its name; pictures are drawn from what was checked.
 
 Assumptions
 -----------
-One map of the data is published: two with other parameters can be subtracted from each other. People are told apart by their ids. A
-sector's density may come mostly from one of its people.
+One map of the data is published: two with other parameters can be subtracted from each other. People are told apart by their
+ids. A sector's density may come mostly from one of its people.
 
 Notes
 -----
 The document counts locations, so that some sectors of its implementation hold one person. It keeps a sector whole if one of its
-quarters has too few and no neighbour to go with: a single person far out can leave a map of a few sectors (San Francisco's cabs, 643
-rides, min_k = 5: 4 sectors). Here such a quarter is withheld if it has at most the share `withhold` of the sector's locations (381
-sectors, 4 of 3,814 locations withheld). A merged sector is twice as long as wide, and in the document all within it stay so or get
-longer; with `halve_long` they are halved where both halves have min_k people, or one can be withheld. `withhold` 0 without `halve_long` is the document's
-method.
+quarters has too few and no neighbour to go with: a single person far out can leave a map of a few sectors (San Francisco's cabs,
+643 rides, min_k = 5: 4 sectors). Here such a quarter is withheld if it has at most the share `withhold` of the sector's locations
+(381 sectors, 4 of 3,814 locations withheld). A merged sector is twice as long as wide, and in the document all within it stay so
+or get longer; with `halve_long` they are halved where both halves have min_k people, or one can be withheld. `withhold` 0 without
+`halve_long` is the document's method.
 
 The document's map begins with the box around all locations, whose sides tell where the outermost people were. Here it is a square
 around a middle that is told to a tenth of a degree, of sides that are the smallest sector's times a power of two.
@@ -52,7 +52,7 @@ import pyarrow as pa
 from pydantic import Field, ValidationInfo, field_validator
 
 from crowdveil.analysis.base import Analysis
-from crowdveil.errors import InputError, OutputError, counted
+from crowdveil.errors import InputError, OutputError
 from crowdveil.guarantees.base import refuse_broken
 from crowdveil.guarantees.sectors import (
     DisjointSectors,
@@ -64,7 +64,8 @@ from crowdveil.guarantees.sectors import (
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder
 from crowdveil.io.sector_maps import draw_sectors, write_page
 from crowdveil.io.sectors import BOUNDS, WrittenSectors, read_sectors, write_sectors
-from crowdveil.model.sectors import Sectors, k_anonymous_sectors
+from crowdveil.model.quadtree import k_anonymous_sectors
+from crowdveil.model.sectors import Sectors
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
@@ -87,10 +88,9 @@ class HeatMapParams(Params):
     split_n_locations: int | None = None
     """Most locations of a sector that is not cut, where it can be; min_k where not given, and at least that."""
     halve_long: bool = True
-    """Halve sectors that are longer than wide where the halves have min_k people; without, what lies in merged sectors gets long."""
+    """Halve sectors that are longer than wide where the halves have min_k people; without, those in merged ones get long."""
     withhold: float = Field(0.01, ge=0, le=0.5)
-    """The share of a sector's locations that may be left out, in parts with fewer than min_k people, so that it can be cut; 0 leaves
-    nothing out."""
+    """The share of a sector's locations that may be left out, in parts with fewer than min_k people, so that it can be cut."""
 
     @field_validator("split_n_locations")
     @classmethod
@@ -145,13 +145,13 @@ class HeatMap:
         order = np.argsort(area, kind="stable")
         share = np.cumsum(self.cut.locations[order]) / self.cut.locations.sum()
         half, most = (area[order[np.searchsorted(share, part)]] for part in (0.5, 0.9))
-        told = "those of fewer than the least crowd" if self.withheld is None else f"{self.withheld:,}"
+        told = f"some, of fewer than {k:,} {counts}" if self.withheld is None else f"{self.withheld:,}"
         rows = [
             ("sectors", f"{len(self):,}, each with locations of at least {k:,} {counts}"),
             ("locations on the map", f"{int(self.cut.locations.sum()):,}"),
             ("locations withheld", told),
-            ("sector of a location", f"half at most {half:,.4g} km², nine in ten at most {most:,.4g} km²"),
-            ("locations per km²", f"{self.cut.density.min():,.3g} to {self.cut.density.max():,.3g}"),
+            ("sector of a location", f"half at most {_rounded(half)} km², nine in ten at most {_rounded(most)} km²"),
+            ("locations per km²", f"{_rounded(self.cut.density.min())} to {_rounded(self.cut.density.max())}"),
         ]
         return [f"{name:24}{value}" for name, value in rows]
 
@@ -220,6 +220,10 @@ def check_output(path: Path, *, overwrite: bool) -> None:
         check_file(path.absolute(), overwrite=overwrite)
 
 
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def _is_folder(path: Path) -> bool:
     return path.is_dir() or not path.suffix
 
@@ -244,12 +248,16 @@ ANALYSIS = Analysis(
     params=HeatMapParams,
     run=run,
     doc=__doc__ or "",
-    help="Reads original trajectories, and what it writes may be published: every sector hides at least --min-k people, which is "
-    "checked on the written file. A folder gets heatmap.geojson, heatmap.png and heatmap.html; a name that ends in .geojson, .png "
-    "or .html gets that one. Without -o a summary is printed.",
+    help="Reads original trajectories, and what it writes may be published: every sector hides at least --min-k people, which "
+    "is checked on the written file. A folder gets heatmap.geojson, heatmap.png and heatmap.html; a name that ends in "
+    ".geojson, .png or .html gets that one. Without -o a summary is printed.",
     compares=False,
     check_output=check_output,
-    examples=("cabs.csv -o map/", "cabs.csv --min-k 10 --min-sector-length-m 250 -o map.geojson", "cabs.csv -o map.html"),
+    examples=(
+        "cabs.csv -o map/",
+        "cabs.csv --min-k 10 --min-sector-length-m 250 -o map.geojson",
+        "cabs.csv -o map.html",
+    ),
     aliases=("QuadTreeHeatMap",),
     parameter_aliases=(("min_sector_length", "min_sector_length_m"),),
 )

@@ -97,8 +97,6 @@ class EveryLocationCounted(SectorGuarantee):
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
         """Look whether the number can be one; with the original count what lies in no sector."""
         told = written.withheld
-        if told is not None and (not isinstance(told, int) or isinstance(told, bool) or told < 0):
-            return Finding(False, "the number of withheld locations is none.")
         if original is None:
             many = told is None or told == 0 or told >= self.k
             return Finding(many, "the number of withheld locations is " + ("possible." if many else "too small."))

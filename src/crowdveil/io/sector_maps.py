@@ -33,7 +33,7 @@ def draw_sectors(written: WrittenSectors, file: Path) -> None:
     scale = LogNorm(float(density.min()) / 1.05, float(density.max()) * 1.05)
     # Thin lines where sectors are small would hide their colours.
     filled = PolyCollection(
-        _corners(written) / 1000, array=density, cmap=_COLOURS, norm=scale, edgecolors="#ffffff", linewidths=0.15
+        list(_corners(written) / 1000), array=density, cmap=_COLOURS, norm=scale, edgecolors="#ffffff", linewidths=0.15
     )
     axis.add_collection(filled)
     axis.set(xlim=(west, east), ylim=(south, north), aspect="equal", xticks=[], yticks=[], facecolor=_EMPTY)
@@ -86,12 +86,16 @@ def _blank(written: WrittenSectors) -> str:
 
 def _corners(written: WrittenSectors) -> Floats:
     west, south, east, north = written.bounds.T
-    return np.stack([np.column_stack(corner) for corner in ((west, south), (east, south), (east, north), (west, north))], 1)
+    return np.stack(
+        [np.column_stack(corner) for corner in ((west, south), (east, south), (east, north), (west, north))], 1
+    )
 
 
 def _scale_bar(axis: Any, wide_km: float) -> None:
     """A bar of a round length, about a fifth of the map."""
-    length = max(step * 10.0**power for power in range(-4, 5) for step in (1, 2, 5) if step * 10.0**power <= wide_km / 4)
+    length = max(
+        step * 10.0**power for power in range(-4, 5) for step in (1, 2, 5) if step * 10.0**power <= wide_km / 4
+    )
     start, share = 0.03, length / wide_km
     how: dict[str, Any] = {"transform": axis.transAxes, "zorder": 5}
     axis.plot([start, start + share], [0.035, 0.035], color="#222222", linewidth=2.5, solid_capstyle="butt", **how)

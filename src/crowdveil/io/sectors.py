@@ -92,8 +92,8 @@ class WrittenSectors:
     @property
     def withheld(self) -> int | None:
         """Locations in no sector; None where it is not told."""
-        told: int | None = self.about["withheld_locations"]
-        return told
+        told = self.about["withheld_locations"]
+        return None if told is None else int(told)
 
 
 def write_sectors(sectors: Sectors, about: dict[str, Any], path: Path) -> None:

@@ -58,9 +58,7 @@ def _split(
 
 
 @kernel
-def _copy_back(
-    x: Indices, y: Indices, person: Indices, other: Copies, to: int, first: int, last: int
-) -> int:
+def _copy_back(x: Indices, y: Indices, person: Indices, other: Copies, to: int, first: int, last: int) -> int:
     """Put a quarter back from `to` on; returns where the next one goes."""
     for i in range(last - first):
         x[to + i], y[to + i], person[to + i] = other[0][first + i], other[1][first + i], other[2][first + i]
@@ -80,8 +78,8 @@ def _before(a: int, b: int, people: Ints, begins: Ints) -> bool:
 def _pair_up(person: Indices, begins: Ints, people: Ints, k: int, partner: Ints, together: Ints, seen: Ints) -> int:
     """Find a neighbour for each quarter that holds fewer than k people, but some; how many points are left without.
 
-    The least one comes first, and takes the lesser of its neighbours with which it makes k, if that one is not taken. `partner` gets
-    the neighbour of each, and `together` the people of both.
+    The least one comes first, and takes the lesser of its neighbours with which it makes k, if that one is not taken. `partner`
+    gets the neighbour of each, and `together` the people of both.
     """
     order = np.arange(4)
     for i in range(1, 4):
@@ -90,7 +88,8 @@ def _pair_up(person: Indices, begins: Ints, people: Ints, k: int, partner: Ints,
             order[j], order[j - 1] = order[j - 1], order[j]
             j -= 1
     left_out = 0
-    for q in order:
+    for place in range(4):
+        q = int(order[place])
         if people[q] == 0 or people[q] >= k or partner[q] >= 0:
             continue
         first = 2 if _before(q ^ 2, q ^ 1, people, begins) else 1

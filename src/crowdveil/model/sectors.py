@@ -1,4 +1,4 @@
-"""A map cut into sectors, each with the locations of at least k people: a quadtree over cells of metres on the ground."""
+"""A map cut into sectors: rectangles of square cells, in metres on the ground."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Indices, Ints, check_lengths, frozen
 from crowdveil.model.projection import LocalProjection
-from crowdveil.model.trajectories import TrajectoryCounts, Trajectories
+from crowdveil.model.trajectories import TrajectoryCounts
 
-MIDDLE_DECIMALS = 1
-"""Of the degrees of a frame's middle. The middle of the box around all points would tell where the outermost people were."""
+HALF_GLOBE_M = 9_000_000
+"""Metres on an equal-area plane from its middle to a place a quarter of the globe away: no map goes further."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Frame:
     @classmethod
     def around(cls, projection: LocalProjection, x: Floats, y: Floats, cell_m: float) -> Frame:
         """The least square around the middle of a plane that holds all points on it."""
-        if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        if not np.all(np.maximum(np.abs(x), np.abs(y)) < HALF_GLOBE_M):
             raise InputError(
                 "no map can hold points all around the globe; leave out far ones with crowdveil filter --bbox."
             )
@@ -113,41 +113,3 @@ class Sectors:
     def density(self) -> Floats:
         """Locations a square kilometre."""
         return self.locations / self.area_km2
-
-
-def rough_plane(data: Trajectories) -> LocalProjection:
-    """The plane around a middle that is told roughly."""
-    middle = data.projection
-    return LocalProjection(round(middle.lon0, MIDDLE_DECIMALS), round(middle.lat0, MIDDLE_DECIMALS))
-
-
-def k_anonymous_sectors(
-    data: Trajectories,
-    k: int,
-    cell_m: float,
-    split_above: int,
-    *,
-    merge: bool = True,
-    halve: bool = True,
-    withhold: float = 0.0,
-) -> Sectors:
-    """Sectors with the locations of at least k people each; the data must have as many.
-
-    A sector with more than `split_above` locations is cut in four, down to cells of `cell_m`. With `merge`, quarters with fewer than
-    k people are put together with a neighbour. If one is left without, it is withheld where it has at most a share `withhold` of the
-    locations, and otherwise the sector stays whole. With `halve`, long sectors are cut in two where both halves hold k people, or
-    one can be withheld.
-    """
-    from crowdveil.kernels.quadtree import k_anonymous_sectors as cut
-
-    plane = rough_plane(data)
-    metres = plane.to_plane(data.lon, data.lat)
-    frame = Frame.around(plane, *metres, cell_m)
-    x, y = (frame.cells(along) for along in metres)
-    person = np.repeat(data.person, np.diff(data.offsets)).astype(np.int32)
-    found, withheld_people = cut(x, y, person, data.people, frame.depth, k, split_above, merge, halve, withhold)
-    first, last, column, row, wide, high, people = found[np.lexsort((found[:, 2], found[:, 3]))].T
-    withheld = data.points - int((last - first).sum())
-    return Sectors(
-        frame, column, row, 1 << wide, 1 << high, last - first, people, data.counts, withheld, withheld_people
-    )
