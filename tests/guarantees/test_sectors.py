@@ -33,7 +33,7 @@ POINTS = [(10, 10, 0), (20, 90, 1), (100, 0, 0), (150, 50, 2), (190, 99, 2), (-5
 
 def original(points: list[tuple[float, float, int]] = POINTS) -> Trajectories:
     x, y, person = (np.array(c) for c in zip(*points, strict=True))
-    lon, lat = PLANE.to_globe(x + 1e-6, y + 1e-6)  # there and back again takes some nanometres
+    lon, lat = PLANE.to_globe(x + 1e-3, y + 1e-3)  # there and back again is half a millimetre
     n = len(points)
     return Trajectories(lon, lat, np.zeros(n, int), np.arange(n + 1), np.arange(n), person.astype(int), np.arange(3))
 
@@ -76,7 +76,7 @@ def _properties(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _narrower(content: dict[str, Any]) -> None:
-    content["features"][0] = feature(1, 0.0, 50.0, 2, 2)
+    content["features"][0] = feature(1, 0.0, 15.0, 2, 2)
 
 
 def _wider(content: dict[str, Any]) -> None:
