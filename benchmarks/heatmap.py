@@ -105,7 +105,7 @@ def large() -> None:
     from crowdveil.synth.city import City
     from crowdveil.synth.trajectories import write_trajectories
 
-    city = City(400, people=200_000, seed=1)
+    city = City.make(1, 2500, 100_000)
     path = data_file("drives_heatmap.parquet", lambda file: write_trajectories(city, file, 600_000, seed=1))
     figures = measured(__file__, "large_run", str(path))
     say("points", int(figures["points"]))
