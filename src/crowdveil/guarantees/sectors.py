@@ -52,8 +52,9 @@ class SectorKAnonymity(SectorGuarantee):
         place = sector_of(written, original)
         there = place >= 0
         locations = np.bincount(place[there], minlength=len(written))
-        pairs = np.unique(place[there] * original.people + _person(original)[there])
-        crowd = np.bincount(pairs // original.people, minlength=len(written))
+        pairs = np.sort(place[there] * original.people + _person(original)[there])
+        first = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
+        crowd = np.bincount(first // original.people, minlength=len(written))
         wrong = int(((locations != written.locations) | (crowd != written.crowd)).sum())
         small = int((crowd < self.k).sum())
         detail = _looked(written, f"{small:,} with fewer than {self.k:,} {self.counts}, {wrong:,} with other numbers")

@@ -127,23 +127,25 @@ def _rings(sectors: Sectors) -> list[list[list[float]]]:
         apart /= 2
     while 2 * apart <= CORNERS_APART_M:
         apart *= 2
-    parts = []
-    for west, south, east, north in sectors.bounds.tolist():
-        # Neighbours have their corners on the same lines, so that no gap is left between them.
-        x, y = (low + np.arange(max(1, round((high - low) / apart))) * min(apart, high - low)
-                for low, high in ((west, east), (south, north)))  # fmt: skip
-        along = np.concatenate([x, np.full(len(y), east), east + west - x, np.full(len(y), west), [west]])
-        up = np.concatenate([np.full(len(x), south), y, np.full(len(x), north), north + south - y, [south]])
-        parts.append(np.column_stack([along, up]))
-    every = np.concatenate(parts) if parts else np.zeros((0, 2))
-    lon, lat = sectors.frame.projection.to_globe(every[:, 0], every[:, 1])
-    degrees = np.round(np.column_stack([lon, lat]), COORDINATE_DECIMALS)
-    rings = np.split(degrees, np.cumsum([len(part) for part in parts])[:-1])
-    if not np.isfinite(degrees).all() or any(np.ptp(ring[:, 0]) > 180 for ring in rings if len(ring)):
-        raise InputError(
-            "a sector reaches around a pole or over the 180th meridian; leave out far points with crowdveil filter --bbox."
-        )
-    return [ring.tolist() for ring in rings if len(ring)]
+    west, south, east, north = sectors.bounds.T
+    # Neighbours have their corners on the same lines, so that no gap is left between them.
+    steps = np.maximum(np.round(np.column_stack([east - west, north - south]) / apart), 1).astype(np.int64)
+    rings: list[list[list[float]]] = [[] for _ in range(len(sectors))]
+    for across, up in np.unique(steps, axis=0).tolist():
+        alike = np.flatnonzero((steps == (across, up)).all(axis=1))
+        x, y = np.arange(across) / across, np.arange(up) / up
+        along = np.concatenate([x, np.ones(up), 1 - x, np.zeros(up + 1)])
+        upward = np.concatenate([np.zeros(across), y, np.ones(across), 1 - y, np.zeros(1)])
+        corners = [low[alike, None] + (high - low)[alike, None] * part
+                   for low, high, part in ((west, east, along), (south, north, upward))]  # fmt: skip
+        lon, lat = sectors.frame.projection.to_globe(*corners)
+        if not (np.isfinite(lon).all() and np.isfinite(lat).all()) or np.ptp(lon, axis=1).max() > 180:
+            raise InputError(
+                "a sector reaches around a pole or over the 180th meridian; leave out far points with crowdveil filter --bbox."
+            )
+        for i, ring in zip(alike, np.round(np.stack([lon, lat], 2), COORDINATE_DECIMALS).tolist(), strict=True):
+            rings[i] = ring
+    return rings
 
 
 def read_sectors(path: Path) -> WrittenSectors:
