@@ -38,8 +38,10 @@ from crowdveil.report.measures import Measurement, measured, named_measures
 from crowdveil.report.sweep import SWEEP_FILE, K, Sweep, swept, trials_of
 
 if TYPE_CHECKING:
+    from crowdveil.analysis.base import Analysis
     from crowdveil.analysis.land_use import LandUse
     from crowdveil.analysis.profiles import Profiles
+    from crowdveil.analysis.quadtree_heatmap import HeatMap
     from crowdveil.analysis.reconstruction import Reconstruction
     from crowdveil.analysis.topics import Topics
     from crowdveil.method import Rows
@@ -303,9 +305,21 @@ def topics(release: str | Path | FlowRelease, output: str | Path | None = None, 
     return analyse("topics", release, output, **options)  # type: ignore[no-any-return]
 
 
+def quadtree_heatmap(data: Any, output: str | Path | None = None, **options: Any) -> HeatMap:
+    """Show where people are on a map of sectors, each with the locations of at least `min_k` (5) people.
+
+    `data` is a path, an Arrow table, a data frame, or `Trajectories`. With `output` a file that ends in .geojson, .png or .html
+    is written, or a folder with all three; it is checked before it is put in place. `options` are `min_k`, `min_sector_length_m`,
+    `merge_sectors`, `split_n_locations`, `halve_long`, `withhold`, and those of reading. `.sectors` is an Arrow table.
+
+    >>> crowdveil.quadtree_heatmap("cabs.csv", "map.geojson", min_k=10).sectors  # doctest: +SKIP
+    """
+    return analyse("quadtree-heatmap", data, output, **options)  # type: ignore[no-any-return]
+
+
 def analyse(
     name: str,
-    release: str | Path | FlowRelease,
+    data: Any,
     output: str | Path | None = None,
     *,
     original: Any = None,
@@ -316,14 +330,18 @@ def analyse(
     stage: pipeline.Stage = lambda name: None,
     **options: Any,
 ) -> Any:
-    """Run an analysis on a release: its folder, or a `FlowRelease`.
+    """Run an analysis on a release of flows (its folder, or a `FlowRelease`), or on trajectories.
 
-    `options` are the parameters of the analysis and those of `StudyReading`, such as `to_zones`. With `output` all of it is
-    written as CSV, Parquet or JSON, with `plot` it is drawn as PNG. `original` is what the release was made from, read as its
-    manifest says; files that were needed for it, such as zones, are given again. What comes of it is exact and stays in the
-    house.
+    `options` are the parameters of the analysis and those of `StudyReading`, such as `to_zones`, or of reading trajectories. With
+    `output` all of it is written as CSV, Parquet or JSON, with `plot` it is drawn as PNG. `original` is what the release was made
+    from, read as its manifest says; files that were needed for it, such as zones, are given again. What comes of it is exact and
+    stays in the house. What is written of trajectories is anonymous, and may leave it.
     """
     analysis, said = find_analysis(name), notes if notes is not None else ReadNotes()
+    if analysis.takes is Trajectories:
+        if original is not None or plot is not None:
+            raise ParameterError(f"{name} reads trajectories and writes all to one place; leave out original and plot.")
+        return _of_trajectories(analysis, data, output, options, overwrite, said, progress, stage)
     params = analysis.params.checked({n: v for n, v in options.items() if n not in StudyReading.model_fields})
     reading = StudyReading.checked({n: v for n, v in options.items() if n in StudyReading.model_fields})
     if original is not None and not analysis.compares:
@@ -338,7 +356,7 @@ def analyse(
             for path in (output, plot)
         )
         stage("reading")
-        study = _study(release, original, reading, said)
+        study = _study(data, original, reading, said)
         stage(name)
         found = analysis.run(study, params, progress)
         if table is not None:
@@ -349,6 +367,33 @@ def analyse(
 
             stage("drawing")
             draw(found, picture)
+    return found
+
+
+def _of_trajectories(
+    analysis: Analysis,
+    data: Any,
+    output: str | Path | None,
+    options: dict[str, Any],
+    overwrite: bool,
+    notes: ReadNotes,
+    progress: Progress,
+    stage: pipeline.Stage,
+) -> Any:
+    """Run an analysis on trajectories. It writes, checks and puts in place by itself."""
+    params = analysis.params.checked({n: v for n, v in options.items() if n not in TrajectoryReading.model_fields})
+    reading = TrajectoryReading.checked({n: v for n, v in options.items() if n in TrajectoryReading.model_fields})
+    if output is not None and analysis.check_output is not None:
+        analysis.check_output(Path(output), overwrite=overwrite)
+    stage("reading")
+    trajectories: Trajectories = read(Trajectories, data, reading, notes)
+    if trajectories.counts != "people":
+        notes.say("people are not known, so that trajectories are counted (name the column of people with --user).")
+    stage(analysis.name)
+    found: Any = analysis.run(trajectories, params, progress)
+    if output is not None:
+        stage("writing")
+        found.write(output, progress, overwrite=overwrite)
     return found
 
 

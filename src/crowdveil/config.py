@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crowdveil.analysis.base import Analysis
+from crowdveil.analysis.study import Study
 from crowdveil.errors import ParameterError
 from crowdveil.method import Method
 from crowdveil.pipeline import Request
 from crowdveil.reading import READINGS
-from crowdveil.registry import all_methods, find_aggregation, find_distance, find_method
+from crowdveil.registry import all_methods, find_aggregation, find_analysis, find_distance, find_method
 
 KEYS = ("method", "input", "output", "parameters", "reading", "seed", "format", "overwrite", "resume")
+ANALYSIS_KEYS = ("method", "input", "output", "parameters", "reading", "overwrite")
 MDL_KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
 MDL_METHODS = (
     "SimpleGeneralization", "ProtectedGeneralization", "Microaggregation", "TimePartMicroaggregation",
@@ -37,6 +41,63 @@ def read_run_file(path: Path, *, overwrite: bool = False) -> Request:
     if "input_file" in content:
         return _from_mdl(path, content, overwrite)
     return _from_ours(path, content, overwrite)
+
+
+@dataclass(frozen=True)
+class AnalysisRequest:
+    """One analysis: of what, with which options, to where. Checked when it runs."""
+
+    analysis: str
+    data: str
+    output: str | None
+    options: dict[str, Any]
+    overwrite: bool = False
+
+
+def read_analysis_file(path: Path, *, overwrite: bool = False) -> AnalysisRequest:
+    """Read a run file of an analysis."""
+    content = load(path)
+    theirs = "input_file" in content
+    known_only(path, content, MDL_KEYS if theirs else ANALYSIS_KEYS)
+    analysis = find_analysis(need(path, content, "method"))
+    if theirs:
+        return _analysis_from_mdl(path, content, analysis, overwrite)
+    options = _tables(path, content, "parameters", "reading")
+    replace = _yes_or_no(path, content, "overwrite")
+    output = need(path, content, "output") if "output" in content else None
+    return AnalysisRequest(analysis.name, need(path, content, "input"), output, options, overwrite or replace)
+
+
+def _analysis_from_mdl(path: Path, content: dict[str, Any], analysis: Analysis, overwrite: bool) -> AnalysisRequest:
+    """mdl-anonymizer's file: GeoJSON under the name that it gives, in the folder that it names."""
+    if analysis.takes is Study:
+        raise ParameterError(f"{path}: {analysis.name} reads a release; wanted a run file with input and output.")
+    source = Path(need(path, content, "input_file"))
+    name = content.get("main_output_file") or f"{source.stem}_{analysis.name}.geojson"
+    if not isinstance(name, str) or Path(name).name != name or not Path(name).suffix:
+        raise ParameterError(f"{path}: main_output_file must be a plain name with an ending, such as map.json.")
+    values, ours = _tables(path, content, "params"), dict(analysis.parameter_aliases)
+    options = {ours.get(n, n): value for n, value in values.items() if value is not None}
+    output = Path(need(path, content, "output_folder")) / name
+    return AnalysisRequest(analysis.name, str(source), str(output), options, overwrite)
+
+
+def _tables(path: Path, content: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """Names and values under some keys, together."""
+    found: dict[str, Any] = {}
+    for key in keys:
+        inner = content.get(key) or {}
+        if not isinstance(inner, dict):
+            raise ParameterError(f"{path}: {key} must be a table of names and values.")
+        found |= inner
+    return found
+
+
+def _yes_or_no(path: Path, content: dict[str, Any], key: str) -> bool:
+    value = content.get(key, False)
+    if not isinstance(value, bool):
+        raise ParameterError(f"{path}: {key} must be true or false.")
+    return value
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -80,8 +141,7 @@ def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
     table_format, seed = content.get("format", "parquet"), content.get("seed", 0)
     if table_format not in ("parquet", "csv"):
         raise ParameterError(f"{path}: format must be parquet or csv.")
-    if not isinstance(content.get("overwrite", False), bool):
-        raise ParameterError(f"{path}: overwrite must be true or false.")
+    replace = _yes_or_no(path, content, "overwrite")
     _check_seed(path, seed)
     return Request(
         need(path, content, "method"),
@@ -91,7 +151,7 @@ def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
         reading,
         seed=seed,
         table_format=table_format,
-        overwrite=overwrite or content.get("overwrite", False),
+        overwrite=overwrite or replace,
         resume=Path(need(path, content, "resume")) if "resume" in content else None,
     )
 

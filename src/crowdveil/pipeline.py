@@ -20,6 +20,7 @@ from crowdveil.guarantees import (
     WellFormedTrajectories,
     guarantee_from_manifest,
 )
+from crowdveil.guarantees.base import refuse_broken
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import side_by_side
@@ -189,16 +190,6 @@ def check(
     else:
         checks = [partial(promise.check_with, written, original) for promise in promises]
     return list(zip(promises, side_by_side(*checks), strict=True))
-
-
-def refuse_broken(checked: list[tuple[Guarantee, Finding]]) -> None:
-    """Raise if any promise does not hold."""
-    broken = [(p, f) for p, f in checked if not f.holds]
-    if broken:
-        promise, finding = broken[0]
-        raise PromiseBrokenError(
-            f"the promise {promise.name} does not hold, so nothing was published: {finding.detail}"
-        )
 
 
 _VOLUMES: dict[Rows, tuple[Guarantee, ...]] = {

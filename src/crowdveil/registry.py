@@ -78,8 +78,9 @@ ANALYSES: dict[str, str] = {
     "profiles": "crowdveil.analysis.profiles",
     "land-use": "crowdveil.analysis.land_use",
     "topics": "crowdveil.analysis.topics",
+    "quadtree-heatmap": "crowdveil.analysis.quadtree_heatmap",
 }
-"""The module of each analysis; its name is that of its command."""
+"""The module of each analysis; its name is that of its command in `crowdveil analyze`."""
 
 
 @lru_cache(maxsize=1)
@@ -136,13 +137,20 @@ def _own_measure(name: str) -> Measure:
 
 def all_analyses() -> dict[str, Analysis]:
     """All analyses by name."""
-    return {name: find_analysis(name) for name in ANALYSES}
+    return {name: _own_analysis(name) for name in ANALYSES}
 
 
 def find_analysis(name: str) -> Analysis:
-    """An analysis by its name."""
-    if name not in ANALYSES:
-        raise ParameterError(f"there is no analysis {name}; known are {', '.join(ANALYSES)}.")
+    """An analysis by its name or one of its aliases."""
+    if name in ANALYSES:
+        return _own_analysis(name)
+    for analysis in all_analyses().values():
+        if name in analysis.aliases:
+            return analysis
+    raise ParameterError(f"there is no analysis {name}; known are {', '.join(ANALYSES)}.")
+
+
+def _own_analysis(name: str) -> Analysis:
     analysis: Analysis = import_module(ANALYSES[name]).ANALYSIS
     return analysis
 

@@ -260,7 +260,7 @@ def test_trajectories_are_refused(command: Any, tmp_path: Path) -> None:
 def test_every_analysis_is_documented_and_has_a_command_and_a_function(command: Any, name: str) -> None:
     analysis = all_analyses()[name]
     assert analysis.name == name and "References" in analysis.doc and analysis.summary.endswith(".")
-    shown = command(name, "--help")
+    shown = command("analyze", name, "--help")
     assert shown.code == 0 and "Examples:" in shown.out and ("--original" in shown.out) == analysis.compares
     assert callable(getattr(crowdveil, name.replace("-", "_")))
     assert all(field.description for field in analysis.params.model_fields.values())

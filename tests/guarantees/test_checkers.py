@@ -20,6 +20,8 @@ from crowdveil.guarantees import (
     CombinationKAnonymity,
     DifferentialPrivacy,
     DisjointFlows,
+    DisjointSectors,
+    EveryLocationCounted,
     FlowKAnonymity,
     GeneralisationLimit,
     LeastInhabitedTiles,
@@ -28,11 +30,13 @@ from crowdveil.guarantees import (
     MostArea,
     NoOwnPoints,
     OriginalPoints,
+    SectorKAnonymity,
     SharedTilePairs,
     SwappedTrajectories,
     TrajectoryKAnonymity,
     TrueVolumes,
     WellFormedFlows,
+    WellFormedSectors,
     WellFormedTrajectories,
     WithheldBudget,
     guarantee_from_manifest,
@@ -49,6 +53,7 @@ EVERY = (
     CombinationKAnonymity(k=3, knowledge=2, interval_s=None, counts="people"), OriginalPoints(),
     SwappedTrajectories(swaps=1, counts="people"), NoOwnPoints(counts="people"),
     SharedTilePairs(least=2, tile_size_m=500, lon0=2.3, lat0=48.9, counts="trajectories"),
+    SectorKAnonymity(k=5, counts="people"), DisjointSectors(), EveryLocationCounted(k=5), WellFormedSectors(),
 )  # fmt: skip
 
 

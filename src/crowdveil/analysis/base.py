@@ -20,7 +20,15 @@ class Found(Protocol):
         ...
 
     def write(self, path: Path, progress: Progress) -> None:
-        """Write all of it as the ending of the name says: .csv, .parquet or .json."""
+        """Write all of it as the ending of the name says."""
+        ...
+
+
+class CheckOutput(Protocol):
+    """Looks at a place before anything is read."""
+
+    def __call__(self, path: Path, *, overwrite: bool) -> None:
+        """Raise unless files can be put there."""
         ...
 
 
@@ -34,29 +42,39 @@ class Analysis:
         What its command is called.
     params
         Its parameters.
+    takes
+        What it works on: a `Study` of a release of flows, or original `Trajectories`.
     run
-        (study, params, progress) → what was found. Reads no file, changes no input; chance comes from a seed
+        (data, params, progress) → what was found. Reads no file, changes no input; chance comes from a seed
         among the parameters.
     doc
         The docstring of its module.
     compares
         Whether the original can stand beside the release.
+    check_output
+        Raises unless its files can be put at a place; None where it writes a table.
+    aliases, parameter_aliases
+        Names of the analysis and of its parameters elsewhere.
     extra
         The optional dependencies that it needs, "" for none.
     help
         A sentence or two for the command line.
     examples
-        What stands behind `crowdveil NAME` in examples.
+        What stands behind its command in examples.
     """
 
     name: str
     params: type[Params]
-    run: Callable[[Study, Any, Progress], Found]
+    run: Callable[[Any, Any, Progress], Found]
     doc: str
     help: str
+    takes: type = Study
     compares: bool = True
+    check_output: CheckOutput | None = None
     extra: str = ""
     examples: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    parameter_aliases: tuple[tuple[str, str], ...] = ()
 
     @property
     def summary(self) -> str:

@@ -8,6 +8,7 @@ import click
 
 from crowdveil import pipeline
 from crowdveil.cli.console import progress_bar
+from crowdveil.guarantees.base import refuse_broken
 from crowdveil.io.atomic import new_folder
 from crowdveil.io.geojson import write_zones
 from crowdveil.synth.city import City
@@ -45,7 +46,7 @@ def command(output: str, seed: int, overwrite: bool) -> None:
         moved = pipeline.run(pipeline.Request("simple-generalization", drives, folder / "trajectories", seed=seed))
         stage("verifying")
         checked = [*pipeline.verify(folder / "flows"), *pipeline.verify(folder / "trajectories")]
-        pipeline.refuse_broken(checked)
+        refuse_broken(checked)
     click.echo(f"The city       {out / 'city'}: {TRIPS:,} trips and {TRAJECTORIES:,} trajectories of {PEOPLE:,} people")
     for what, result, where in (("OD flows", flows, "flows"), ("Trajectories", moved, "trajectories")):
         click.echo(f"\n{what:<14} {out / where}: verified, method {result.manifest['method']['name']}")

@@ -19,6 +19,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "measure": ("crowdveil.cli.measure", "Measure what a release lost of the original flows."),
     "compare": ("crowdveil.cli.compare", "Run methods side by side on the same matrices, and publish nothing."),
     "sweep": ("crowdveil.cli.sweep", "Run a method with several k and budgets, and publish nothing."),
+    "analyze": (
+        "crowdveil.cli.analyze",
+        "Learn from a release, or draw a heat map of trajectories that can be published.",
+    ),
     "reconstruct": ("crowdveil.cli.reconstruct", "Estimate the flows of a release between any zones, with bounds."),
     "profiles": ("crowdveil.cli.profiles", "Trips by hour of the week that leave and reach each zone."),
     "land-use": ("crowdveil.cli.land_use", "Group zones by the shape of their profiles."),
@@ -35,6 +39,12 @@ class StoppedError(CrowdveilError):
     """The user, or the machine, stopped the run."""
 
 
+def load_command(name: str) -> click.Command:
+    """Import a command."""
+    command: click.Command = import_module(COMMANDS[name][0]).command
+    return command
+
+
 class Commands(click.Group):
     """A group whose commands are modules that are imported when they are needed."""
 
@@ -44,10 +54,7 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
-        return command
+        return load_command(cmd_name) if cmd_name in COMMANDS else None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. An interrupt is told here, since click would put an empty line before the sentence."""

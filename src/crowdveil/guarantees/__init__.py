@@ -13,6 +13,13 @@ from crowdveil.guarantees.extent import GeneralisationLimit, LeastInhabitedTiles
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows, WithheldBudget
 from crowdveil.guarantees.noise import DifferentialPrivacy
 from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
+from crowdveil.guarantees.sectors import (
+    DisjointSectors,
+    EveryLocationCounted,
+    SectorGuarantee,
+    SectorKAnonymity,
+    WellFormedSectors,
+)
 from crowdveil.guarantees.swapping import NoOwnPoints, OriginalPoints, SwappedTrajectories
 from crowdveil.guarantees.tile_pairs import SharedTilePairs
 from crowdveil.guarantees.trajectories import LocationsOnTileCentres, TrajectoryKAnonymity, WellFormedTrajectories
@@ -37,6 +44,10 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     SharedTilePairs,
     LocationsOnTileCentres,
     WellFormedTrajectories,
+    SectorKAnonymity,
+    DisjointSectors,
+    EveryLocationCounted,
+    WellFormedSectors,
 )
 
 __all__ = [
@@ -45,6 +56,8 @@ __all__ = [
     "CombinationKAnonymity",
     "DifferentialPrivacy",
     "DisjointFlows",
+    "DisjointSectors",
+    "EveryLocationCounted",
     "Finding",
     "FlowKAnonymity",
     "GeneralisationLimit",
@@ -55,11 +68,14 @@ __all__ = [
     "MostArea",
     "NoOwnPoints",
     "OriginalPoints",
+    "SectorGuarantee",
+    "SectorKAnonymity",
     "SharedTilePairs",
     "SwappedTrajectories",
     "TrajectoryKAnonymity",
     "TrueVolumes",
     "WellFormedFlows",
+    "WellFormedSectors",
     "WellFormedTrajectories",
     "WithheldBudget",
     "guarantee_from_manifest",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from crowdveil.errors import PromiseBrokenError
 from crowdveil.io.release import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
@@ -71,3 +73,13 @@ class Guarantee(BaseModel):
         from, where that is known.
         """
         return self.check(written) if source is None else self.check_behind(written, original.person[source])
+
+
+def refuse_broken(checked: Sequence[tuple[Guarantee, Finding]]) -> None:
+    """Raise if any promise does not hold."""
+    broken = [(p, f) for p, f in checked if not f.holds]
+    if broken:
+        promise, finding = broken[0]
+        raise PromiseBrokenError(
+            f"the promise {promise.name} does not hold, so nothing was published: {finding.detail}"
+        )

@@ -15,10 +15,10 @@ from crowdveil.analysis.profiles import Profiles, shown
 from crowdveil.analysis.reconstruction import Reconstruction
 from crowdveil.analysis.topics import Topics
 from crowdveil.errors import InputError
+from crowdveil.io.figure import new_figure
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.tessellation import outlines
 from crowdveil.model.zones import Zones
-from crowdveil.report.drawing import new_figure
 
 RELEASED, ORIGINAL = "#0072b2", "#d55e00"
 """Blue and orange, as in the paper."""

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdveil.errors import counted
+from crowdveil.io.figure import new_figure
 from crowdveil.model.arrays import Floats
 from crowdveil.report.candidates import without_k
-from crowdveil.report.drawing import looks, new_figure
+from crowdveil.report.drawing import looks
 
 if TYPE_CHECKING:
     from crowdveil.report.compare import Comparison

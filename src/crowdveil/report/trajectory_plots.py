@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdveil.errors import counted
+from crowdveil.io.figure import new_figure
 from crowdveil.registry import find_measure
 from crowdveil.report.candidates import without_k
-from crowdveil.report.drawing import looks, new_figure
+from crowdveil.report.drawing import looks
 
 if TYPE_CHECKING:
     from crowdveil.report.compare_trajectories import TrajectoryMethods

@@ -1,0 +1,263 @@
+"""Show where people are on a map of sectors, each with the locations of at least min_k of them.
+
+What it does
+------------
+The map is cut in four again and again: a sector with more than `split_n_locations` locations is cut, down to sides of
+`min_sector_length_m`, so that sectors are small where much happens. No sector may have locations of fewer than min_k people. A
+quarter that would is merged with a neighbour: the least quarter first, with the lesser of those beside it (not across the
+corner) that make min_k people together with it. A merged sector of at least 2·min_k locations is cut again as if it were a map of
+its own. Density is locations over area on the ground.
+
+Guarantee
+---------
+Every sector has locations of at least min_k people (or trajectories, where people are not known), counted exactly. Sectors do not
+overlap. A place without a sector has fewer than min_k people, possibly none. How many locations were withheld is told only if it
+is none, or if they are of at least min_k people. All of it is checked on the written file against the original locations before
+the file gets its name; pictures are drawn from what was checked.
+
+Assumptions
+-----------
+One map of the data is published: two with other parameters can be subtracted from each other. People are told apart by their
+ids. A sector's density may come mostly from one of its people.
+
+Notes
+-----
+The document counts locations, so that some sectors of its implementation hold one person. It keeps a sector whole if one of its
+quarters has too few and no neighbour to go with: a single person far out can leave a map of a few sectors (San Francisco's cabs,
+643 rides, min_k = 5: 4 sectors). Here such a quarter is withheld if it has at most the share `withhold` of the sector's locations
+(381 sectors, 4 of 3,814 locations withheld). A merged sector is twice as long as wide, and in the document all within it stay so
+or get longer; with `halve_long` they are halved where both halves have min_k people, or one can be withheld. `withhold` 0 without
+`halve_long` is the document's method.
+
+The document's map begins with the box around all locations, whose sides tell where the outermost people were. Here it is a square
+around a middle that is told to a tenth of a degree, of sides that are the smallest sector's times a power of two.
+
+References
+----------
+MobiDataLab D4.6, sections 6.3.5.1 and 6.4.3.1 (QuadTreeHeatMap). Lagonigro, Oller, Martori, A quadtree approach based on European
+geographic grids: reconciling data privacy and accuracy, SORT 41(1), 2017.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field, ValidationInfo, field_validator
+
+from crowdveil.analysis.base import Analysis
+from crowdveil.errors import InputError, OutputError
+from crowdveil.guarantees.base import refuse_broken
+from crowdveil.guarantees.sectors import (
+    DisjointSectors,
+    EveryLocationCounted,
+    SectorGuarantee,
+    SectorKAnonymity,
+    WellFormedSectors,
+)
+from crowdveil.io.atomic import check_file, check_target, new_file, new_folder
+from crowdveil.io.sector_maps import draw_sectors, write_page
+from crowdveil.io.sectors import BOUNDS, WrittenSectors, read_sectors, write_sectors
+from crowdveil.model.quadtree import k_anonymous_sectors
+from crowdveil.model.sectors import Sectors
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
+from crowdveil.progress import Progress, no_progress
+
+NAME = "quadtree-heatmap"
+GEOJSON, PNG, HTML = "heatmap.geojson", "heatmap.png", "heatmap.html"
+_GEOJSON_ENDINGS = (".geojson", ".json")
+ENDINGS = (*_GEOJSON_ENDINGS, ".png", ".html")
+
+
+class HeatMapParams(Params):
+    """Parameters of the heat map."""
+
+    min_k: int = Field(5, ge=2)
+    """Smallest crowd of a sector: people, or trajectories where people are not known."""
+    min_sector_length_m: float = Field(100.0, ge=1, le=100_000)
+    """Sides of the smallest sectors."""
+    merge_sectors: bool = True
+    """Merge a sector of too few people with one beside it."""
+    split_n_locations: int | None = None
+    """Most locations of a sector that is not cut, where it can be; min_k where not given, and at least that."""
+    halve_long: bool = True
+    """Halve sectors that are longer than wide where the halves have min_k people; without, those in merged ones get long."""
+    withhold: float = Field(0.01, ge=0, le=0.5)
+    """The share of a sector's locations that may be left out, in parts with fewer than min_k people, so that it can be cut."""
+
+    @field_validator("split_n_locations")
+    @classmethod
+    def _at_least_a_crowd(cls, value: int | None, info: ValidationInfo) -> int | None:
+        least = info.data.get("min_k", 2)
+        if value is not None and value < least:
+            raise ValueError(f"at least min_k, {least:,}")
+        return value
+
+    @property
+    def split_above(self) -> int:
+        """Sectors with more locations are cut."""
+        return self.min_k if self.split_n_locations is None else self.split_n_locations
+
+
+@dataclass(frozen=True, eq=False)
+class HeatMap:
+    """Sectors and their density.
+
+    Attributes
+    ----------
+    data
+        The locations; every file is checked against them before it is put in place.
+    cut
+        The sectors on their frame.
+    """
+
+    data: Trajectories
+    params: HeatMapParams
+    cut: Sectors
+
+    def __len__(self) -> int:
+        return len(self.cut)
+
+    @cached_property
+    def sectors(self) -> pa.Table:
+        """A row for each sector; bounds are metres on the plane around `cut.frame.projection`."""
+        columns: dict[str, Any] = {"sector": np.arange(1, len(self) + 1), "locations": self.cut.locations}
+        columns |= {self.cut.counts: self.cut.people, "area_km2": self.cut.area_km2}
+        columns |= {"locations_per_km2": self.cut.density, **dict(zip(BOUNDS, self.cut.bounds.T, strict=True))}
+        return pa.table(columns)
+
+    @property
+    def withheld(self) -> int | None:
+        """Locations in no sector; None where they are of fewer than min_k people, and so are not told."""
+        few = 0 < self.cut.withheld_people < self.params.min_k
+        return None if few else self.cut.withheld
+
+    def lines(self) -> list[str]:
+        """How fine the map is, where most happens, and what is not on it."""
+        k, counts, area = self.params.min_k, self.cut.counts, self.cut.area_km2
+        order = np.argsort(area, kind="stable")
+        share = np.cumsum(self.cut.locations[order]) / self.cut.locations.sum()
+        half, most = (area[order[np.searchsorted(share, part)]] for part in (0.5, 0.9))
+        told = f"some, of fewer than {k:,} {counts}" if self.withheld is None else f"{self.withheld:,}"
+        rows = [
+            ("sectors", f"{len(self):,}, each with locations of at least {k:,} {counts}"),
+            ("locations on the map", f"{int(self.cut.locations.sum()):,}"),
+            ("locations withheld", told),
+            ("sector of a location", f"half at most {_rounded(half)} km², nine in ten at most {_rounded(most)} km²"),
+            ("locations per km²", f"{_rounded(self.cut.density.min())} to {_rounded(self.cut.density.max())}"),
+        ]
+        return [f"{name:24}{value}" for name, value in rows]
+
+    def promises(self) -> tuple[SectorGuarantee, ...]:
+        """What the map promises."""
+        k = self.params.min_k
+        crowd = SectorKAnonymity(k=k, counts=self.cut.counts)
+        return crowd, DisjointSectors(), EveryLocationCounted(k=k), WellFormedSectors()
+
+    def about(self) -> dict[str, Any]:
+        """What the file says of itself."""
+        k, counts = self.params.min_k, self.cut.counts
+        return {
+            "analysis": NAME,
+            "version": version("crowdveil"),
+            "parameters": self.params.model_dump(mode="json"),
+            "meaning": f"Every sector has locations of at least {k:,} {counts}, and no two overlap; a place without a sector has "
+            "fewer, possibly none.",
+            "k": k,
+            "withheld_locations": self.withheld,
+            "promises": [
+                {
+                    "name": promise.name,
+                    "kind": promise.kind,
+                    "parameters": promise.model_dump(mode="json"),
+                    "statement": promise.statement(),
+                }
+                for promise in self.promises()
+            ],
+        }
+
+    def write(self, path: str | Path, progress: Progress = no_progress, *, overwrite: bool = False) -> None:
+        """Write GeoJSON, PNG or HTML as the ending of the name says, or all three into a folder; all of it or nothing."""
+        path = Path(path)
+        if _is_folder(path):
+            with new_folder(path, overwrite=overwrite, mark_file=GEOJSON) as folder:
+                written = self._checked(folder / GEOJSON)
+                draw_sectors(written, folder / PNG)
+                write_page(written, folder / HTML)
+            return
+        check_output(path, overwrite=overwrite)
+        with new_file(path, overwrite=overwrite) as file, tempfile.TemporaryDirectory() as scratch:
+            if path.suffix.lower() in _GEOJSON_ENDINGS:
+                self._checked(file)
+                return
+            draw = draw_sectors if path.suffix.lower() == ".png" else write_page
+            draw(self._checked(Path(scratch) / GEOJSON), file)
+
+    def _checked(self, file: Path) -> WrittenSectors:
+        """Write the sectors, read them back, and hold what was read against the promises and the original."""
+        write_sectors(self.cut, self.about(), file)
+        written = read_sectors(file)
+        refuse_broken([(promise, promise.check_sectors(written, self.data)) for promise in self.promises()])
+        return written
+
+
+def check_output(path: Path, *, overwrite: bool) -> None:
+    """Raise unless a map can be put at `path`."""
+    if _is_folder(path):
+        check_target(path.absolute(), overwrite=overwrite, mark_file=GEOJSON)
+    elif path.suffix.lower() not in ENDINGS:
+        raise OutputError(
+            f"{path}: wanted a folder, or a name that ends in {' or '.join(ENDINGS)}; name another with -o."
+        )
+    else:
+        check_file(path.absolute(), overwrite=overwrite)
+
+
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() or not path.suffix
+
+
+def run(data: Trajectories, params: HeatMapParams, progress: Progress = no_progress) -> HeatMap:
+    """Cut the map."""
+    crowd = len(np.unique(data.person))
+    if crowd < params.min_k:
+        raise InputError(
+            f"min_k: wanted at most the {data.counts} in the data, {crowd:,}, but got {params.min_k:,}; choose a smaller one."
+        )
+    sectors = k_anonymous_sectors(
+        data, params.min_k, params.min_sector_length_m, params.split_above,
+        merge=params.merge_sectors, halve=params.halve_long, withhold=params.withhold,
+    )  # fmt: skip
+    return HeatMap(data, params, sectors)
+
+
+ANALYSIS = Analysis(
+    name=NAME,
+    takes=Trajectories,
+    params=HeatMapParams,
+    run=run,
+    doc=__doc__ or "",
+    help="Reads original trajectories, and what it writes may be published: every sector hides at least --min-k people, which "
+    "is checked on the written file. A folder gets heatmap.geojson, heatmap.png and heatmap.html; a name that ends in "
+    ".geojson, .png or .html gets that one. Without -o a summary is printed.",
+    compares=False,
+    check_output=check_output,
+    examples=(
+        "cabs.csv -o map/",
+        "cabs.csv --min-k 10 --min-sector-length-m 250 -o map.geojson",
+        "cabs.csv -o map.html",
+    ),
+    aliases=("QuadTreeHeatMap",),
+    parameter_aliases=(("min_sector_length", "min_sector_length_m"),),
+)

@@ -1,0 +1,51 @@
+"""`crowdveil analyze NAME INPUT`: every analysis, drawn from the registry; or a run file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from crowdveil.cli.analyses import command_of, perform
+from crowdveil.cli.main import COMMANDS, load_command
+from crowdveil.config import read_analysis_file
+from crowdveil.errors import ParameterError
+from crowdveil.registry import ANALYSES, find_analysis
+
+
+class AnalysisCommands(click.Group):
+    """A command for each analysis; those that have one of their own beside `analyze` are the same."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the analyses."""
+        return list(ANALYSES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of an analysis, by its name or an alias."""
+        try:
+            name = find_analysis(cmd_name).name
+        except ParameterError as error:
+            raise click.UsageError(str(error), ctx) from None
+        return load_command(name) if name in COMMANDS else command_of(name)
+
+
+@click.command(cls=AnalysisCommands, invoke_without_command=True, no_args_is_help=False)
+@click.option("-f", "--file", "run_file", metavar="FILE", help="A run file: TOML or JSON, mdl-anonymizer's JSON too.")
+@click.option("--overwrite", is_flag=True, help="Replace what exists (with -f).")
+@click.pass_context
+def command(ctx: click.Context, run_file: str | None, overwrite: bool) -> None:
+    """Learn from a release of flows, or draw a heat map of trajectories that can be published.
+
+    \b
+    Examples:
+      crowdveil analyze quadtree-heatmap cabs.csv --min-k 10 -o map/
+      crowdveil analyze land-use out/ --zones zones.geojson --plot map.png
+      crowdveil analyze -f run.json
+    """
+    if run_file is not None:
+        if ctx.invoked_subcommand is not None:
+            raise click.UsageError("give either an analysis or a run file with -f, not both.")
+        wanted = read_analysis_file(Path(run_file), overwrite=overwrite)
+        perform(wanted.analysis, wanted.data, wanted.output, wanted.overwrite, wanted.options)
+    elif ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
