@@ -38,6 +38,7 @@ METHODS: dict[str, str] = {
     "time-partitioned-microaggregation": "crowdveil.methods.trajectory.time_partitioned_microaggregation",
     "protected-generalization": "crowdveil.methods.trajectory.protected_generalization",
     "swap-locations": "crowdveil.methods.trajectory.swap_locations",
+    "swap-locations-2012": "crowdveil.methods.trajectory.swap_locations_2012",
     "swapmob": "crowdveil.methods.trajectory.swapmob",
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
 }
