@@ -150,8 +150,9 @@ def swap_in_groups(
         if len(others) < k - 1:
             left.remove(s.number)
             continue
-        drawn = sorted([s.number, *others], key=lambda i: points[i].draw)
-        for i, to in zip(drawn, drawn[1:] + drawn[:1], strict=True) if circle else zip([s.number, *others], drawn):
+        chosen = [s.number, *others]
+        drawn = sorted(chosen, key=lambda i: points[i].draw)
+        for i, to in zip(drawn if circle else chosen, drawn[1:] + drawn[:1] if circle else drawn, strict=True):
             given[i] = points[to].trajectory
             left.remove(i)
     return given

@@ -17,10 +17,10 @@ def nearer(a: int, b: int, s: int, x: Floats, y: Floats, t: Ints) -> bool:
     """Whether location a is nearer to s than b is: in space, then in time, then by number."""
     of_a, of_b = (x[a] - x[s]) ** 2 + (y[a] - y[s]) ** 2, (x[b] - x[s]) ** 2 + (y[b] - y[s]) ** 2
     if of_a != of_b:
-        return of_a < of_b
+        return bool(of_a < of_b)
     late_a, late_b = abs(t[a] - t[s]), abs(t[b] - t[s])
     if late_a != late_b:
-        return late_a < late_b
+        return bool(late_a < late_b)
     return a < b
 
 

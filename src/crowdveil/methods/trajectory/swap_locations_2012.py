@@ -3,23 +3,22 @@
 Guarantee
 ---------
 No promise of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more often than it is
-there. With `permutation = circle` also NoOwnPoints: no point of a published trajectory is of the person that it stands for. Ids are
-new. What is measured instead of promised is in the certificate: how often two exact points of somebody lead to one published
+there. With `permutation = circle` also NoOwnPoints: no point of a published trajectory is of the person that it stands for. Ids
+are new. What is measured instead of promised is in the certificate: how often two exact points of somebody lead to one published
 trajectory, how much of that is the same person's, and how often the published trajectory that runs nearest to somebody's is the
 one that stands for it.
 
 Assumptions
 -----------
 Each published point is that of one of k people, all equally likely. Whole trajectories are not hidden in a crowd: points stay
-exact, so that it can be seen that somebody was there; where a group has k people, one in k points of a published trajectory is of
-each, so that whoever knows two points finds the trajectories that mix them; and the shape of a published trajectory may tell
-which pieces belong together.
+exact, so that it can be seen that somebody was there; a group has few people, so that a good part of the points of a published
+trajectory is of each of them, and two known points of somebody often lead to one; and the shape may tell which pieces belong
+together.
 
 Notes
 -----
 Groups are those of `microaggregation` with the distance over contemporaries (`distance = graph`): trajectories that no chain of
-contemporaries leads to are not in one group, and parts with fewer than k people are left out. The paper lets one group take the
-rest by its own rule; here the last of a part has k to 2k - 1 people, as MDAV has it.
+contemporaries leads to are not in one group, and parts with fewer than k people are left out.
 
 Inside a group a trajectory is drawn at random, and then another, until there is none; of each, every location that is left forms
 a set, in a random order: itself, and of the nearest k - 1 other people in the group the one location that is left and nearest to
@@ -29,14 +28,18 @@ where a group is k trajectories of k people both come to the same, and where it 
 looks for the least distance inside the set, where here it is that to the first location.
 
 A set is permuted at random, places with their times, and all permutations are equally likely, as in the paper: one in k stays
-with its owner. With `permutation = circle` all of a set are put in a random circle and each gives its location to the next, which
-leaves none, as `swap-locations` does. That is no default here, where a group stays together for all its sets: what is published
-for somebody is then made of k - 1 people in place of k, and with k = 2 it would be the other's whole trajectory, so that k = 2 is
-refused. Each trajectory gets as many points as it gives, and one without a point left is left out. A group keeps about k times the points of its shortest trajectory: of people
-whose trajectories are much longer than those of the others most points go. Without thresholds, which is how the paper's
-authors compare it later, points of one published trajectory may be far apart at near times.
+with its owner. With `permutation = circle` all of a set are put in a random circle and each gives its location to the next,
+which leaves none, as `swap-locations` does. That is no default here, where a group stays together for all its sets: what is
+published for somebody is then made of k - 1 people in place of k, and with k = 2 it would be the other's whole trajectory,
+which is why that is refused.
 
-With `count_trajectories` groups and sets count trajectories, as the paper does, even where people are known.
+Each trajectory gets as many points as it gives, and one without a point left is left out. A group of k keeps k times the points
+of its shortest trajectory, so that of people whose trajectories are much longer than those of the others most points go.
+Without thresholds, which is how it is compared in the second reference, points of one published trajectory may be far apart at
+near times.
+
+With `count_trajectories` groups and sets count trajectories, as the paper does, even where people are known. The paper was not
+at hand in full: what is said of it is from its abstract, a summary by others, and its authors' public code.
 
 References
 ----------
