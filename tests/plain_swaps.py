@@ -136,25 +136,28 @@ def swap_in_groups(
     circle: bool,
 ) -> dict[int, int]:
     """The trajectory that each point goes to, inside the group of its trajectory (-1: none); seeds are points in their order."""
-    left, given = {p.number for p in points if group[p.trajectory] >= 0}, {}
+    left: dict[int, set[int]] = {g: set() for g in group}
+    for p in points:
+        left[group[p.trajectory]].add(p.number)
+    given: dict[int, int] = {}
     for s in (points[seed] for seed in seeds):
-        if s.number not in left:
+        here = left[group[s.trajectory]]
+        if s.number not in here:
             continue
         best: dict[int, tuple[float, int, int]] = {}
-        for p in (points[i] for i in left):
-            same = group[p.trajectory] == group[s.trajectory] and p.owner != s.owner
-            if same and near(s, p, metres, seconds):
+        for p in (points[i] for i in here):
+            if p.owner != s.owner and near(s, p, metres, seconds):
                 rank = ((p.x - s.x) ** 2 + (p.y - s.y) ** 2, abs(p.t - s.t), p.number)
                 best[p.owner] = min(best.get(p.owner, rank), rank)
         others = [number for _, _, number in sorted(best.values())[: k - 1]]
         if len(others) < k - 1:
-            left.remove(s.number)
+            here.remove(s.number)
             continue
         chosen = [s.number, *others]
         drawn = sorted(chosen, key=lambda i: points[i].draw)
         for i, to in zip(drawn if circle else chosen, drawn[1:] + drawn[:1] if circle else drawn, strict=True):
             given[i] = points[to].trajectory
-            left.remove(i)
+            here.remove(i)
     return given
 
 

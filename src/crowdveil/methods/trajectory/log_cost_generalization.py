@@ -23,8 +23,8 @@ A trajectory that is drawn at random takes the one that costs least, and so on u
 several trajectories counting once; again with what is left, while there are k people. `grouping = representative` (the paper's
 multi TGA) looks for the least cost to the boxes of all that are in the group, `pivot` (fast TGA) for that to the first. The boxes
 of a group are those of its members put on top of one another in the order in which they came. What is left in the end without k
-people joins, one by one, the group that costs least; the paper leaves it out. Where nothing of a group is left, because all its
-points are outliers, its trajectories are left out.
+people joins, one by one, the group that costs least, where the paper's later users leave it out. Where nothing of a group
+is left, because all its points are outliers, its trajectories are left out.
 
 A box counts once, however many points it stands for, as in the public code of the second reference; counting it for each point
 would let short trajectories attract all others. That code aligns each group once more, around its middle member, where here the
