@@ -88,6 +88,18 @@ def test_long_trajectories_are_put_into_the_groups_of_the_plain_twin(growing: bo
     assert known < by_rough_logs < by_chunks
 
 
+def test_costs_are_looked_up_anew_when_a_group_has_grown() -> None:
+    """1 and 2 are equally near to 0, on two sides; when 1 has joined, 3 is nearer than 2."""
+    data = Paths(np.array([0.0, 10.0, -10.0, 12.0]), np.zeros(4), np.zeros(4), np.arange(5))
+    for seed in range(12):
+        found = LogCost(data).groups(np.arange(4), 3, True, np.random.default_rng(seed))
+        order = np.random.default_rng(seed).permutation(4).tolist()
+        wanted = plain.groups(_boxes(data), list(range(4)), 3, True, order, LogCost(data).costs)
+        assert [(g.members.tolist(), _columns(g.sides)) for g in found] == wanted
+        if order[0] == 0:
+            assert found[0].members.tolist() == [0, 1, 3, 2]
+
+
 def _walks(n: int, least: int, most: int) -> Paths:
     """Walks across a town in quarters of an hour."""
     rng = np.random.default_rng(3)

@@ -132,6 +132,12 @@ def test_thresholds() -> None:
     assert release.points == 15 and sorted(release.t.tolist()) == sorted(data.t.tolist())
 
 
+def test_a_location_without_a_set_is_in_no_other() -> None:
+    """Three in a row, each within reach of the next: the one in the middle has a set, unless an end was drawn first and went."""
+    counts = {_release(_walks(1, 1, 1), seed=seed, k=3, space_threshold_m=150.0).points for seed in range(30)}
+    assert counts == {0, 3}
+
+
 def test_all_circles_are_equally_likely() -> None:
     """Of four people there are six circles."""
     data, seen = _walks(1, 1, 1, 1), {}
