@@ -50,7 +50,7 @@ def in_grid(points: Sequence[Point], metres: float, seconds: int) -> list[Point]
     return sorted(points, key=lambda p: (p.t // seconds, (p.y - south) // metres, (p.x - west) // metres, p.number))
 
 
-def near(a: Point, b: Point, metres: float, seconds: int) -> bool:
+def near(a: Point, b: Point, metres: float, seconds: float) -> bool:
     return abs(a.t - b.t) <= seconds and (a.x - b.x) ** 2 + (a.y - b.y) ** 2 <= metres * metres
 
 
@@ -123,6 +123,41 @@ def swap_locations(
         for i, after in zip(members, members[1:] + members[:1], strict=True):
             given[places[i].number] = places[after].trajectory
             left.remove(i)
+    return given
+
+
+def swap_in_groups(
+    points: Sequence[Point],
+    group: Sequence[int],
+    seeds: Sequence[int],
+    k: int,
+    metres: float,
+    seconds: float,
+    circle: bool,
+) -> dict[int, int]:
+    """The trajectory that each point goes to, inside the group of its trajectory (-1: none); seeds are points in their order."""
+    left: dict[int, set[int]] = {g: set() for g in group}
+    for p in points:
+        left[group[p.trajectory]].add(p.number)
+    given: dict[int, int] = {}
+    for s in (points[seed] for seed in seeds):
+        here = left[group[s.trajectory]]
+        if s.number not in here:
+            continue
+        best: dict[int, tuple[float, int, int]] = {}
+        for p in (points[i] for i in here):
+            if p.owner != s.owner and near(s, p, metres, seconds):
+                rank = ((p.x - s.x) ** 2 + (p.y - s.y) ** 2, abs(p.t - s.t), p.number)
+                best[p.owner] = min(best.get(p.owner, rank), rank)
+        others = [number for _, _, number in sorted(best.values())[: k - 1]]
+        if len(others) < k - 1:
+            here.remove(s.number)
+            continue
+        chosen = [s.number, *others]
+        drawn = sorted(chosen, key=lambda i: points[i].draw)
+        for i, to in zip(drawn if circle else chosen, drawn[1:] + drawn[:1] if circle else drawn, strict=True):
+            given[i] = points[to].trajectory
+            here.remove(i)
     return given
 
 

@@ -36,8 +36,10 @@ METHODS: dict[str, str] = {
     "suppression": "crowdveil.methods.od.suppression",
     "microaggregation": "crowdveil.methods.trajectory.microaggregation",
     "time-partitioned-microaggregation": "crowdveil.methods.trajectory.time_partitioned_microaggregation",
+    "log-cost-generalization": "crowdveil.methods.trajectory.log_cost_generalization",
     "protected-generalization": "crowdveil.methods.trajectory.protected_generalization",
     "swap-locations": "crowdveil.methods.trajectory.swap_locations",
+    "swap-locations-2012": "crowdveil.methods.trajectory.swap_locations_2012",
     "swapmob": "crowdveil.methods.trajectory.swapmob",
     "simple-generalization": "crowdveil.methods.trajectory.simple_generalization",
 }

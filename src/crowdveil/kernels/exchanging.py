@@ -29,7 +29,7 @@ def _take_out(place: int, cell_of: Ints, last: Ints, slot: Ints, at: Ints) -> No
 
 
 @kernel
-def _sort_by(keys: Floats, values: Ints, n: int) -> None:
+def sort_by(keys: Floats, values: Ints, n: int) -> None:
     """Sort the first n keys, and the values with them, by insertion over shrinking gaps."""
     gap = 1
     while gap < n // 3:
@@ -135,7 +135,7 @@ def exchange_locations(
             # The seed goes itself, whatever else of the same owner lies on the same spot.
             mine[i] = s if mine[i] == owner[s] else candidate[best[mine[i]]]
             keys[i] = draw[mine[i]]
-        _sort_by(keys, mine, people)
+        sort_by(keys, mine, people)
         for i in range(people):
             given[mine[i]] = trajectory[mine[(i + 1) % people]]
             _take_out(mine[i], cell_of, last, slot, at)

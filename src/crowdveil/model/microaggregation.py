@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.model.aggregation import AggregationName, aggregate
+from crowdveil.model.aggregation import AggregationName, Made, aggregate
 from crowdveil.model.arrays import Ints, take_slices
 from crowdveil.model.distances import Distance
 from crowdveil.model.release import TrajectoryRelease
@@ -28,6 +28,13 @@ def release_of(
     sizes = sizes[sizes > 0]
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     made = aggregate(data, distance, members, offsets, how)
+    return release_of_copies(made, members, sizes, rng, facts)
+
+
+def release_of_copies(
+    made: Made, members: Ints, sizes: Ints, rng: np.random.Generator, facts: dict[str, Any]
+) -> TrajectoryRelease:
+    """One copy of what stands for a group for each of its members, in a random order; `members` are group by group."""
     order = rng.permutation(len(members))
     rows, new = take_slices(made.offsets, np.repeat(np.arange(len(sizes)), sizes)[order])
     return TrajectoryRelease(made.lon[rows], made.lat[rows], made.t[rows], new, source=members[order], facts=facts)

@@ -40,7 +40,7 @@ class Contemporaries:
         if pairs > MOST_EDGES:
             raise InputError(
                 f"distance: {pairs:,} pairs of trajectories are on their way at the same time, and at most {MOST_EDGES:,} "
-                "can be held; use the spatiotemporal distance, or fewer trajectories."
+                "can be held; use the spatiotemporal distance where there is a choice, or fewer trajectories."
             )
         first, second, length = edges(order, start, end, *paths.points, pairs)
         ends = np.concatenate([first, second]), np.concatenate([second, first])

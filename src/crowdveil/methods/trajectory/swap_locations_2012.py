@@ -1,0 +1,145 @@
+"""Put near trajectories into groups of at least k people, and let locations change hands inside each group.
+
+Guarantee
+---------
+No promise of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more often than it is
+there. With `permutation = circle` also NoOwnPoints: no point of a published trajectory is of the person that it stands for. Ids
+are new. What is measured instead of promised is in the certificate: how often two exact points of somebody lead to one published
+trajectory, how much of that is the same person's, and how often the published trajectory that runs nearest to somebody's is the
+one that stands for it.
+
+Assumptions
+-----------
+Each published point is that of one of k people, all equally likely. Whole trajectories are not hidden in a crowd: points stay
+exact, so that it can be seen that somebody was there; a group has few people, so that a good part of the points of a published
+trajectory is of each of them, and two known points of somebody often lead to one; and the shape may tell which pieces belong
+together.
+
+Notes
+-----
+Groups are those of `microaggregation` with the distance over contemporaries (`distance = graph`): trajectories that no chain of
+contemporaries leads to are not in one group, and parts with fewer than k people are left out.
+
+Inside a group a trajectory is drawn at random, and then another, until there is none; of each, every location that is left forms
+a set, in a random order: itself, and of the nearest k - 1 other people in the group the one location that is left and nearest to
+it, all within `space_threshold_m` and `time_threshold_s` of it. Nearest is by metres, then by seconds. Where there is no such set
+the location goes. The paper draws one trajectory, takes one location of every other one, and drops whatever is left after that;
+where a group is k trajectories of k people both come to the same, and where it has more people more locations stay. The paper
+looks for the least distance inside the set, where here it is that to the first location.
+
+A set is permuted at random, places with their times, and all permutations are equally likely, as in the paper: one in k stays
+with its owner. With `permutation = circle` all of a set are put in a random circle and each gives its location to the next,
+which leaves none, as `swap-locations` does. That is no default here, where a group stays together for all its sets: what is
+published for somebody is then made of k - 1 people in place of k, and with k = 2 it would be the other's whole trajectory,
+which is why that is refused.
+
+Each trajectory gets as many points as it gives, and one without a point left is left out. A group of k keeps k times the points
+of its shortest trajectory, so that of people whose trajectories are much longer than those of the others most points go.
+Without thresholds, which is how it is compared in the second reference, points of one published trajectory may be far apart at
+near times.
+
+With `count_trajectories` groups and sets count trajectories, as the paper does, even where people are known. The paper was not
+at hand in full: what is said of it is from its abstract, a summary by others, and its authors' public code.
+
+References
+----------
+J. Domingo-Ferrer, R. Trujillo-Rasua: Microaggregation- and permutation-based anonymization of movement data. Information
+Sciences 208, 2012 (SwapLocations). C. Ferreira Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory
+anonymisation problem. DBSec 2016, sections 2 and 5.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints
+from crowdveil.method import Method
+from crowdveil.model.arrays import Ints
+from crowdveil.model.distances import Contemporaries, Paths
+from crowdveil.model.mdav import Grouping
+from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.swapping import owners, release_of_points
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
+from crowdveil.progress import Progress
+
+
+class SwapLocations2012Params(Params):
+    """Parameters of swapping locations inside groups."""
+
+    k: int = Field(3, ge=2)
+    """Fewest people of a group, and people of each set of locations that change hands."""
+    time_threshold_s: int | None = Field(None, ge=0)
+    """Locations of a set are at most this long from the first; any time if not given."""
+    space_threshold_m: float | None = Field(None, ge=0)
+    """Locations of a set are at most this far from the first; anywhere if not given."""
+    permutation: Literal["any", "circle"] = "any"
+    """How locations of a set change hands: any way, all equally likely, or in a circle, so that nobody keeps one's own."""
+    count_trajectories: bool = False
+    """Count trajectories, as the paper does, even where people are known."""
+
+    @model_validator(mode="after")
+    def _two_do_not_only_change_names(self) -> SwapLocations2012Params:
+        if self.permutation == "circle" and self.k == 2:
+            raise ValueError(
+                "k of at least 3 with permutation = circle, since two people would exchange whole trajectories"
+            )
+        return self
+
+
+def run(
+    data: Trajectories, params: SwapLocations2012Params, rng: np.random.Generator, progress: Progress
+) -> TrajectoryRelease:
+    """Make the groups, then swap locations in each."""
+    owner = owners(data, params.count_trajectories)
+    distance = Contemporaries(Paths.of(data))
+    group = Grouping(distance, owner, params.k).groups(distance.components(), progress)
+    return release_of_points(data, _swapped(data, params, owner, group, rng), rng, {})
+
+
+def _swapped(
+    data: Trajectories, params: SwapLocations2012Params, owner: Ints, group: Ints, rng: np.random.Generator
+) -> Ints:
+    """The trajectory that each location goes to, -1 where it goes to none; `group` is that of each trajectory."""
+    from crowdveil.kernels.permuting import permute_locations
+
+    x, y = data.xy
+    trajectory = data.trajectory
+    order, turn, draw = rng.permutation(len(data)), rng.permutation(data.points), rng.random(data.points)
+    groups = np.arange(int(group.max(initial=-1)) + 2)
+    members = np.lexsort((order, group))
+    seeds = np.lexsort((turn, order[trajectory], group[trajectory]))
+    arguments: tuple[Any, ...] = (
+        seeds, np.searchsorted(group[trajectory][seeds], groups), members, np.searchsorted(group[members], groups),
+        params.k, _or_any(params.space_threshold_m), _or_any(params.time_threshold_s), params.permutation == "circle",
+        x, y, data.t, data.offsets, trajectory, owner, int(owner.max(initial=-1)) + 1, draw,
+    )  # fmt: skip
+    given: Ints = permute_locations(*arguments)
+    return given
+
+
+def _or_any(threshold: float | None) -> float:
+    return np.inf if threshold is None else float(threshold)
+
+
+def promises(data: Trajectories, params: SwapLocations2012Params) -> tuple[Guarantee, ...]:
+    """What the release promises."""
+    if params.permutation == "any":
+        return (OriginalPoints(),)
+    return (OriginalPoints(), NoOwnPoints(counts="trajectories" if params.count_trajectories else data.counts))
+
+
+METHOD = Method(
+    "swap-locations-2012",
+    takes=Trajectories,
+    params=SwapLocations2012Params,
+    run=run,
+    promises=promises,
+    status="heuristic",
+    doc=__doc__ or "",
+    aliases=("SwapLocations2012",),
+    parameter_aliases=(("R_t", "time_threshold_s"), ("R_s", "space_threshold_m")),
+)
