@@ -104,9 +104,9 @@ def _at(x0: float, y0: float, t0: float, x1: float, y1: float, t1: float, square
 def _always(
     x: Floats, y: Floats, t: Floats, low: int, high: int, cx: float, cy: float, square: float, begin: float, end: float
 ) -> bool:
-    """Whether the path of the points `low` to `high` - 1 is in a circle at every time from `begin` to `end`.
+    """Whether the path of the points `low` to `high` - 1, which is in a circle at `begin`, is there at every time until `end`.
 
-    A circle is convex: a leg is inside if both of its ends are, so only the points between and the two borders are looked at.
+    A circle is convex: a leg is inside if both of its ends are, so only the points between and the end are looked at.
     """
     if t[low] > begin or t[high - 1] < end:
         return False
@@ -118,8 +118,6 @@ def _always(
         else:
             above = middle
     i = above  # the first point from `begin` on
-    if t[i] > begin and not _at(x[i - 1] - cx, y[i - 1] - cy, t[i - 1], x[i] - cx, y[i] - cy, t[i], square, begin):
-        return False
     while i < high and t[i] <= end:
         dx, dy = x[i] - cx, y[i] - cy
         if dx * dx + dy * dy > square:

@@ -32,7 +32,7 @@ class RangeQueries:
     def __len__(self) -> int:
         return len(self.x)
 
-    def part(self, here: slice) -> tuple[Floats, ...]:
+    def part(self, here: slice | Ints) -> tuple[Floats, ...]:
         """The columns of some of them."""
         return tuple(column[here] for column in (self.x, self.y, self.radius, self.begin, self.end))
 
@@ -90,17 +90,19 @@ class PathTree:
         from crowdveil.kernels.path_tree import counts_always, counts_sometime
 
         boxes, paths = self.boxes, len(self.paths)
+        # Near questions one after the other look at legs that the last one has just looked at.
+        order = np.argsort(_curve(np.column_stack([queries.x, queries.y, queries.begin])), kind="stable")
 
         def task(block: int) -> tuple[Ints, Ints]:
-            asked = queries.part(slice(block * BLOCK, (block + 1) * BLOCK))
+            asked = queries.part(order[block * BLOCK : (block + 1) * BLOCK])
             some = counts_sometime(self.legs, self.path, paths, *boxes, *asked)
             return some, counts_always(self.legs, self.path, *self.paths.points, *boxes, *asked)
 
         found = engine.current().map(task, -(-len(queries) // BLOCK))
-        none = np.zeros(0, np.int64)
-        return np.concatenate([none, *(some for some, _ in found)]), np.concatenate(
-            [none, *(every for _, every in found)]
-        )
+        some, always = np.zeros(len(queries), np.int64), np.zeros(len(queries), np.int64)
+        some[order] = np.concatenate([some[:0], *(counts for counts, _ in found)])
+        always[order] = np.concatenate([always[:0], *(counts for _, counts in found)])
+        return some, always
 
 
 def _curve(points: Floats) -> Ints:

@@ -2,7 +2,7 @@
 
 A query is a circle R and an interval of time [t_b, t_e]. A trajectory is where straight lines between its points lead at even
 speed, and exists from its first time to its last. It is *sometime inside* (SI) if it is in R at some time of the interval, and
-*always inside* (AI) if it is in R at every time of it; at a time at which it does not exist it is not inside, so that whoever comes
+*always inside* (AI) if it is in R at every time of it; at a time at which it does not exist it is not inside, so that who comes
 after t_b or leaves before t_e is not always inside. Circles and intervals are closed. Where several points have the same time,
 it is at all of them then. Q is the number of trajectories of which SI, or AI, holds; the distortion of a query is
 |Q − Q*| / max(Q, Q*), and 0 where nobody is found on either side.
