@@ -64,19 +64,20 @@ def _search(
     A node's place in the queue is the way to it and `least` times the straight line from it to the goal, which no way undercuts.
     """
     reached[:] = np.inf
+    done = np.zeros(len(x), np.bool_)
     reached[begin], came_by[begin] = 0.0, -1
     size = _push(keys, nodes, 0, 0.0, begin)
     while size > 0:
-        key, node = keys[0], nodes[0]
+        node = nodes[0]
         size = _pop(keys, nodes, size)
         if node == goal:
             return
-        ahead = least * np.hypot(x[node] - x[goal], y[node] - y[goal])
-        if key > reached[node] + ahead:
-            continue  # it was reached by a shorter way after it had been put there
+        if done[node]:
+            continue  # it was put there again by a shorter way, and has been dealt with
+        done[node] = True
         for road in range(first[node], first[node + 1]):
             other, way = to[road], reached[node] + length[road]
-            if way < reached[other]:
+            if not done[other] and way < reached[other]:
                 reached[other], came_by[other] = way, road
                 ahead = least * np.hypot(x[other] - x[goal], y[other] - y[goal])
                 size = _push(keys, nodes, size, way + ahead, other)
@@ -93,7 +94,7 @@ def shortest_routes(
     """
     n = len(x)
     reached, came_by = np.empty(n), np.empty(n, np.int64)
-    # A node is put into the queue again only when a road to it proves shorter, so each road puts one there at most.
+    # Roads are looked at once, from the node that they leave, so that each puts one node into the queue at most.
     keys, nodes = np.empty(len(to) + 1), np.empty(len(to) + 1, np.int64)
     origin = np.empty(len(to), np.int64)
     for node in range(n):
