@@ -79,7 +79,7 @@ def test_means_are_those_of_the_definition(data: Trajectories, centres: Any, see
         for w, found in enumerate(value(name, compared, params)):
             each = []
             for q in range(12):
-                counts = [side[name.startswith("aid")][q] for side in answers(compared, params)[w]]
+                counts = [side[name.startswith("aid")][q] for side in (a[w] for a in answers(compared, params))]
                 if max(counts) > 0:
                     each.append(Fraction(int(abs(counts[0] - counts[1])), int(max(counts))))
                 elif not name.endswith("found"):
@@ -90,17 +90,17 @@ def test_means_are_those_of_the_definition(data: Trajectories, centres: Any, see
 def test_queries_are_as_asked(movers: Trajectories) -> None:
     compared = TrajectoryComparison(movers, released(movers, later=-5))
     x, y, t = compared.paths.x, compared.paths.y, compared.paths.t
-    assert t.min() == 5, "the release begins earlier, and windows begin with the original"
+    assert t.min() == 0, "the release begins earlier, and windows begin with the original"
     params = RangeQueryParams(queries=20_000, radius_m=7, windows_s="0,300,12")
     for w, window in enumerate(params.windows):
         queries = draw_queries(compared, params, w)
         assert set(queries.radius) == set(range(8))
         assert (queries.begin <= queries.end).all()
-        assert queries.begin.min() == 5 and queries.end.max() == 5 + window
+        assert queries.begin.min() == 0 and queries.end.max() == window
         assert set(zip(queries.x, queries.y, strict=True)) <= set(zip(x, y, strict=True))
         assert (queries.begin == np.floor(queries.begin)).all()
-        assert queries.begin.mean() == pytest.approx(5 + window / 3, rel=0.05)
-        assert queries.end.mean() == pytest.approx(5 + window * 2 / 3, rel=0.05)
+        assert queries.begin.mean() == pytest.approx(window / 3, rel=0.05)
+        assert queries.end.mean() == pytest.approx(window * 2 / 3, rel=0.05)
     box = draw_queries(compared, params.model_copy(update={"centres": "box"}), 0)
     for column, of in ((box.x, x), (box.y, y)):
         assert of.min() <= column.min() and column.max() <= of.max()
@@ -127,6 +127,11 @@ def test_all_four_share_the_answers(movers: Trajectories, monkeypatch: pytest.Mo
     for name in NAMES:
         value(name, compared)
     assert len(asked) == 2 * len(FEW.windows)
+    other = compared.with_release(released(movers, keep=slice(0, 50)))
+    found = [value(name, other) for name in NAMES]
+    assert len(asked) == 3 * len(FEW.windows), "the original is not asked again"
+    alone = TrajectoryComparison(movers, other.release)
+    np.testing.assert_array_equal(found, [value(name, alone) for name in NAMES])
 
 
 def test_scores_have_a_column_a_window(movers: Trajectories) -> None:

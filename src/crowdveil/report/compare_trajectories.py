@@ -192,6 +192,7 @@ def trajectory_methods(
     left_out: dict[str, str] = {}
     outcomes = []
     few, warm = sampled(data, WARM_UP, shared.seed), set[str]()
+    compared: TrajectoryComparison | None = None
     for candidate in chosen:
         try:
             if candidate.method.name not in warm and len(few) < len(data):
@@ -206,7 +207,7 @@ def trajectory_methods(
             left_out[candidate.label] = str(error)
             continue
         stage(f"measuring {candidate.label}")
-        compared = TrajectoryComparison(data, release)
+        compared = TrajectoryComparison(data, release) if compared is None else compared.with_release(release)
         by_window = {name: find_measure(name).of(compared, shared)[0] for name in MEASURES}
         # A release may hold several pieces of one trajectory.
         left = len(np.unique(release.source)) if release.source is not None else len(release)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -33,6 +33,11 @@ class TrajectoryComparison:
     original: Trajectories
     release: TrajectoryRelease
     _made: dict[str, Any] = field(default_factory=dict, repr=False)
+    _of_original: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def with_release(self, release: TrajectoryRelease) -> TrajectoryComparison:
+        """The same original beside another release; what was made of the original alone is not made again."""
+        return replace(self, release=release, _made={})
 
     def all_steps(self) -> TrajectoryComparison:
         """Trajectories are one group."""
@@ -50,15 +55,14 @@ class TrajectoryComparison:
 
     @cached_property
     def start(self) -> int:
-        """Seconds are counted from here in `paths` and `published`: the first time of either side."""
-        firsts = [int(t.min()) for t in (self.original.t, self.release.t) if len(t)]
-        return min(firsts, default=0)
+        """Seconds are counted from here in `paths` and `published`: the first time of the original."""
+        return int(self.original.t.min()) if self.original.points else 0
 
-    @cached_property
+    @property
     def paths(self) -> Paths:
         """The original trajectories."""
-        x, y = self.original.xy
-        return self._paths(x, y, self.original.t, self.original.offsets)
+        data = self.original
+        return self.once_of_original("paths", lambda: self._paths(*data.xy, data.t, data.offsets))
 
     @cached_property
     def published(self) -> Paths:
@@ -71,7 +75,15 @@ class TrajectoryComparison:
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """What is costly and several measures need: made the first time that it is asked for."""
-        if name not in self._made:
-            self._made[name] = make()
-        made: T = self._made[name]
-        return made
+        return _once(self._made, name, make)
+
+    def once_of_original(self, name: str, make: Callable[[], T]) -> T:
+        """The same for what does not depend on the release."""
+        return _once(self._of_original, name, make)
+
+
+def _once(made: dict[str, Any], name: str, make: Callable[[], T]) -> T:
+    if name not in made:
+        made[name] = make()
+    found: T = made[name]
+    return found

@@ -93,20 +93,19 @@ def draw_queries(compared: TrajectoryComparison, params: RangeQueryParams, windo
     return RangeQueries(x, y, radius, moments[0], moments[1])
 
 
-Answers = list[tuple[tuple[Ints, Ints], tuple[Ints, Ints]]]
-"""For each window what SI and AI find in the original, and what they find in the release."""
+Answers = list[tuple[Ints, Ints]]
+"""For each window what SI and AI find."""
 
 
-def answers(compared: TrajectoryComparison, params: RangeQueryParams) -> Answers:
-    """All queries answered on both sides, once for all measures."""
+def answers(compared: TrajectoryComparison, params: RangeQueryParams) -> tuple[Answers, Answers]:
+    """All queries answered in the original and in the release, once for all measures."""
 
-    def ask() -> Answers:
-        original = compared.once("tree of the original", lambda: PathTree.of(compared.paths))
-        published = compared.once("tree of the release", lambda: PathTree.of(compared.published))
-        asked = (draw_queries(compared, params, window) for window in range(len(params.windows)))
-        return [(original.counts(queries), published.counts(queries)) for queries in asked]
+    def ask(tree: PathTree) -> Answers:
+        return [tree.counts(draw_queries(compared, params, window)) for window in range(len(params.windows))]
 
-    return compared.once(f"range queries {params.model_dump_json()}", ask)
+    name = f"range queries {params.model_dump_json(include=set(RangeQueryParams.model_fields))}"
+    original = compared.once_of_original(name, lambda: ask(PathTree.of(compared.paths)))
+    return original, compared.once(name, lambda: ask(PathTree.of(compared.published)))
 
 
 def _distortion(kind: int, found_only: bool) -> Callable[[TrajectoryComparison, RangeQueryParams], Floats]:
@@ -115,7 +114,8 @@ def _distortion(kind: int, found_only: bool) -> Callable[[TrajectoryComparison, 
     def compute(compared: TrajectoryComparison, params: RangeQueryParams) -> Floats:
         if len(compared.original) == 0:
             return np.full((1, len(params.windows)), np.nan)
-        by_window = [mean_distortion(a[kind], b[kind], found_only) for a, b in answers(compared, params)]
+        both = zip(*answers(compared, params), strict=True)
+        by_window = [mean_distortion(a[kind], b[kind], found_only) for a, b in both]
         return np.array([by_window])
 
     return compute
