@@ -36,6 +36,7 @@ METHODS: dict[str, str] = {
     "suppression": "crowdveil.methods.od.suppression",
     "microaggregation": "crowdveil.methods.trajectory.microaggregation",
     "time-partitioned-microaggregation": "crowdveil.methods.trajectory.time_partitioned_microaggregation",
+    "frechet-microaggregation": "crowdveil.methods.trajectory.frechet_microaggregation",
     "protected-generalization": "crowdveil.methods.trajectory.protected_generalization",
     "swap-locations": "crowdveil.methods.trajectory.swap_locations",
     "swapmob": "crowdveil.methods.trajectory.swapmob",
