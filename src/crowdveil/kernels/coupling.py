@@ -3,13 +3,13 @@
 A coupling walks along both paths from both first points to both last ones, by one step on either or both. Of those with the least
 longest distance between two points that meet, the distance is the least mean of what is between points that meet.
 
-The one pass of the paper holds for each pair of points (i, j) the least longest distance I, and of one coupling up to there the sum
-M, the length L and the mean R = M / L. A pair may come after (i − 1, j − 1), (i − 1, j) or (i, j − 1): of those with
-I ≤ max(d, least I) it comes after the one with the least R; of equal ones after the shortest, so that both paths are treated alike;
-of equal ones after the first of these three.
+The one pass of the paper holds for each pair of points (i, j) the least longest distance I, and of one coupling up to there the
+sum M, the length L and the mean R = M / L. A pair may come after (i − 1, j − 1), (i − 1, j) or (i, j − 1): of those with
+I ≤ max(d, least I) it comes after the one with the least R; of equal ones after the shortest, so that both paths are treated
+alike; of equal ones after the first of these three.
 
-The exact way looks at the pairs within the least longest distance alone. There, of all couplings, that with the least sum of d − λ is
-found, λ is set to its mean, and so on until no mean is less (Dinkelbach).
+The exact way looks at the pairs within the least longest distance alone. There, of all couplings, that with the least sum of
+d − λ is found, λ is set to its mean, and so on until no mean is less (Dinkelbach).
 """
 
 from __future__ import annotations
@@ -114,7 +114,11 @@ def one_pass(
             which = 1.0 if better else 0.0
             better = (r_second < r) | ((r_second == r) & (l_second < shortest))
             choice[e] = 2.0 if better else which
-        both_m, first_m, second_m = work[two_ago + 1, low:end], work[one_ago + 1, low:end], work[one_ago + 1, low + 1 : end + 1]
+        both_m, first_m, second_m = (
+            work[two_ago + 1, low:end],
+            work[one_ago + 1, low:end],
+            work[one_ago + 1, low + 1 : end + 1],
+        )
         for e in range(n):
             which, m_both, m_first, m_second = choice[e], both_m[e], first_m[e], second_m[e]
             m = m_first if which == 1.0 else m_both
@@ -130,10 +134,12 @@ def one_pass(
             least = _least_growth(s, p, q, limit, rest_first, rest_second, work[one_ago + 1], work[one_ago + 2])
             if least > SLACK_M * (p + q):
                 # A step on both paths passes over a diagonal.
-                before = _least_growth(s - 1, p, q, limit, rest_first, rest_second, work[two_ago + 1], work[two_ago + 2])
+                before = _least_growth(
+                    s - 1, p, q, limit, rest_first, rest_second, work[two_ago + 1], work[two_ago + 2]
+                )
                 if before > SLACK_M * (p + q):
                     return np.inf
-    return work[one_ago + 3, p]
+    return float(work[one_ago + 3, p])
 
 
 @kernel
@@ -145,7 +151,7 @@ def _least_growth(
     least = np.inf
     for i in range(low, high):
         least = min(least, total[i + 1] - limit * length[i + 1] + rest_first[i] + rest_second[s - i])
-    return least
+    return float(least)
 
 
 @kernel
@@ -206,7 +212,7 @@ def _least_longest(apart: Floats) -> float:
             row[j + 1] = max(apart[i, j], least)
             both = first
         row[0] = np.inf
-    return row[q]
+    return float(row[q])
 
 
 @dividing_kernel

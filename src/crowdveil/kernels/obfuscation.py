@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels.coupled import Paths, coupled_points, path_of
+from crowdveil.kernels.coupled import coupled_points
+from crowdveil.kernels.resampling import Paths, path_of
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -18,8 +19,9 @@ def mean_of_cluster(
 ) -> tuple[Floats, Floats, Floats]:
     """x, y and t of a trajectory for a cluster, with a point for each of its pivot's.
 
-    A place is the mean of the pivot's point and all points of others that meet it. A time is the mean of the times of all members,
-    each the mean of its points there: a member's later points never meet an earlier point of the pivot, so that times do not fall.
+    A place is the mean of the pivot's point and all points of others that meet it. A time is the mean of the times of all
+    members, each the mean of its points there: a member's later points never meet an earlier point of the pivot, so that times
+    do not fall.
     """
     x, y, t, share = path_of(paths, pivot)
     p = len(x)
@@ -39,4 +41,7 @@ def mean_of_cluster(
                 own_met[at] += 1
         for at in range(p):
             sum_t[at] += own_t[at] / own_met[at]
-    return x + sum_x / (met + 1), y + sum_y / (met + 1), t + sum_t / (len(others) + 1)
+    mean_t = t + sum_t / (len(others) + 1)
+    for at in range(1, p):
+        mean_t[at] = max(mean_t[at], mean_t[at - 1])  # equal ones may be apart by rounding
+    return x + sum_x / (met + 1), y + sum_y / (met + 1), mean_t

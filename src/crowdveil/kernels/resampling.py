@@ -1,4 +1,4 @@
-"""Two paths brought to the same moments, by shares of their own time: where one has a point, the other gets one by straight lines."""
+"""Two paths brought to the same moments, by shares of their own time: where one has a point, the other has one on its line."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Points = tuple[Floats, Floats, Floats, Floats]
 """x, y, t and shares of the points of a path."""
+Paths = tuple[Floats, Floats, Floats, Floats, Ints]
+"""x, y, t and shares of all points, and offsets."""
 
 INSERTED = -1
 """In place of the number of a point that was put in."""
@@ -28,6 +30,14 @@ def shares(t: Floats, offsets: Ints) -> Floats:
         for e in range(low + 1, high):
             found[e] = (t[e] - t[low]) / took if took > 0 else (e - low) / (high - 1 - low)
     return found
+
+
+@kernel
+def path_of(paths: Paths, i: int) -> Points:
+    """One of the paths."""
+    x, y, t, share, offsets = paths
+    low, high = offsets[i], offsets[i + 1]
+    return x[low:high], y[low:high], t[low:high], share[low:high]
 
 
 @kernel

@@ -1,7 +1,7 @@
-"""Clusters of near trajectories around pivots: of a few on the way from one end of the data to the other, the tightest, again and again.
+"""Clusters of near trajectories around pivots: of a few across the data the tightest, again and again.
 
-Nearly no distance is computed to the end: boxes around parts of trajectories tell of most that they are too far to be in a cluster that
-could be the tightest. What is found is what all distances would give, on any number of threads.
+Nearly no distance is computed to the end: boxes around parts of trajectories tell of most that they are too far to be in a
+cluster that could be the tightest. What is found is what all distances would give, on any number of threads.
 """
 
 from __future__ import annotations
@@ -67,10 +67,11 @@ class Clustering:
     def clusters(self, left_over: LeftOver, rng: np.random.Generator, progress: Progress = no_progress) -> Clusters:
         """Make clusters while k people are left.
 
-        The first pivot is a random one of those that are left, the last one the farthest from it. Pivot i of δ between them is that
-        with the least a² / i + b² / (δ − 1 − i), where a and b are its distances from both: by the triangle inequality no way of δ − 1
-        steps over it has a lesser sum of squares. `sketched` takes for a and b the mean between the middles of sixteen parts of
-        equal time of each trajectory, `exact` the way itself that has the least sum of squares of all, by all distances.
+        The first pivot is a random one of those that are left, the last one the farthest from it. With `sketched`, step i of
+        δ − 1 between them leads to the trajectory with the least a² / i + b² / (δ − 1 − i), where a and b are its distances from
+        both: by the triangle inequality no way over it has a lesser sum of squares. They are told roughly, by the mean between
+        the middles of sixteen parts of equal time of each. With `exact` pivots are those of the way that has the least sum of
+        squares of all.
         """
         n = len(self.person)
         cluster, taken = np.full(n, -1, np.int64), np.zeros(n, np.bool_)
@@ -95,7 +96,7 @@ class Clustering:
     @cached_property
     def boxes(self) -> tuple[Floats, Floats]:
         """The boxes around the parts of each trajectory, and that around the whole."""
-        from crowdveil.kernels.coupled import outer, sliced
+        from crowdveil.kernels.coupling_bounds import outer, sliced
 
         boxes = sliced(self.distance.columns)
         return frozen(boxes, np.float64), frozen(outer(boxes), np.float64)
@@ -190,7 +191,7 @@ class _Round:
         return list(dict.fromkeys([first, *reversed(way)]))
 
     def _sketched(self, i: int, to: Ints) -> Floats:
-        from crowdveil.kernels.coupled import sketch_distances
+        from crowdveil.kernels.coupling_bounds import sketch_distances
 
         found = np.empty(len(to), np.float64)
         sketch_distances(i, to, self.boxes, found)
@@ -198,7 +199,8 @@ class _Round:
 
     def _farthest(self, alive: Ints, i: int) -> int:
         """The farthest other one, the first in number of equal ones."""
-        from crowdveil.kernels.coupled import farthest, most_distances
+        from crowdveil.kernels.coupled import farthest
+        from crowdveil.kernels.coupling_bounds import most_distances
 
         to = alive[alive != i]
         if not self.clustering.bounded:
@@ -225,7 +227,8 @@ class _Round:
         """Whoever is nearest, until k people are together, `i` included, rising, and how far they are; nobody if the squares are
         sure to sum up to more than `most`.
         """
-        from crowdveil.kernels.coupled import gather, least_distances
+        from crowdveil.kernels.coupled import gather
+        from crowdveil.kernels.coupling_bounds import least_distances
         from crowdveil.kernels.spatiotemporal import nearest_people
 
         to = among[among != i]

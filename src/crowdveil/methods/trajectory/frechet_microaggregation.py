@@ -1,4 +1,4 @@
-"""Put trajectories whose paths run side by side into clusters of at least k people, and publish one mean path for all of a cluster.
+"""Put trajectories that run side by side into clusters of at least k people, and publish one mean path for all of a cluster.
 
 Guarantee
 ---------
@@ -13,23 +13,24 @@ cluster may be one person's.
 Notes
 -----
 The distance is the Fréchet/Manhattan one, in metres on the plane: of the ways to walk along two paths with the least longest
-distance, the mean distance of one. Times do not count in it, so that rides at different hours may be in one cluster. Two paths are
-brought to the same moments first, by shares of their own time (`resample`).
+distance, the mean distance of one. Times do not count in it, so that rides at different hours may be in one cluster. Two paths
+are brought to the same moments first, by shares of their own time (`resample`); points that coincide are there once.
 
-A cluster is tried around each of `pivots` trajectories: a random one, the farthest from it, and others on the way between; that with
-the least sum of squared distances to its pivot is made, and so on while k people are left. It takes whoever is nearest until k
-people are together; a person with several trajectories counts once. The paper asks for the way from the first pivot to the last with
-the least sum of squared steps, for which the distances of all pairs are needed; `pivot_path = sketched` takes for each step the
-trajectory that a bound of that sum is least for, on distances between sixteen places of each; `exact` does what the paper says, for
-up to 2,000 trajectories. On 400 made-up drives and on 643 cab rides the clusters are as tight with either (docs/trajectories.md).
+A cluster is tried around each of `pivots` trajectories: a random one, the farthest from it, and others on the way between; that
+with the least sum of squared distances to its pivot is made, and so on while k people are left. It takes whoever is nearest until
+k people are together; a person with several trajectories counts once. No trajectory is passed over unless a bound says that it
+cannot matter. The paper asks for the way from the first pivot to the last with the least sum of squared steps, which takes the
+distances of all pairs. `pivot_path = sketched` takes for each step the trajectory for which a bound of that sum is least, by
+rough distances between sixteen places of each; `exact` does what the paper says, for up to 2,000 trajectories. How far apart
+their clusters are is in docs/trajectories.md.
 
-Where a point of the pivot meets points of the others, their mean is published. Its place is the mean of all these points, as in the
-paper. Its time is the mean of the members' times, each the mean of its points there: later points of a member never meet an earlier
-point of the pivot, so that times never fall. With the mean of all points, as for places, members at other hours would weigh more
-where they have more points, and times would jump.
+Where a point of the pivot meets points of the others, their mean is published. Its place is the mean of all these points, as in
+the paper. Its time is the mean of the times of all members, each the mean of its points there: later points of a member never
+meet an earlier point of the pivot, so that times never fall. If every point counted once, as for places, members at other hours
+would weigh more where they have more points, and times would jump.
 
-The paper leaves out those that are left when fewer than k people are; here they join the cluster whose pivot is nearest, so that
-nobody is lost and counts can be compared with the original, unless `left_over = drop`.
+The paper leaves out those that are left when fewer than k people are. Here they join the cluster whose pivot is nearest, so that
+nobody is lost and counts can be held against those of the original, unless `left_over = drop`.
 
 References
 ----------
@@ -72,7 +73,7 @@ class FrechetMicroaggregationParams(Params):
     resample: bool = True
     """Bring two trajectories to the same moments, by shares of their time, before they are compared."""
     pivot_path: PivotPath = "sketched"
-    """How pivots between the first and the last one are chosen: by sketches, or by all distances, for up to 2,000 trajectories."""
+    """How pivots between the first and the last are chosen: roughly, or by all distances, for up to 2,000 trajectories."""
     left_over: LeftOver = "join"
     """What becomes of those that are left with fewer than k people: they join the nearest cluster, or are left out."""
     count_trajectories: bool = False

@@ -57,13 +57,13 @@ DISTANCES: tuple[DistanceKind, ...] = (
     DistanceKind(
         "frechet-manhattan",
         lambda paths, weight: FrechetManhattan(paths),
-        "Mean metres apart over a walk along both with the least longest metres apart: that which one pass finds; times do not count.",
+        "Mean metres apart over the walk along both, of those with the least longest, that one pass finds; times do not count.",
         ("FerreiraTrujillo2016",),
     ),
     DistanceKind(
         "frechet-manhattan-exact",
         lambda paths, weight: FrechetManhattan(paths, exact=True),
-        "The same, the least mean of all such walks: what the one pass is to find, by its definition.",
+        "The same, over the walk with the least mean of all with the least longest: the definition that one pass comes near to.",
     ),
 )
 

@@ -28,11 +28,15 @@ class FrechetManhattan:
 
     Notes
     -----
-    The text of the paper has M[x, y] = the least M / L of the pairs before, the programme beside it adds d to the M of that pair, and
-    only the latter gives a mean; it is what `one pass` is. Both choose by M / L up to the pair before, which is not what the mean
-    of the whole will be, and only among couplings with the least longest distance up to there, where the definition asks for the
-    least one of the whole; so one pass is never below the definition, and sometimes above it. The paper does not say which of two
-    equal M / L is taken; here the shorter coupling, so that the distance is the same in both directions.
+    The text of the paper says that a pair of points may follow on all pairs before it that lead to an optimal coupling, and that
+    its M is the least M / L of them. The programme beside it (lines 17 to 29) lets it follow on all whose longest distance is at
+    most its own, or else on those with the least one, and adds its own distance to the M of that with the least M / L: only that
+    gives a mean, and it is what is done here.
+
+    Both choose by the mean up to the pair before, which need not lead to the least mean of the whole, and among couplings with
+    the least longest distance up to there, where the definition asks for the least one of the whole. So one pass is never below
+    the definition, and sometimes above it. The paper does not say which of two equal M / L is taken: here the shorter coupling,
+    so that the distance is the same in both directions.
     """
 
     paths: Paths
@@ -54,7 +58,7 @@ class FrechetManhattan:
 
     def from_one(self, i: int, to: Ints) -> Floats:
         """From a trajectory of the data to others."""
-        from crowdveil.kernels.coupled import path_of
+        from crowdveil.kernels.resampling import path_of
 
         return self._distances(path_of(self.columns, i), to)
 
@@ -63,10 +67,11 @@ class FrechetManhattan:
         return np.array([self.from_one(i, to) for i in those.tolist()]).reshape(len(those), len(to))
 
     def coupling(self, i: int, j: int) -> tuple[float, Ints]:
-        """How far two trajectories of the data are apart, and the coupling that tells so: points of both that meet, in two columns.
-        With `resampled` points are numbered after both were brought to the same moments.
+        """How far two trajectories of the data are apart, and the coupling that tells so: points of both that meet, in two
+        columns. With `resampled` points are numbered after both were brought to the same moments.
         """
-        from crowdveil.kernels.coupled import coupled_points, path_of
+        from crowdveil.kernels.coupled import coupled_points
+        from crowdveil.kernels.resampling import path_of
 
         first, second = path_of(self.columns, i), path_of(self.columns, j)
         made, _, pairs = coupled_points(first, second, self.resampled, self.exact)
