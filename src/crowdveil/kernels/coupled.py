@@ -125,14 +125,14 @@ def farthest(
     resampled: bool,
     exact: bool,
     longest: int,
-) -> tuple[float, int]:
-    """The farthest of some paths, given in the order of how far they can be at most, and how far it is; of equal ones the first
-    in number. None (-1) if all are nearer than `sure`.
+) -> tuple[float, int, int]:
+    """The farthest of some paths, given in the order of how far they can be at most: how far it is, which, and how many distances
+    were computed. Of equal ones it is the first in number; none (-1) if all are nearer than `sure`.
     """
     own = path_of(paths, i)
     size = len(own[0]) + longest
     made, number, work, rest = np.empty((6, size)), np.empty((2, size), np.int64), room(size), np.empty((2, 0))
-    best, who = sure, -1
+    best, who, computed = sure, -1, 0
     for at in range(len(to)):
         if most[at] < best:
             break
@@ -149,4 +149,5 @@ def farthest(
         d = _pair(own, other, resampled, exact, np.inf, rest, made, number, work)
         if d > best or (d == best and (who < 0 or to[at] < who)):
             best, who = d, to[at]
-    return best, who
+        computed += 1
+    return best, who, computed

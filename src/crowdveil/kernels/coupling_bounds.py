@@ -3,8 +3,9 @@
 Each path is cut into slices of equal shares of its time, and each slice has a box around it. Of a coupling it holds that each
 point of the first path is in one pair by which the first path goes on, and that the other pairs are each of another point of the
 second path. So its mean is at least the least of (sum of a_i over all i + sum of b_j over some j) / (number of both), where a_i
-is how far point i is from all of the second path, or less, and b_j likewise. With boxes in place of points that is found without a
-look at the points; and since couplings go forward on both paths, the slices that go with those of the first path go forward too.
+is how far point i is from all of the second path, or less, and b_j likewise. With boxes in place of points that is found without
+a look at the points; and since couplings go forward on both paths, the slices that go with those of the first path go forward
+too.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ class _Round:
         order = there[np.argsort(-most[there], kind="stable")]
 
         def look(part: Ints) -> tuple[float, int]:
-            far, who = farthest(i, to[part], most[part], sure, self.distance.columns, *self.how)
+            far, who, _ = farthest(i, to[part], most[part], sure, self.distance.columns, *self.how)
             return far, -who
 
         found = self.pool.map(look, self._blocks(order))
