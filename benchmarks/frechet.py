@@ -1,9 +1,9 @@
 """The Fréchet/Manhattan distance and microaggregation by its couplings, on the scale of their paper.
 
-`python benchmarks/frechet.py` tells how far the one pass is above the definition and clusters by sketched pivots are from those by
-the exact path, makes the clusters of 5,000 trajectories of 98 points in the mean, k = 8 and 10 pivots, and times the distance of
-paths of 100 points beside the paper's programme in plain Python. `growth` makes clusters of 1,000 to 20,000 trajectories, or of the
-numbers that follow it. The last line is how many times faster the distance is.
+`python benchmarks/frechet.py` tells how far the one pass is above the definition and clusters by sketched pivots are from those
+by the exact path, makes the clusters of 5,000 trajectories of 98 points in the mean, k = 8 and 10 pivots, and times the distance
+of paths of 100 points beside the paper's programme in plain Python. `growth` makes clusters of 1,000 to 20,000 trajectories, or
+of the numbers that follow it. The last line is how many times faster the distance is.
 """
 
 from __future__ import annotations
