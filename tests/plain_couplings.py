@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from plain_trajectories import Path, Point, all_walks, gather, half_up, metres
+from plain_trajectories import Path, Point, all_walks, gather, metres
 
 Pair = tuple[int, int]
 
@@ -81,10 +81,6 @@ def points(path: list[tuple[Point, int | None]]) -> Path:
     return [point for point, _ in path]
 
 
-def resampled_one_pass(a: Path, b: Path) -> float:
-    return one_pass(points(resampled(a, b)), points(resampled(b, a)))[0]
-
-
 def mean_of_cluster(pivot: Path, others: list[Path], resample: bool) -> list[tuple[float, float, float]]:
     """Algorithm 3 for one cluster, with S(x) as lists for each member, so that each has one time."""
     met: list[list[list[Point]]] = [[[x]] for x in pivot]
@@ -140,7 +136,3 @@ def clusters(
         made.append((best_pivot, best_members))
         left = [i for i in left if i not in best_members]
     return made
-
-
-def whole_seconds(t: float) -> int:
-    return half_up(Fraction(t))

@@ -43,7 +43,8 @@ def test_one_pass_is_the_papers_programme_to_the_last_bit(data: Paths) -> None:
         for j, b in enumerate(listed):
             value, coupling = plain.one_pass(a, b)
             assert found[j] == value
-            assert found[j] == distance.from_one(j, np.array([i]))[0]
+            # Sums of the same numbers in another order differ by rounding.
+            assert math.isclose(distance.from_one(j, np.array([i]))[0], value, **CLOSE)
             mean, pairs = distance.coupling(i, j)
             assert [tuple(pair) for pair in pairs.tolist()] == coupling
             assert math.isclose(mean, value, **CLOSE)
@@ -109,9 +110,9 @@ def test_paths_are_brought_to_the_same_moments(data: Paths) -> None:
             for row, twin in ((0, first), (1, second)):
                 assert np.allclose(made[3 * row : 3 * row + 3, :n].T, [p for p, _ in twin], rtol=0, atol=1e-9)
                 assert [None if x < 0 else x for x in own[row, :n].tolist()] == [number for _, number in twin]
-            value, _ = plain.one_pass(plain.points(first), plain.points(second))
-            if all(c % 1 == 0 for p, _ in first + second for c in p[:2]):
-                assert distance.from_one(i, np.array([j]))[0] == value
+            value, _ = plain.one_pass(made[:3, :n].T.tolist(), made[3:, :n].T.tolist())
+            assert distance.from_one(i, np.array([j]))[0] == value
+            assert math.isclose(distance.from_one(j, np.array([i]))[0], value, **CLOSE)
             assert math.isclose(distance.coupling(i, j)[0], distance.from_one(i, np.array([j]))[0], **CLOSE)
 
 

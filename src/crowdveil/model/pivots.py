@@ -160,9 +160,12 @@ class _Round:
         return int(np.flatnonzero(pivots == others[int(np.argmin(far[members != i]))])[0])
 
     def _pivots(self, alive: Ints, first: int) -> list[int]:
-        last, wanted = self._farthest(alive, first), min(self.clustering.pivots, len(alive))
-        if wanted <= 2:
-            return [first, last][:wanted]
+        wanted = min(self.clustering.pivots, len(alive))
+        if wanted == 1:
+            return [first]
+        last = self._farthest(alive, first)
+        if wanted == 2:
+            return [first, last]
         if self.clustering.path == "exact":
             return self._exact_path(alive, first, last, wanted)
         from_first, from_last = self._sketched(first, alive), self._sketched(last, alive)
