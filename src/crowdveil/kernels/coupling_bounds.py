@@ -154,12 +154,12 @@ def _least_of(apart: Floats, rows: Ints, columns: Ints, near: Floats, so_far: Fl
         if rows[a] == 0:
             continue
         points += rows[a]
-        before, now = np.inf, np.inf
+        # What it costs to have come to this column or an earlier one; so it never rises from column to column.
+        now = np.inf
         for b in range(SLICES):
             d = apart[a, b]
             near[b] = min(near[b], d)
-            before = min(before, so_far[b])
-            now = min(now, before + rows[a] * d)
+            now = min(now, so_far[b] + rows[a] * d)
             so_far[b] = now
     # All rows are paid for; columns are only added where that lowers the mean. The very first column is in the first pair.
     total, size = so_far[SLICES - 1], points
