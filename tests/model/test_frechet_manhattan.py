@@ -129,6 +129,50 @@ def test_bounds_hold_on_long_paths_and_tell_something(resampled: bool) -> None:
     assert np.median(least) > 0.4
 
 
+@pytest.mark.parametrize("resampled", [False, True])
+def test_bounds_hold_where_one_goes_ahead_of_the_other(resampled: bool) -> None:
+    """All that meet are 100 m apart, and both go across that: the farthest corners of their slices are not much farther."""
+    along, ahead = np.array([0.0, 960, 0, 960]), np.array([0.0, 960, 100, 1060])
+    for x, y in ((ahead, along), (along, ahead)):
+        data = Paths(x, y, np.tile([0.0, 10], 2), np.array([0, 2, 4]))
+        assert FrechetManhattan(data).from_one(0, np.array([1])).tolist() == [100.0]
+        _check_bounds(data, resampled)
+
+
+@pytest.mark.parametrize("resampled", [False, True])
+def test_only_what_is_above_the_limit_is_given_up(resampled: bool) -> None:
+    """Paths that part on the way: what is left to come decides, and is bounded just below what it is."""
+    from crowdveil.kernels.coupling import one_pass, room
+    from crowdveil.kernels.coupling_bounds import SLICES, between_boxes, least_growths, sliced
+    from crowdveil.kernels.resampling import as_they_are, path_of, together
+
+    given_up = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x, y = 50.0 * np.arange(40), rng.standard_normal(40)
+        away = np.where(np.arange(40) < rng.integers(5, 35), 0.0, 800.0) + rng.standard_normal(40)
+        t = [10.0 * np.arange(40), 10.0 * np.arange(40) + rng.integers(0, 10, 40)]
+        both = (np.tile(x, 2), np.concatenate([y, y + away]), np.concatenate([t[0], t[seed % 2]]))
+        distance = FrechetManhattan(Paths(*both, np.array([0, 40, 80])), resampled=resampled)
+        first, second = path_of(distance.columns, 0), path_of(distance.columns, 1)
+        made, own, apart = np.empty((6, 80)), np.empty((2, 80), np.int64), np.empty((SLICES, SLICES))
+        n = 40
+        if resampled:
+            n = together(first, second, made, own)
+        else:
+            as_they_are(first, second, made, own)
+        boxes, wanted = sliced(distance.columns), distance.from_one(0, np.array([1]))[0]
+        between_boxes(boxes[0], boxes[1], apart)
+        for share in (0.3, 0.7, 1.0, 1.5):
+            rest, moment = np.empty((2, 80)), np.empty((2, 80))
+            least_growths(first, second, apart, share * wanted, resampled, moment, rest)
+            points = made[0, :n], made[1, :n], made[3, :n], made[4, :n]
+            found = one_pass(*points, share * wanted, rest[0], rest[1], room(n))
+            assert found == wanted or (found == np.inf and share < 1)
+            given_up += found == np.inf
+    assert given_up >= 12
+
+
 def _check_bounds(data: Paths, resampled: bool) -> list[float]:
     """The least that boxes tell of the mean of any coupling, and the most, beside the distances; and those under a limit."""
     from crowdveil.kernels.coupled import gather
