@@ -151,23 +151,26 @@ def test_only_what_is_above_the_limit_is_given_up(resampled: bool) -> None:
         rng = np.random.default_rng(seed)
         x, y = 50.0 * np.arange(40), rng.standard_normal(40)
         away = np.where(np.arange(40) < rng.integers(5, 35), 0.0, 800.0) + rng.standard_normal(40)
-        t = [10.0 * np.arange(40), 10.0 * np.arange(40) + rng.integers(0, 10, 40)]
-        both = (np.tile(x, 2), np.concatenate([y, y + away]), np.concatenate([t[0], t[seed % 2]]))
-        distance = FrechetManhattan(Paths(*both, np.array([0, 40, 80])), resampled=resampled)
+        if seed % 3 == 0:
+            away = rng.standard_normal(40)  # they do not part, and go on side by side over every other diagonal
+        t = 10.0 * np.arange(41) + (rng.integers(0, 10, 41) if seed % 2 else 0)
+        places = np.concatenate([x, x[:1], x]), np.concatenate([y, y[:1], y + away])
+        data = Paths(*places, np.concatenate([10.0 * np.arange(40), t]), np.array([0, 40, 81]))
+        distance = FrechetManhattan(data, resampled=resampled)
         first, second = path_of(distance.columns, 0), path_of(distance.columns, 1)
-        made, own, apart = np.empty((6, 80)), np.empty((2, 80), np.int64), np.empty((SLICES, SLICES))
-        n = 40
+        made, own, apart = np.empty((6, 81)), np.empty((2, 81), np.int64), np.empty((SLICES, SLICES))
+        n, m = 40, 41
         if resampled:
-            n = together(first, second, made, own)
+            n = m = together(first, second, made, own)
         else:
             as_they_are(first, second, made, own)
         boxes, wanted = sliced(distance.columns), distance.from_one(0, np.array([1]))[0]
         between_boxes(boxes[0], boxes[1], apart)
         for share in (0.3, 0.7, 1.0, 1.5):
-            rest, moment = np.empty((2, 80)), np.empty((2, 80))
+            rest, moment = np.empty((2, 81)), np.empty((2, 81))
             least_growths(first, second, apart, share * wanted, resampled, moment, rest)
-            points = made[0, :n], made[1, :n], made[3, :n], made[4, :n]
-            found = one_pass(*points, share * wanted, rest[0], rest[1], room(n))
+            points = made[0, :n], made[1, :n], made[3, :m], made[4, :m]
+            found = one_pass(*points, share * wanted, rest[0], rest[1], room(81))
             assert found == wanted or (found == np.inf and share < 1)
             given_up += found == np.inf
     assert given_up >= 12
