@@ -155,9 +155,8 @@ class _Round:
 
     def nearest(self, i: int, pivots: Ints) -> int:
         """Which of some pivots is nearest, the first in number of equal ones."""
-        members, far = self._gather(i, np.append(pivots, i), self.single, 2, np.inf)
-        others = members[members != i]
-        return int(np.flatnonzero(pivots == others[int(np.argmin(far[members != i]))])[0])
+        both, _ = self._gather(i, np.append(pivots, i), self.single, 2, np.inf)
+        return int(np.flatnonzero(pivots == both[both != i][0])[0])
 
     def _pivots(self, alive: Ints, first: int) -> list[int]:
         wanted = min(self.clustering.pivots, len(alive))
