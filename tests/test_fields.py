@@ -5,7 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from crowdveil.fields import rows
-from crowdveil.params import Params
+from crowdveil.model.distances import DISTANCES
+from crowdveil.params import Budget, Params, TrajectoryDistance
 
 
 class Example(Params):
@@ -23,6 +24,15 @@ class Example(Params):
     """What."""
 
 
+class Others(Params):
+    """Parameters that take more than they show."""
+
+    distance: TrajectoryDistance = "dtw"
+    """How far."""
+    budget: Budget = 0.1
+    """How much."""
+
+
 def test_rows_say_what_was_declared() -> None:
     k, radius, mode, link, name = rows(Example)
     assert (k.name, k.option, k.kind, k.default, k.bounds) == ("k", "--k", "int", 3, "at least 2, at most 1,000")
@@ -30,3 +40,13 @@ def test_rows_say_what_was_declared() -> None:
     assert (mode.kind, mode.choices) == ("choice", ("all", "one"))
     assert link.kind == "bool" and link.default is False
     assert name.required and name.kind == "text" and name.help == "What."
+    assert not any(row.more for row in rows(Example))
+
+
+def test_choices_stay_choices_where_names_elsewhere_are_taken() -> None:
+    distance, budget = rows(Others)
+    assert (distance.kind, distance.choices, distance.more) == ("choice", tuple(kind.name for kind in DISTANCES), True)
+    assert (budget.kind, budget.choices, budget.more) == ("text", (), True)
+    for kind in DISTANCES:
+        for name in (kind.name, *kind.aliases):
+            assert Others.checked({"distance": name}).distance == kind.name

@@ -30,6 +30,8 @@ class Row:
         Whether it must be given.
     choices
         The values of a choice.
+    more
+        Whether it takes other forms too, such as 10% or names elsewhere.
     bounds
         The allowed range in words, such as "at least 2".
     unit
@@ -43,6 +45,7 @@ class Row:
     default: Any
     required: bool
     choices: tuple[str, ...]
+    more: bool
     bounds: str
     unit: str
     help: str
@@ -60,7 +63,8 @@ def rows(params: type[Params]) -> list[Row]:
 
 def _row(name: str, info: FieldInfo) -> Row:
     kind, choices = _kind(info.annotation)
-    if any(isinstance(m, BeforeValidator) for m in info.metadata):
+    more = any(isinstance(m, BeforeValidator) for m in info.metadata)
+    if more and kind != "choice":
         kind = "text"  # it takes forms of its own, such as 10%
     return Row(
         name=name,
@@ -68,6 +72,7 @@ def _row(name: str, info: FieldInfo) -> Row:
         default=None if info.is_required() else info.default,
         required=info.is_required(),
         choices=choices,
+        more=more,
         bounds=_bounds(info),
         unit=next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), ""),
         help=" ".join((info.description or "").split()),

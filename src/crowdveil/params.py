@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from crowdveil.errors import ParameterError
+from crowdveil.model.distances import DISTANCES, DistanceName
 from crowdveil.model.reporting import Reporting
 
 
@@ -98,3 +99,12 @@ _time_weight = _word_or_number(
 )
 TimeWeight = Annotated[Literal["document", "mean-ratio"] | float, BeforeValidator(_time_weight)]
 """What time counts beside space in a distance: a number, or how it is to be found."""
+
+
+def _distance(value: Any) -> Any:
+    """Ours in place of a name elsewhere; what is neither stays, to be refused."""
+    return next((kind.name for kind in DISTANCES if value in kind.aliases), value)
+
+
+TrajectoryDistance = Annotated[DistanceName, BeforeValidator(_distance)]
+"""A distance between trajectories, by its name or one that it has elsewhere."""

@@ -37,6 +37,7 @@ METHODS: dict[str, str] = {
     "microaggregation": "crowdveil.methods.trajectory.microaggregation",
     "time-partitioned-microaggregation": "crowdveil.methods.trajectory.time_partitioned_microaggregation",
     "log-cost-generalization": "crowdveil.methods.trajectory.log_cost_generalization",
+    "frechet-microaggregation": "crowdveil.methods.trajectory.frechet_microaggregation",
     "protected-generalization": "crowdveil.methods.trajectory.protected_generalization",
     "swap-locations": "crowdveil.methods.trajectory.swap_locations",
     "swap-locations-2012": "crowdveil.methods.trajectory.swap_locations_2012",

@@ -165,6 +165,17 @@ def test_movers_on_a_network_of_ones_own(crowdveil: Any, tmp_path: Path) -> None
     assert code == 2 and "length below 0" in said and movers.read_bytes() == before
 
 
+def test_distances_by_names_elsewhere(crowdveil: Any, tmp_path: Path) -> None:
+    drives, out = tmp_path / "drives.parquet", tmp_path / "out"
+    assert crowdveil("synth", "trajectories", 20, "--tiles", 25, "--people", 50, "--days", 1, "-o", drives)[0] == 0
+    code, _, err = crowdveil("anonymize", "microaggregation", drives, "--distance", "Nobody1999", "-o", out)
+    assert code == 2 and err.count("\n") == 1 and "distance: wanted 'spatiotemporal'" in err and not out.exists()
+    assert crowdveil("anonymize", "microaggregation", drives, "--distance", "FerreiraTrujillo2016", "-o", out)[0] == 0
+    assert json.loads((out / "manifest.json").read_text())["method"]["parameters"]["distance"] == "frechet-manhattan"
+    shown = crowdveil("anonymize", "microaggregation", "--help")[1]
+    assert "[spatiotemporal|graph|dtw|discrete-frechet|frechet-manhattan|frechet-manhattan-exact]" in shown
+
+
 def test_demo(crowdveil: Any, tmp_path: Path) -> None:
     out = tmp_path / "demo"
     code, shown, _ = crowdveil("demo", "-o", out)

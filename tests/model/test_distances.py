@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import plain_couplings
 import plain_trajectories as plain
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.model.distances import (
@@ -42,6 +43,8 @@ def _twins(name: str, listed: list[plain.Path], weight: float) -> list[list[floa
         "spatiotemporal": lambda a, b: plain.spatiotemporal(a, b, weight),
         "dtw": plain.dtw,
         "discrete-frechet": plain.discrete_frechet,
+        "frechet-manhattan": lambda a, b: plain_couplings.one_pass(a, b)[0],
+        "frechet-manhattan-exact": plain_couplings.exact,
     }
     return plain.graph(listed) if name == "graph" else [[one[name](a, b) for b in listed] for a in listed]
 

@@ -31,8 +31,10 @@ def _option(row: Row) -> click.Option:
             help=text,
             is_flag=True,
         )
-    kind = click.Choice(row.choices) if row.kind == "choice" else _TYPES[row.kind]
-    metavar = {"text": "TEXT", "int": "N", "float": "X", "choice": None}[row.kind]
+    metavar = {"text": "TEXT", "int": "N", "float": "X", "choice": f"[{'|'.join(row.choices)}]"}[row.kind]
+    # Where more is taken than the choices, the model knows what.
+    closed = row.kind == "choice" and not row.more
+    kind = click.Choice(row.choices) if closed else _TYPES.get(row.kind, click.STRING)
     return click.Option([row.option], type=kind, default=None, help=text, metavar=metavar, required=row.required)
 
 

@@ -41,7 +41,16 @@ _sources: dict[Any, frozenset[str]] = {}
 
 def kernel(function: F) -> F:
     """Compile a function over flat arrays."""
-    compiled: Any = numba.njit(cache=True, nogil=True)(function)
+    return _compiled(function)
+
+
+def dividing_kernel(function: F) -> F:
+    """The same, but what is divided by zero is infinite or not a number, and no error: only such loops are computed in lanes."""
+    return _compiled(function, error_model="numpy")
+
+
+def _compiled(function: F, **options: Any) -> F:
+    compiled: Any = numba.njit(cache=True, nogil=True, **options)(function)
     called = (function.__globals__.get(name) for name in function.__code__.co_names)
     used = [_sources[k] for k in called if isinstance(k, Dispatcher) and k in _sources]
     _sources[compiled] = frozenset({function.__code__.co_filename}.union(*used))

@@ -195,14 +195,14 @@ def look_around(
         if want_farthest and here > farthest:
             farthest, farthest_at = here, at
         if here < limit:
-            people = _remember(near_d, near_person, people, here, person[j])
+            people = remember(near_d, near_person, people, here, person[j])
             if people == k:
                 limit = near_d[k - 1]
     return farthest, farthest_at, computed
 
 
 @kernel
-def _remember(near_d: Floats, near_person: Ints, people: int, d: float, who: int) -> int:
+def remember(near_d: Floats, near_person: Ints, people: int, d: float, who: int) -> int:
     """Note how near somebody is, in a list of the nearest people by distance; returns how many are in it."""
     place = -1
     for i in range(people):

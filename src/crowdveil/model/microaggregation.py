@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.model.aggregation import AggregationName, Made, aggregate
-from crowdveil.model.arrays import Ints, take_slices
+from crowdveil.model.arrays import Ints, row_slices, take_slices
 from crowdveil.model.distances import Distance
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -22,19 +22,23 @@ def release_of(
     facts: dict[str, Any],
 ) -> TrajectoryRelease:
     """One copy of the trajectory of its group for each trajectory that has one (not -1), in a random order."""
+    members, offsets = members_of(group)
+    return copies(aggregate(data, distance, members, offsets, how), members, offsets, rng, facts)
+
+
+def members_of(group: Ints) -> tuple[Ints, Ints]:
+    """The trajectories of each group, and where each group begins and ends; those without one (-1) are in none."""
     kept = np.flatnonzero(group >= 0)
     members = kept[np.argsort(group[kept], kind="stable")]
     sizes = np.bincount(group[kept])
     sizes = sizes[sizes > 0]
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    made = aggregate(data, distance, members, offsets, how)
-    return release_of_copies(made, members, sizes, rng, facts)
+    return members, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
 
 
-def release_of_copies(
-    made: Made, members: Ints, sizes: Ints, rng: np.random.Generator, facts: dict[str, Any]
+def copies(
+    made: Made, members: Ints, offsets: Ints, rng: np.random.Generator, facts: dict[str, Any]
 ) -> TrajectoryRelease:
-    """One copy of what stands for a group for each of its members, in a random order; `members` are group by group."""
+    """A release with the trajectory of its group for each member, in a random order."""
     order = rng.permutation(len(members))
-    rows, new = take_slices(made.offsets, np.repeat(np.arange(len(sizes)), sizes)[order])
+    rows, new = take_slices(made.offsets, row_slices(offsets)[order])
     return TrajectoryRelease(made.lon[rows], made.lat[rows], made.t[rows], new, source=members[order], facts=facts)

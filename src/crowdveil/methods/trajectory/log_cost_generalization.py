@@ -60,7 +60,7 @@ from crowdveil.model.aggregation import DECIMALS, Made
 from crowdveil.model.arrays import Floats, Ints, row_slices
 from crowdveil.model.distances import Paths
 from crowdveil.model.log_cost import Boxes, LogCost
-from crowdveil.model.microaggregation import release_of_copies
+from crowdveil.model.microaggregation import copies
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.swapping import owners
 from crowdveil.model.trajectories import Trajectories
@@ -95,11 +95,11 @@ def run(
     person, growing = owners(data, params.count_trajectories), params.grouping == "representative"
     groups = [g for g in cost.groups(person, params.k, growing, rng, progress) if g.sides.shape[1] > 0]
     members = np.concatenate([np.zeros(0, np.int64), *(group.members for group in groups)])
-    sizes = np.array([len(group.members) for group in groups], np.int64)
+    of_groups = np.cumsum([0, *(len(group.members) for group in groups)])
     sides = np.concatenate([np.zeros((6, 0)), *(group.sides for group in groups)], axis=1)
     offsets = np.cumsum([0, *(group.sides.shape[1] for group in groups)])
     points = _middles(sides) if params.reconstruction == "centre" else _drawn(sides, offsets, rng)
-    return release_of_copies(_made(data, *points, offsets), members, sizes, rng, _facts(groups, sides))
+    return copies(_made(data, *points, offsets), members, of_groups, rng, _facts(groups, sides))
 
 
 def _middles(sides: Floats) -> tuple[Floats, Floats, Floats]:

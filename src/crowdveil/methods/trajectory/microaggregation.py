@@ -36,12 +36,12 @@ from pydantic import Field
 from crowdveil.guarantees import Guarantee, TrajectoryKAnonymity
 from crowdveil.method import Method
 from crowdveil.model.aggregation import AggregationName
-from crowdveil.model.distances import Contemporaries, DistanceName, make_distance, time_weight
+from crowdveil.model.distances import Contemporaries, make_distance, time_weight
 from crowdveil.model.mdav import Centre, Grouping
 from crowdveil.model.microaggregation import release_of
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Params, TimeWeight
+from crowdveil.params import Params, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
 
 
@@ -50,7 +50,7 @@ class MicroaggregationParams(Params):
 
     k: int = Field(3, ge=2)
     """Fewest people of a group."""
-    distance: DistanceName = "spatiotemporal"
+    distance: TrajectoryDistance = "spatiotemporal"
     """How far trajectories are from one another."""
     time_weight: TimeWeight = "document"
     """What time counts in the spatio-temporal distance: a number (0 is space alone), document, or mean-ratio."""

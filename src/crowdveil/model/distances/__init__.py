@@ -6,6 +6,7 @@ from typing import Literal
 
 from crowdveil.model.distances.base import Distance, DistanceKind, Paths, many_to_many
 from crowdveil.model.distances.contemporaries import Contemporaries
+from crowdveil.model.distances.coupled import FrechetManhattan
 from crowdveil.model.distances.spatiotemporal import SpatioTemporal, time_weight
 from crowdveil.model.distances.warped import Warped
 from crowdveil.model.trajectories import Trajectories
@@ -16,6 +17,7 @@ __all__ = [
     "Distance",
     "DistanceKind",
     "DistanceName",
+    "FrechetManhattan",
     "Paths",
     "SpatioTemporal",
     "Warped",
@@ -24,7 +26,9 @@ __all__ = [
     "time_weight",
 ]
 
-DistanceName = Literal["spatiotemporal", "graph", "dtw", "discrete-frechet"]
+DistanceName = Literal[
+    "spatiotemporal", "graph", "dtw", "discrete-frechet", "frechet-manhattan", "frechet-manhattan-exact"
+]
 """The names below, for types and parameters."""
 
 DISTANCES: tuple[DistanceKind, ...] = (
@@ -49,6 +53,17 @@ DISTANCES: tuple[DistanceKind, ...] = (
         "discrete-frechet",
         lambda paths, weight: Warped(paths, added=False),
         "Discrete Fréchet distance: the least longest metres apart over a walk along both; times do not count.",
+    ),
+    DistanceKind(
+        "frechet-manhattan",
+        lambda paths, weight: FrechetManhattan(paths),
+        "Mean metres apart over the walk along both, of those with the least longest, that one pass finds; times do not count.",
+        ("FerreiraTrujillo2016",),
+    ),
+    DistanceKind(
+        "frechet-manhattan-exact",
+        lambda paths, weight: FrechetManhattan(paths, exact=True),
+        "The same, over the walk with the least mean of all with the least longest: the definition that one pass comes near to.",
     ),
 )
 

@@ -1,0 +1,186 @@
+"""The Fréchet/Manhattan distance and microaggregation by its couplings, on the scale of their paper.
+
+`python benchmarks/frechet.py` tells how far the one pass is above the definition and clusters by sketched pivots are from those
+by the exact path, makes the clusters of 5,000 trajectories of 98 points in the mean, k = 8 and 10 pivots, and times the distance
+of paths of 100 points beside the paper's programme in plain Python. `growth` makes clusters of 1,000 to 20,000 trajectories, or
+of the numbers that follow it. The last line is how many times faster the distance is.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from _bench import answer, measured, say
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+TRAJECTORIES, K, PIVOTS = 5_000, 8, 10
+GROWTH = (1_000, 2_000, 5_000, 10_000, 20_000)
+SMALL = 200
+"""Trajectories whose distances of all pairs are computed."""
+POINTS = 100
+PAIRS = 40
+
+
+def movers(trajectories: int) -> Any:
+    """Paths of a made-up town of 10 km: from about one of 400 places to about another, in a crooked way, a point every ten
+    seconds; 58 to 138 points, 98 in the mean.
+    """
+    import numpy as np
+
+    from crowdveil.model.distances import Paths
+
+    rng = np.random.default_rng(4)
+    places = rng.normal(5_000, 1_800, (400, 2))
+    ends = places[rng.integers(0, 400, (2, trajectories))] + rng.normal(0, 150, (2, trajectories, 2))
+    points = rng.integers(58, 139, trajectories)
+    start = rng.integers(0, 36_000, trajectories)
+    ways = []
+    for i, n in enumerate(points.tolist()):
+        share = np.arange(n)[:, None] / (n - 1)
+        crooked = np.cumsum(rng.normal(0, 60, (n, 2)), axis=0)
+        way = ends[0, i] + share * (ends[1, i] - ends[0, i]) + crooked - crooked[0] - share * (crooked[-1] - crooked[0])
+        ways.append(np.column_stack([way, start[i] + 10.0 * np.arange(n)]))
+    return Paths(*np.concatenate(ways).T.copy(), np.concatenate([[0], np.cumsum(points)]))
+
+
+def distances() -> dict[str, float]:
+    """Microseconds of a distance here, milliseconds in plain Python; best of several."""
+    import numpy as np
+
+    import plain_couplings
+    from crowdveil.model.distances import FrechetManhattan, Paths
+
+    rng = np.random.default_rng(2)
+    x, y = np.cumsum(rng.standard_normal((2, PAIRS, POINTS)), axis=2)
+    data = Paths(x.ravel(), y.ravel(), np.tile(np.arange(float(POINTS)), PAIRS), np.arange(PAIRS + 1) * POINTS)
+    distance, to = FrechetManhattan(data), np.arange(1, PAIRS)
+    listed = [list(zip(*(c.tolist() for c in data.one(i)), strict=True)) for i in range(PAIRS)]
+    distance.from_one(0, to)
+    ours, plain, found = [], [], []
+    for j in range(1, PAIRS):
+        begin = time.process_time()
+        values = distance.from_one(0, to)
+        ours.append((time.process_time() - begin) / len(to))
+        begin = time.process_time()
+        found.append(plain_couplings.one_pass(listed[0], listed[j])[0])
+        plain.append(time.process_time() - begin)
+    if found != values.tolist():
+        sys.exit("the distance is not that of the paper's programme")
+    return {"us": 1e6 * min(ours), "plain_ms": 1e3 * min(plain)}
+
+
+def definition() -> dict[str, float]:
+    """How far one pass is above the definition, of pairs of movers and, if there are any, of cab rides."""
+    import numpy as np
+
+    from crowdveil.io.trajectories import read_trajectories
+    from crowdveil.model.distances import FrechetManhattan, Paths
+
+    cabs = Path(__file__).resolve().parents[2] / "shared/data/sf_cabs/cabs_dataset_20080608_0700_0715.csv"
+    told = {}
+    sources = {"movers": movers(SMALL)} | ({"cabs": Paths.of(read_trajectories(str(cabs)))} if cabs.exists() else {})
+    for name, data in sources.items():
+        those, to = np.arange(0, len(data), len(data) // 30), np.arange(len(data))
+        for resampled in (False, True):
+            one, exact = (FrechetManhattan(data, e, resampled).from_many(those, to) for e in (False, True))
+            far = exact > 0
+            over = one[far] / exact[far] - 1
+            near = over[exact[far] <= np.quantile(exact[far], 0.05)]
+            label = f"{name}_{'resampled' if resampled else 'as_they_are'}"
+            told |= {f"{label}_mean": 100 * over.mean(), f"{label}_most": 100 * over.max()}
+            told |= {f"{label}_differ": 100 * (over > 1e-9).mean(), f"{label}_mean_of_near": 100 * near.mean()}
+    return told
+
+
+def paths_of_pivots() -> dict[str, float]:
+    """Mean distance to the pivot, by sketched and by exact paths and by one random pivot, over several seeds."""
+    import numpy as np
+
+    from crowdveil.model.distances import FrechetManhattan
+    from crowdveil.model.pivots import Clustering
+
+    distance = FrechetManhattan(movers(SMALL), resampled=True)
+    told = {}
+    for name, pivots, path in (("sketched", PIVOTS, "sketched"), ("exact", PIVOTS, "exact"), ("one", 1, "sketched")):
+        clustering, losses = Clustering(distance, np.arange(SMALL), 3, pivots, path), []  # type: ignore[arg-type]
+        for seed in range(5):
+            made = clustering.clusters("join", np.random.default_rng(seed))
+            far = [distance.from_one(p, np.flatnonzero(made.cluster == c)) for c, p in enumerate(made.pivot.tolist())]
+            losses.append(np.concatenate(far).mean())
+        told[name] = float(np.mean(losses))
+    return told
+
+
+def clusters(trajectories: int) -> dict[str, float]:
+    """Clusters of so many movers, and the share of distances that were computed to the end."""
+    import numpy as np
+
+    from crowdveil.kernels import coupled
+    from crowdveil.model.distances import FrechetManhattan
+    from crowdveil.model.pivots import Clustering
+
+    gather, farthest, told, lock = coupled.gather, coupled.farthest, [0, 0], threading.Lock()
+
+    def counting_gather(*arguments: Any) -> Any:
+        came = gather(*arguments)
+        with lock:
+            told[0] += int(np.isfinite(arguments[-1]).sum())
+            told[1] += len(arguments[1])
+        return came
+
+    def counting_farthest(*arguments: Any) -> Any:
+        found = farthest(*arguments)
+        with lock:
+            told[0] += found[2]
+        return found
+
+    coupled.gather, coupled.farthest = counting_gather, counting_farthest  # type: ignore[assignment]
+    distance = FrechetManhattan(movers(trajectories), resampled=True)
+    made = Clustering(distance, np.arange(trajectories), K, PIVOTS).clusters("join", np.random.default_rng(0))
+    return {"clusters": len(made.pivot), "computed": told[0], "asked": told[1]}
+
+
+def tell_clusters(trajectories: int) -> None:
+    found = measured(__file__, "clusters", str(trajectories))
+    label = f"trajectories_{trajectories}"
+    say(f"{label}_wall", found["wall"] / 60, "minutes")
+    say(f"{label}_cpu", found["cpu"] / 60, "minutes")
+    say(f"{label}_peak", found["peak_mib"], "MiB")
+    say(
+        f"{label}_distances_computed",
+        f"{int(found['computed']):,}, {100 * found['computed'] / found['asked']:.2f} % of those asked for",
+    )
+
+
+def main() -> None:
+    above = measured(__file__, "definition")
+    for name, value in above.items():
+        if name not in ("wall", "cpu", "peak_mib"):
+            say(f"one_pass_above_definition_{name}", value, "%")
+    paths = measured(__file__, "paths_of_pivots")
+    for name in ("sketched", "exact", "one"):
+        say(f"distance_to_pivot_{name}", paths[name], "m")
+    tell_clusters(TRAJECTORIES)
+    told = measured(__file__, "distances")
+    say("distance_of_100_points", told["us"], "µs")
+    say("distance_in_plain_python", told["plain_ms"], "ms")
+    say("ratio", 1e3 * told["plain_ms"] / told["us"])
+
+
+JOBS = {"distances": distances, "definition": definition, "paths_of_pivots": paths_of_pivots}
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        main()
+    elif sys.argv[1] == "growth":
+        for number in map(int, sys.argv[2:] or GROWTH):
+            tell_clusters(number)
+    elif sys.argv[1] == "clusters":
+        answer(lambda: clusters(int(sys.argv[2])), lambda: clusters(40))
+    else:
+        answer(JOBS[sys.argv[1]])
