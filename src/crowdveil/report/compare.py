@@ -26,7 +26,7 @@ from crowdveil.method import Method
 from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import Budget, Params
+from crowdveil.params import Budget, Params, named_parameters
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_methods, find_measure, find_method
 
@@ -65,18 +65,14 @@ class Candidate:
     @classmethod
     def named(cls, text: str, shared: Mapping[str, Any]) -> Candidate:
         """From `name` or `name:parameter=value:…`; `shared` parameters are for methods that have them."""
-        name, *given = [part.strip() for part in text.split(":")]
+        name, given = named_parameters(text, "joint:splits=dyadic")
         method = find_method(name)
         if method.takes is not Flows:
             raise ParameterError(f"{name}: wanted a method for flows, but this one is for trajectories; name another.")
-        values = {key: value for key, value in shared.items() if key in method.params.model_fields}
-        for part in given:
-            key, equals, value = (x.strip() for x in part.partition("="))
-            if not key or not equals or not value:
-                raise ParameterError(f"{text}: wanted parameters as in joint:splits=dyadic, but got {part!r}.")
-            values[key.replace("-", "_")] = value
+        same = {key: value for key, value in shared.items() if key in method.params.model_fields}
+        label = ":".join((method.name, *(f"{key}={value}" for key, value in given.items())))
         try:
-            return cls(":".join((method.name, *given)), method, method.params.checked(values))
+            return cls(label, method, method.params.checked(same | given))
         except ParameterError as error:
             raise ParameterError(f"{method.name}: {error}") from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -10,10 +10,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Floats, Ints, frozen
+from crowdveil.io.notes import ReadNotes
+from crowdveil.model.arrays import Floats, Ints, require
 from crowdveil.model.distances import Paths
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import Progress, no_progress
 
 T = TypeVar("T")
 
@@ -28,11 +30,20 @@ class TrajectoryComparison:
         The trajectories that were read.
     release
         What is published of them. Its `source` is known where it was just made, or where the pairing was kept.
+    progress
+        Told by measures that take long how far they are.
+    notes
+        What measures say of how they were computed, such as a value that was found.
     """
 
     original: Trajectories
     release: TrajectoryRelease
-    _made: dict[str, Any] = field(default_factory=dict, repr=False)
+    progress: Progress = no_progress
+    notes: ReadNotes = field(default_factory=ReadNotes)
+    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        require(bool(np.all(np.diff(self.release.offsets) > 0)), "release: a trajectory in it has no point; verify it.")
 
     def all_steps(self) -> TrajectoryComparison:
         """Trajectories are one group."""
@@ -57,21 +68,36 @@ class TrajectoryComparison:
     @cached_property
     def paths(self) -> Paths:
         """The original trajectories."""
-        x, y = self.original.xy
-        return self._paths(x, y, self.original.t, self.original.offsets)
+        return Paths.on_plane(*self.original.xy, self.original.t - self.start, self.original.offsets)
 
     @cached_property
     def published(self) -> Paths:
         """The published trajectories."""
         x, y = self.original.projection.to_plane(self.release.lon, self.release.lat)
-        return self._paths(x, y, self.release.t, self.release.offsets)
+        return Paths.on_plane(x, y, self.release.t - self.start, self.release.offsets)
 
-    def _paths(self, x: Floats, y: Floats, t: Ints, offsets: Ints) -> Paths:
-        return Paths(frozen(x, np.float64), frozen(y, np.float64), frozen(t - self.start, np.float64), offsets)
+    def tiles(self, size_m: float) -> tuple[Ints, Ints]:
+        """The square tile of each original and of each published point: numbers from 1, row by row from south west, of all tiles
+        in the box around both.
+        """
 
-    def once(self, name: str, make: Callable[[], T]) -> T:
+        def make() -> tuple[Ints, Ints]:
+            sides = [(_cells(paths.x, size_m), _cells(paths.y, size_m)) for paths in (self.paths, self.published)]
+            columns, rows = (np.concatenate([side[axis] for side in sides]) for axis in (0, 1))
+            west, south = columns.min(initial=0), rows.min(initial=0)
+            wide = columns.max(initial=0) - west + 1
+            original, published = ((row - south) * wide + column - west + 1 for column, row in sides)
+            return original, published
+
+        return self.once(("tiles", size_m), make)
+
+    def once(self, name: Hashable, make: Callable[[], T]) -> T:
         """What is costly and several measures need: made the first time that it is asked for."""
         if name not in self._made:
             self._made[name] = make()
         made: T = self._made[name]
         return made
+
+
+def _cells(metres: Floats, size_m: float) -> Ints:
+    return np.floor(metres / size_m).astype(np.int64)
