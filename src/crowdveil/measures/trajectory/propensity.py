@@ -13,7 +13,9 @@ score is what a strong model finds, and much higher.
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -26,10 +28,11 @@ from crowdveil.model.arrays import Floats, Ints, row_slices
 from crowdveil.model.distances import Paths
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
+from crowdveil.progress import Progress
 
 FOLDS = 5
-MOST_CELLS = 1 << 28
-"""Positions of all sequences together that fit into memory."""
+MOST_CELLS = 1 << 27
+"""Positions of all sequences together, padded, that fit into memory."""
 
 
 class PropensityParams(Params):
@@ -47,42 +50,54 @@ class PropensityParams(Params):
     """Seed of who is scored by which model."""
 
 
-def propensity(compared: TrajectoryComparison, params: PropensityParams) -> Floats:
-    """U = 4/n Σ (p̂ − ½)²."""
-    if len(compared.release) == 0:
-        return np.array([np.nan])
-    features, published = _sequences(compared, params)
-    score = _scored(features, published, params, compared)
-    return np.array([4 * float(np.mean((score - 0.5) ** 2))])
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Sequences of tiles, original ones and then published ones: number[offsets[i]:offsets[i + 1]], up to `largest`."""
 
+    number: Ints
+    offsets: Ints
+    published: Ints
+    largest: int
 
-def _sequences(compared: TrajectoryComparison, params: PropensityParams) -> tuple[Floats, Ints]:
-    """A row for each sequence, original and then published, and which is published."""
-    sides = (compared.paths, compared.published)
-    numbers = [
-        _numbers(paths, tile, params) for paths, tile in zip(sides, compared.tiles(params.tile_m), strict=True)
-    ]
-    tiles, levels = max(int(tile.max()) for tile, _ in numbers), [level for _, level in numbers]
-    kept = [
-        _without_repeats(tile + tiles * level, paths.offsets) for paths, (tile, level) in zip(sides, numbers, strict=True)
-    ]
-    longest = max(int(np.diff(offsets).max()) for _, offsets in kept)
-    rows = sum(len(offsets) - 1 for _, offsets in kept)
-    if rows * longest > MOST_CELLS:
-        raise InputError(
-            f"propensity-score: {rows:,} trajectories of up to {longest:,} tiles are too many to learn from; "
-            "give larger tiles with tile_m, or cut trajectories into shorter ones."
+    @classmethod
+    def of(cls, compared: TrajectoryComparison, params: PropensityParams) -> Sequences:
+        """Those of both sides."""
+        sides, tiles = (compared.paths, compared.published), compared.tiles(params.tile_m)
+        levels = [_levels(paths, params.time_interval_s) for paths in sides]
+        most = max(int(tile.max()) for tile in tiles)
+        kept = [
+            _without_repeats(tile + most * level, paths.offsets)
+            for paths, tile, level in zip(sides, tiles, levels, strict=True)
+        ]
+        (first, before), (second, after) = kept
+        return cls(
+            np.concatenate([first, second]),
+            np.concatenate([before, before[-1] + after[1:]]),
+            np.repeat([0, 1], [len(paths) for paths in sides]),
+            most * (1 + max(int(level.max()) for level in levels)),
         )
-    features = np.concatenate([_padded(number, offsets, longest) for number, offsets in kept])
-    features /= tiles * (1 + max(int(level.max()) for level in levels))
-    return features, np.repeat([0, 1], [len(paths) for paths in sides])
+
+    def equal(self) -> Ints:
+        """A number for each sequence, the same for equal ones."""
+        number: dict[bytes, int] = {}
+        cuts = pairwise(self.offsets.tolist())
+        return np.array([number.setdefault(self.number[i:j].tobytes(), len(number)) for i, j in cuts])
+
+    def padded(self) -> Any:
+        """A row for each, as long as the longest, with numbers up to 1 that end at its end. Sparse: what is padded is not held."""
+        from scipy.sparse import csr_array
+
+        longest = int(np.diff(self.offsets).max())
+        column = longest - self.offsets[1:][row_slices(self.offsets)] + np.arange(len(self.number))
+        cells = self.number / self.largest, column.astype(np.int32), self.offsets.astype(np.int32)
+        return csr_array(cells, shape=(len(self.published), longest))
 
 
-def _numbers(paths: Paths, tile: Ints, params: PropensityParams) -> tuple[Ints, Ints]:
-    """Tile and level of time of each point."""
-    if params.time_interval_s is None:
-        return tile, np.zeros(len(tile), np.int64)
-    return tile, (paths.t // params.time_interval_s).astype(np.int64)
+def _levels(paths: Paths, interval_s: int | None) -> Ints:
+    """The level of time of each point."""
+    if interval_s is None:
+        return np.zeros(len(paths.t), np.int64)
+    return (paths.t // interval_s).astype(np.int64)
 
 
 def _without_repeats(number: Ints, offsets: Ints) -> tuple[Ints, Ints]:
@@ -93,47 +108,62 @@ def _without_repeats(number: Ints, offsets: Ints) -> tuple[Ints, Ints]:
     return number[new], before[offsets]
 
 
-def _padded(number: Ints, offsets: Ints, longest: int) -> Floats:
-    """Sequences that end at the last column."""
-    made = np.zeros((len(offsets) - 1, longest))
-    row = row_slices(offsets)
-    made[row, longest - offsets[1:][row] + np.arange(len(number))] = number
-    return made
+def propensity(compared: TrajectoryComparison, params: PropensityParams) -> Floats:
+    """U = 4/n Σ (p̂ − ½)²."""
+    if len(compared.release) == 0:
+        return np.array([np.nan])
+    score = _scored(Sequences.of(compared, params), params, compared.progress)
+    return np.array([4 * float(np.mean((score - 0.5) ** 2))])
 
 
-def _scored(features: Floats, published: Ints, params: PropensityParams, compared: TrajectoryComparison) -> Floats:
+def _scored(sequences: Sequences, params: PropensityParams, progress: Progress) -> Floats:
     """The probability that each is published, by a model that saw neither it nor its equals."""
-    _, equal = np.unique(features, axis=0, return_inverse=True)
+    features, published, equal = sequences.padded(), sequences.published, sequences.equal()
+    if params.model == "boosting":
+        features = _dense(features)
     rng = np.random.default_rng(params.seed)
-    fold = (rng.permutation(int(equal.max()) + 1) % FOLDS)[equal.reshape(-1)]
+    fold = (rng.permutation(int(equal.max()) + 1) % FOLDS)[equal]
     score = np.empty(len(published))
     for here in range(FOLDS):
-        test, train = fold == here, fold != here
+        test, train = np.flatnonzero(fold == here), np.flatnonzero(fold != here)
         known = np.unique(published[train])
-        if len(known) == 2:
+        if len(known) == 2 and len(test):
             model = _fitted(params, features[train], published[train])
-            score[test] = model.predict_proba(features[test])[:, 1] if test.any() else 0
+            score[test] = model.predict_proba(features[test])[:, 1]
         else:  # nothing to learn from, or nothing to tell apart
             score[test] = known[0] if len(known) else 0.5
-        compared.progress(here + 1, FOLDS)
+        progress(here + 1, FOLDS)
     return score
 
 
-def _fitted(params: PropensityParams, features: Floats, published: Ints) -> Any:
+def _dense(features: Any) -> Floats:
+    rows, longest = features.shape
+    if rows * longest > MOST_CELLS:
+        raise InputError(
+            f"propensity-score: {rows:,} trajectories of up to {longest:,} tiles are too many for boosting; "
+            "give larger tiles with tile_m, cut trajectories into shorter ones, or take the logistic model."
+        )
+    dense: Floats = features.toarray()
+    return dense
+
+
+def _fitted(params: PropensityParams, features: Any, published: Ints) -> Any:
     weight = "balanced" if params.balanced else None
     if params.model == "logistic":
-        model = _sklearn("linear_model").LogisticRegression(class_weight=weight, max_iter=1000)
+        regression = _sklearn("sklearn.linear_model").LogisticRegression
+        model = regression(class_weight=weight, max_iter=1000, solver="newton-cg")
     else:
-        booster = _sklearn("ensemble").HistGradientBoostingClassifier
+        booster = _sklearn("sklearn.ensemble").HistGradientBoostingClassifier
         model = booster(class_weight=weight, random_state=params.seed, early_stopping=False)
-    with warnings.catch_warnings():
+    # Its threads wait for one another without sleeping: where others work too, one is much faster than several.
+    with warnings.catch_warnings(), _sklearn("threadpoolctl").threadpool_limits(1):
         warnings.simplefilter("ignore")  # a model that came to no end scores as it scores
         return model.fit(features, published)
 
 
-def _sklearn(part: str) -> Any:
+def _sklearn(module: str) -> Any:
     try:
-        return import_module(f"sklearn.{part}")
+        return import_module(module)
     except ImportError:
         raise MissingExtraError("scikit-learn", "analysis", "the propensity score") from None
 
