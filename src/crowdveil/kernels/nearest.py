@@ -72,7 +72,7 @@ def least_distances(
     own_speed: Floats,
     own_ball: Balls,
     those: Ints,
-    guess: Ints,
+    guess: Floats,
     other: Points,
     speed: Floats,
     ball: Balls,

@@ -106,7 +106,10 @@ class Measurement:
         """For flows one row for each measure, part and time step; two more, `mean` and `pooled`, stand over all steps. For
         trajectories one row for each measure and part.
         """
-        flows, listed = self.matrices, [(found.asked.label, *column) for found in self.scores for column in columns(found)]
+        flows, listed = (
+            self.matrices,
+            [(found.asked.label, *column) for found in self.scores for column in columns(found)],
+        )
         if flows is None:
             names = {
                 "measure": pa.array([label for label, *_ in listed], pa.string()),
@@ -127,9 +130,9 @@ class Measurement:
 
     def plot(self, file: str | Path) -> None:
         """Draw the scores as PNG. Needs matplotlib (extra `report`)."""
-        from crowdveil.report import plots
+        from crowdveil.report.measure_plots import draw
 
-        plots.scores(self, Path(file))
+        draw(self, Path(file))
 
 
 def named_measures(names: Sequence[str | Asked] | None, takes: type = Flows) -> list[Asked]:

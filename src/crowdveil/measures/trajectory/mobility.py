@@ -18,6 +18,7 @@ from crowdveil.measures.base import Measure
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats, Ints, row_slices
 from crowdveil.model.projection import great_circle_m
+from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 
@@ -85,15 +86,14 @@ def _walks(compared: TrajectoryComparison) -> tuple[Walks, Walks]:
         whose = np.arange(len(original)), np.arange(len(release))
     else:
         whose = original.person, np.unique(release.person, return_inverse=True)[1]
-    sides = zip((original, release), whose, strict=True)
-    made = [_by_individual(side.lon, side.lat, side.t, who[row_slices(side.offsets)]) for side, who in sides]
-    return made[0], made[1]
+    return _by_individual(original, whose[0]), _by_individual(release, whose[1])
 
 
-def _by_individual(lon: Floats, lat: Floats, t: Ints, who: Ints) -> Walks:
-    order = np.lexsort((t, who))
+def _by_individual(side: Trajectories | TrajectoryRelease, individual: Ints) -> Walks:
+    who = individual[row_slices(side.offsets)]
+    order = np.lexsort((side.t, who))
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(who), dtype=np.int64)])
-    return Walks(lon[order], lat[order], t[order], offsets, order)
+    return Walks(side.lon[order], side.lat[order], side.t[order], offsets, order)
 
 
 def _sides(compared: TrajectoryComparison) -> tuple[Walks, Walks]:
@@ -115,9 +115,7 @@ def _visits(compared: TrajectoryComparison, tile_m: float) -> tuple[tuple[Ints, 
     return compared.once(("visits", tile_m), make)
 
 
-def _per_tile(
-    compared: TrajectoryComparison, params: TileParams, of_tiles: Callable[[Ints, Ints], Floats]
-) -> Floats:
+def _per_tile(compared: TrajectoryComparison, params: TileParams, of_tiles: Callable[[Ints, Ints], Floats]) -> Floats:
     """What both sides have in their tiles, and what would have to change in which."""
     sides = _visits(compared, params.tile_m)
     tiles = [np.unique(tile, return_inverse=True) for tile, _ in sides]
@@ -131,7 +129,7 @@ def _per_tile(
 
 
 def _visits_each(place: Ints, count: Ints) -> Floats:
-    return np.bincount(place, count)
+    return np.bincount(place, count).astype(np.float64)
 
 
 def _individuals_bits(place: Ints, count: Ints) -> Floats:

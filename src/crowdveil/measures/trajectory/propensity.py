@@ -1,9 +1,9 @@
 """How well a model tells published trajectories from original ones.
 
-Each trajectory is the sequence of square tiles that it passes, consecutive repeats once; shorter ones are padded with 0 at the left.
-Tiles are numbered from 1, row by row, and at levels of time one after the other; numbers are divided by the largest. A model
-learns from position to number whether a sequence is published, and every sequence is scored by one that did not see it, nor any
-sequence that is equal: two equal data sets score 0. Nothing is balanced, as in the document: where many trajectories are
+Each trajectory is the sequence of square tiles that it passes, consecutive repeats once; shorter ones are padded with 0 at the
+left. Tiles are numbered from 1, row by row, and at levels of time one after the other; numbers are divided by the largest. A
+model learns from the number at each position whether a sequence is published, and every sequence is scored by one that saw
+neither it nor any equal one: two equal data sets score 0. Nothing is balanced, as in the document: where many trajectories are
 removed, the score rises for that alone.
 
 A logistic regression on tile numbers is weak: it sees lengths and places north or south, and little else. With boosting the
@@ -84,7 +84,7 @@ class Sequences:
         return np.array([number.setdefault(self.number[i:j].tobytes(), len(number)) for i, j in cuts])
 
     def padded(self) -> Any:
-        """A row for each, as long as the longest, with numbers up to 1 that end at its end. Sparse: what is padded is not held."""
+        """A row for each, as long as the longest, with numbers up to 1 at its end; sparse, so that padding takes no room."""
         from scipy.sparse import csr_array
 
         longest = int(np.diff(self.offsets).max())
@@ -171,7 +171,7 @@ def _sklearn(module: str) -> Any:
 MEASURES = (
     Measure(
         "propensity-score", "propensity score", "", "lower", Trajectories, propensity,
-        "How far from an even guess a model is that tells published trajectories from originals: 0 if it cannot, 1 if it always can.",
+        "How sure a model is of which trajectories are published and which are originals: 0 if it cannot tell, 1 if always.",
         symbol="U", params=PropensityParams, aliases=("PropensityScore",),
         parameter_aliases=(("tiles_size", "tile_m"), ("time_interval", "time_interval_s")),
     ),

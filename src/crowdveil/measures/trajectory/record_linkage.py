@@ -25,7 +25,9 @@ class LinkageParams(DistanceParams):
     @model_validator(mode="after")
     def _can_be_windowed(self) -> LinkageParams:
         if self.window is not None and self.distance == "graph":
-            raise ValueError("no window with the distance graph, in which a centre is far from all but its contemporaries")
+            raise ValueError(
+                "no window with the distance graph, in which a centre is far from all but its contemporaries"
+            )
         return self
 
 
@@ -82,6 +84,6 @@ MEASURES = (
         "record-linkage", "trajectories linked to their originals", "%", "lower", Trajectories, record_linkage,
         "How many originals are found, in percent, by taking for each published trajectory one of those at the least distance.",
         symbol="RL", params=LinkageParams, aliases=("RecordLinkage",),
-        parameter_aliases=(*DISTANCE_ALIASES, ("percen_window_size", "window")),
+        parameter_aliases=(*DISTANCE_ALIASES, ("percen_window_size", "window"), ("seed", "")),
     ),
 )  # fmt: skip

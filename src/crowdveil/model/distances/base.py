@@ -37,7 +37,8 @@ class Paths:
             bool(np.isfinite(x).all() and np.isfinite(y).all()),
             "trajectories: positions on opposite sides of the globe cannot be compared in metres; take a part of them.",
         )
-        return cls(*(frozen(column, np.float64) for column in (x, y, t)), offsets)
+        x, y, seconds = (frozen(column, np.float64) for column in (x, y, t))
+        return cls(x, y, seconds, offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

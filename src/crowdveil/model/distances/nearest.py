@@ -24,7 +24,8 @@ MOST_EXACT = 2_000
 def same_paths(paths: Paths) -> tuple[Ints, Ints]:
     """The first of each set of equal paths, and the place of each path's set among them."""
     number: dict[bytes, int] = {}
-    first, place = [], np.empty(len(paths), np.int64)
+    first: list[int] = []
+    place = np.empty(len(paths), np.int64)
     for i in range(len(paths)):
         key = b"".join(column.tobytes() for column in paths.one(i))
         if key not in number:
@@ -92,11 +93,12 @@ class Beside:
         own = self._own(distance)
         if np.all(begin == 0) and np.all(end == len(to)) and len(to):
             known = np.minimum(known, self._pairs(distance, those, to[_with_near_ends(own, those, distance, to)]))
-        there = distance.paths.points, distance.speed, distance.ball, distance.weight
-        here = own.paths.points, own.speed, own.ball
+        there: Any = distance.paths.points, distance.speed, distance.ball, distance.weight
+        here: Any = own.paths.points, own.speed, own.ball
 
         def search(rows: slice) -> Any:
-            return least_distances(*here, those[rows], known[rows], *there, to, begin[rows], end[rows])
+            arguments: Any = (*here, those[rows], known[rows], *there, to, begin[rows], end[rows])
+            return least_distances(*arguments)
 
         return search
 
@@ -162,6 +164,7 @@ def _by_bounds(distance: SpatioTemporal, found: float, progress: Progress) -> fl
 
     def task(block: int) -> Any:
         low = block * BLOCK
-        return (np.array([farthest_pair(*there, low, min(low + BLOCK, n), found)[0]]),)
+        arguments: Any = (*there, low, min(low + BLOCK, n), found)
+        return (np.array([farthest_pair(*arguments)[0]]),)
 
     return max(float(block[0][0]) for block in engine.current().map(task, -(-n // BLOCK), progress))
