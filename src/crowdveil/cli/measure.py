@@ -71,8 +71,9 @@ def _write(found: Measurement, file: Path) -> None:
 def _tell(found: Measurement, as_json: bool) -> None:
     if found.overlapping:
         click.echo("note: rows of this release overlap; what several say of a pair of tiles is added up.", err=True)
-    for label, reason in found.left_out.items():
-        click.echo(f"note: {label} is left out: {reason}", err=True)
+    for reason in dict.fromkeys(found.left_out.values()):
+        labels = [label for label, why in found.left_out.items() if why == reason]
+        click.echo(f"note: left out {', '.join(labels)}: {reason}", err=True)
     click.echo(_json(found) if as_json else "\n".join(found.lines()))
 
 

@@ -124,15 +124,17 @@ def _scored(sequences: Sequences, params: PropensityParams, progress: Progress) 
     rng = np.random.default_rng(params.seed)
     fold = (rng.permutation(int(equal.max()) + 1) % FOLDS)[equal]
     score = np.empty(len(published))
-    for here in range(FOLDS):
-        test, train = np.flatnonzero(fold == here), np.flatnonzero(fold != here)
-        known = np.unique(published[train])
-        if len(known) == 2 and len(test):
-            model = _fitted(params, features[train], published[train])
-            score[test] = model.predict_proba(features[test])[:, 1]
-        else:  # nothing to learn from, or nothing to tell apart
-            score[test] = known[0] if len(known) else 0.5
-        progress(here + 1, FOLDS)
+    # Threads there wait for one another without sleeping: where others work too, one is much faster than several.
+    with _sklearn("threadpoolctl").threadpool_limits(1):
+        for here in range(FOLDS):
+            test, train = np.flatnonzero(fold == here), np.flatnonzero(fold != here)
+            known = np.unique(published[train])
+            if len(known) == 2 and len(test):
+                model = _fitted(params, features[train], published[train])
+                score[test] = model.predict_proba(features[test])[:, 1]
+            else:  # nothing to learn from, or nothing to tell apart
+                score[test] = known[0] if len(known) else 0.5
+            progress(here + 1, FOLDS)
     return score
 
 
@@ -155,8 +157,7 @@ def _fitted(params: PropensityParams, features: Any, published: Ints) -> Any:
     else:
         booster = _sklearn("sklearn.ensemble").HistGradientBoostingClassifier
         model = booster(class_weight=weight, random_state=params.seed, early_stopping=False)
-    # Its threads wait for one another without sleeping: where others work too, one is much faster than several.
-    with warnings.catch_warnings(), _sklearn("threadpoolctl").threadpool_limits(1):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a model that came to no end scores as it scores
         return model.fit(features, published)
 

@@ -69,7 +69,7 @@ def _windows(compared: TrajectoryComparison, params: LinkageParams, those: Ints)
 
 
 def _around(rising: Floats, values: Floats, size: int) -> Ints:
-    """Where the `size` numbers that are nearest to each value begin; of equally near ones the smaller."""
+    """Where the `size` numbers that are nearest to each value begin; of equally near ones smaller ones."""
     low, high = np.zeros(len(values), np.int64), np.full(len(values), len(rising) - size)
     while np.any(low < high):
         middle = (low + high) // 2

@@ -50,7 +50,7 @@ MEASURES = (
         symbol="RMSE", params=DistanceParams, aliases=("Rsme",), parameter_aliases=DISTANCE_ALIASES,
     ),
     Measure(
-        "rmse-document", "the same as the document prints it", "m", "lower", Trajectories, rmse_document,
+        "rmse-document", "root of summed squares over n, as printed", "m", "lower", Trajectories, rmse_document,
         "The root of the sum of squares, divided by the number of trajectories: it falls as data grows.",
         params=DistanceParams, parameter_aliases=DISTANCE_ALIASES,
     ),
