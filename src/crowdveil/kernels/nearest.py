@@ -67,6 +67,20 @@ def pair_distances(
 
 
 @kernel
+def _ends(points: Points) -> tuple[Floats, Ints]:
+    """First and last x, y and t of each trajectory, beside one another so that they are soon looked up; and how many points it has."""
+    x, y, t, offsets = points
+    n = len(offsets) - 1
+    ends, size = np.empty((n, 6), np.float64), np.empty(n, np.int64)
+    for j in range(n):
+        first, last = offsets[j], offsets[j + 1] - 1
+        ends[j, 0], ends[j, 1], ends[j, 2] = x[first], y[first], t[first]
+        ends[j, 3], ends[j, 4], ends[j, 5] = x[last], y[last], t[last]
+        size[j] = last - first + 1
+    return ends, size
+
+
+@kernel
 def least_distances(
     own: Points,
     own_speed: Floats,
@@ -88,8 +102,11 @@ def least_distances(
     own_mx, own_my, own_r, own_mt, own_half = own_ball
     middle_x, middle_y, radius, middle_t, half_t = ball
     least, count = np.full(len(those), np.inf), np.zeros(len(those), np.int64)
+    own_ends, own_size = _ends(own)
+    ends, size = _ends(other)
     for row in range(len(those)):
         i = those[row]
+        mine = own_ends[i]
         best, ties, limit = np.inf, 0, guess[row]
         for at in range(begin[row], end[row]):
             j = to[at]
@@ -99,6 +116,17 @@ def least_distances(
             late = abs(own_mt[i] - middle_t[j])
             bound = max(math.sqrt(dx * dx + dy * dy) - around, 0.0) + worth * max(late - span, 0.0)
             if bound > limit * SURE + SURE_M:
+                continue
+            # The ends are in every distance of two pairs or more: most are given up before their points are looked at.
+            dx, dy = mine[3] - ends[j, 3], mine[4] - ends[j, 4]
+            d = math.sqrt(dx * dx + dy * dy) + worth * abs(mine[5] - ends[j, 5])
+            total = d * d
+            pairs = (own_size[i] + size[j] + 1) // 2
+            if pairs > 1:
+                dx, dy = mine[0] - ends[j, 0], mine[1] - ends[j, 1]
+                d = math.sqrt(dx * dx + dy * dy) + worth * abs(mine[2] - ends[j, 2])
+                total += d * d
+            if total > limit * limit * SURE * pairs * SURE:
                 continue
             here = _apart(own, i, other, j, worth, limit * limit * SURE)
             if here < best:
