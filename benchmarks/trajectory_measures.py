@@ -2,11 +2,11 @@
 
 Each measure of the document is computed from files, the original and a release of `microaggregation` (k = 3, λ = 0.0055) with its
 pairing, in a process that has measured the small set once before, so that compiling and imports are not counted; the best of
-several runs. Reading the files is counted with every one of ours, and is most of what RMSE and linkage of the small set take; `all`
-are the five of the document at once, read once, against the sum of the peer's. The peer's figures are the least of those that were
-measured on two cores of the same kind, and two seconds of imports are taken off each; its RMSE of the small set takes about as long
-as its imports, so that this ratio says little. What it computes is not the same: its linkage looks at a window, and its propensity
-score is that of a model on the rows that it learnt from.
+several runs. Reading the files is counted with every one of ours, and is most of what RMSE and linkage of the small set take;
+`all` are the five of the document at once, read once, against the sum of the peer's. The peer's figures are the least of those
+that were measured on two cores of the same kind, and two seconds of imports are taken off each; its RMSE of the small set takes
+about as long as its imports, so that this ratio says little. What it computes is not the same: its linkage looks at a window, and
+its propensity score is that of a model on the rows that it learnt from.
 
 `large` takes all measures on the set of 23,830 trajectories, in one command as a user runs it, and exact linkage alone. The last
 line is the ratio of all five on the set of 643.
