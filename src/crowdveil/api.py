@@ -37,7 +37,7 @@ from crowdveil.report.compare import (
     matrices,
     side_by_side,
 )
-from crowdveil.report.measures import Measurement, measured, named_measures
+from crowdveil.report.measures import Measurement, measured, named_measures, parsed
 from crowdveil.report.sweep import SWEEP_FILE, K, Sweep, swept, trials_of
 
 if TYPE_CHECKING:
@@ -124,6 +124,8 @@ def measure(
     >>> crowdveil.measure("cabs.csv", "out", ["rmse", "RL"], pairing="cabs-pairing.csv")["RL"].pooled  # doctest: +SKIP
     """
     said = notes if notes is not None else ReadNotes()
+    if measures is not None:  # a slip of the pen is told before anything is read
+        measures = [asked for name in measures for asked in (parsed(name) if isinstance(name, str) else [name])]
     stage("reading")
     data, made, takes = _beside(original, release, pairing, options, said)
     wanted = named_measures(measures, takes)

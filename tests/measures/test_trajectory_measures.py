@@ -190,6 +190,14 @@ def test_people_are_individuals_where_they_are_published() -> None:
     assert found[:2].tolist() == pytest.approx([(3 + 1) / 2, 3])
 
 
+def test_people_on_one_side_alone_are_not_individuals() -> None:
+    compared = _by_hand()
+    unknown = replace(compared.original, person=np.arange(3), people_ids=np.arange(3), counts="trajectories")
+    alone = TrajectoryComparison(unknown, replace(compared.release, person=np.array([1])))
+    assert _value("straight-line-distance", alone)[0] == pytest.approx(4 / 3)
+    assert "the original does not tell people" in alone.notes.said[0]
+
+
 def test_sequences_are_padded_at_the_left_and_say_each_tile_once_in_a_row() -> None:
     km = 180 / math.pi / 6371.0088
     data = Trajectories(

@@ -47,13 +47,18 @@ def kept_pairing(file: Path | None, release: Path, *, overwrite: bool) -> Iterat
 
 
 def _check_place(file: Path, release: Path, overwrite: bool) -> None:
-    check_ending(file)
+    try:
+        check_ending(file)
+    except OutputError as error:
+        raise OutputError(str(error).replace("with -o", "with --pairing")) from None
     if file.resolve().is_relative_to(release.resolve()):
         raise OutputError(
             f"{file}: it says whose each published trajectory is, so it must not lie in the release's folder; "
             "name another place with --pairing."
         )
-    if file.is_file() and overwrite and not _is_pairing(file):
+    if file.exists() and not overwrite:
+        raise OutputError(f"{file}: the file exists; name another with --pairing, or replace it with --overwrite.")
+    if file.exists() and not _is_pairing(file):
         raise OutputError(f"{file}: the file holds no pairing, so it is not replaced; name another with --pairing.")
 
 

@@ -68,7 +68,7 @@ def pair_distances(
 
 @kernel
 def _ends(points: Points) -> tuple[Floats, Ints]:
-    """First and last x, y and t of each trajectory, beside one another so that they are soon looked up; and its number of points."""
+    """First and last x, y and t of each trajectory, beside one another so that they are soon looked up; and how long it is."""
     x, y, t, offsets = points
     n = len(offsets) - 1
     ends, size = np.empty((n, 6), np.float64), np.empty(n, np.int64)

@@ -143,7 +143,7 @@ def named_measures(names: Sequence[str | Asked] | None, takes: type = Flows) -> 
         return [Asked.of(measure) for measure in all_measures().values() if measure.takes is takes]
     found: dict[str, Asked] = {}
     for name in names:
-        for asked in [name] if isinstance(name, Asked) else _asked(name):
+        for asked in [name] if isinstance(name, Asked) else parsed(name):
             if asked.measure.takes is not takes:
                 raise ParameterError(
                     f"{asked.measure.name}: wanted a measure of {_KINDS[takes]}, but this one is of "
@@ -155,7 +155,8 @@ def named_measures(names: Sequence[str | Asked] | None, takes: type = Flows) -> 
     return list(found.values())
 
 
-def _asked(text: str) -> list[Asked]:
+def parsed(text: str) -> list[Asked]:
+    """The measures of a name with parameters, as in `rmse:distance=dtw`."""
     name, values = named_parameters(text, "rmse:distance=dtw")
     return asked_for(name, values)
 

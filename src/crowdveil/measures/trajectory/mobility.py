@@ -1,7 +1,7 @@
 """Five measures of mobility, of the original and of the release: what a user of either would find.
 
 The definitions are scikit-mobility's, which counts every point as a visit. Its location entropy is in bits by its formula, as it
-is here; its code takes natural logarithms. Distances are great circles. Individuals are people where the release publishes them,
+is here; its code takes natural logarithms. Distances are great circles. Individuals are people where both sides tell them,
 otherwise trajectories, on both sides.
 """
 
@@ -80,13 +80,13 @@ class Walks:
 def _walks(compared: TrajectoryComparison) -> tuple[Walks, Walks]:
     """The original and the release."""
     original, release = compared.original, compared.release
-    if release.person is None:
-        if original.counts == "people":
-            compared.notes.say("the release does not tell people, so individuals are trajectories, on both sides.")
-        whose = np.arange(len(original)), np.arange(len(release))
-    else:
-        whose = original.person, np.unique(release.person, return_inverse=True)[1]
-    return _by_individual(original, whose[0]), _by_individual(release, whose[1])
+    if release.person is not None and original.counts == "people":
+        people = np.unique(release.person, return_inverse=True)[1]
+        return _by_individual(original, original.person), _by_individual(release, people)
+    if release.person is not None or original.counts == "people":
+        silent = "original" if release.person is not None else "release"
+        compared.notes.say(f"the {silent} does not tell people, so individuals are trajectories, on both sides.")
+    return _by_individual(original, np.arange(len(original))), _by_individual(release, np.arange(len(release)))
 
 
 def _by_individual(side: Trajectories | TrajectoryRelease, individual: Ints) -> Walks:
