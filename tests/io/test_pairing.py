@@ -78,9 +78,12 @@ def test_it_does_not_lie_in_the_release(tmp_path: Path) -> None:
         ("out", "out/kept.csv"), ("out", "out/deeper/kept.csv"), ("real", "link/kept.csv"), ("link", "real/kept.csv"),
         ("out", "door.csv"), ("out", "real/../out/kept.csv"),
     ):  # fmt: skip
-        with pytest.raises(OutputError, match="must not lie in the release"):
+        with pytest.raises(OutputError, match="must not lie in the folder of a release"):
             crowdveil.anonymize("microaggregation", points, tmp_path / output, k=2, pairing=tmp_path / kept)
     assert not (tmp_path / "out").exists() and not any((tmp_path / "real").iterdir())
+    crowdveil.anonymize("microaggregation", points, tmp_path / "earlier", k=2)
+    with pytest.raises(OutputError, match="must not lie in the folder of a release"):
+        crowdveil.anonymize("microaggregation", points, tmp_path / "out", k=2, pairing=tmp_path / "earlier" / "p.csv")
 
 
 def test_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

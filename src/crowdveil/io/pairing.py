@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from crowdveil.errors import CrowdveilError, InputError, OutputError, counted
 from crowdveil.io.atomic import new_file, write_errors
+from crowdveil.io.release import MANIFEST_FILE
 from crowdveil.io.source import open_source
 from crowdveil.io.tables import check_ending, write_table
 from crowdveil.io.values import ids_of
@@ -51,9 +52,10 @@ def _check_place(file: Path, release: Path, overwrite: bool) -> None:
         check_ending(file)
     except OutputError as error:
         raise OutputError(str(error).replace("with -o", "with --pairing")) from None
-    if file.resolve().is_relative_to(release.resolve()):
+    place = file.resolve()
+    if place.is_relative_to(release.resolve()) or (place.parent / MANIFEST_FILE).exists():
         raise OutputError(
-            f"{file}: it says whose each published trajectory is, so it must not lie in the release's folder; "
+            f"{file}: it says whose each published trajectory is, so it must not lie in the folder of a release; "
             "name another place with --pairing."
         )
     if file.exists() and not overwrite:
