@@ -19,6 +19,7 @@ from crowdveil.measures.base import Asked
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.mobility import PARTS
 from crowdveil.measures.trajectory.propensity import PropensityParams, Sequences
+from crowdveil.measures.trajectory.record_linkage import _around
 from crowdveil.model.arrays import take_slices
 from crowdveil.model.distances import DISTANCES, Contemporaries, Paths, make_distance
 from crowdveil.model.distances import nearest as search
@@ -98,6 +99,13 @@ def test_a_window_looks_at_originals_as_far_from_the_centre(
         total += 1 / len(group) if true in group else 0
     linked = _value("record-linkage", compared, distance=name, time_weight=0.5, window=window)
     assert linked == pytest.approx(100 * total / n)
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.integers(-1, 7), st.integers(1, 8))
+def test_windows_hold_the_nearest_numbers(numbers: list[int], value: int, size: int) -> None:
+    rising, size = sorted(float(number) for number in numbers), min(size, len(numbers))
+    begin = int(_around(np.array(rising), np.array([float(value)]), size)[0])
+    assert list(range(begin, begin + size)) == plain.nearest_in(rising, value, size)
 
 
 @settings(max_examples=30)
