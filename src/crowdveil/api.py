@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdveil import pipeline
 from crowdveil.analysis.study import Opened, StudyReading, opened, study_of
-from crowdveil.errors import CrowdveilError, InputError, OutputError, ParameterError
+from crowdveil.errors import CrowdveilError, InputError, ParameterError
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.atomic import new_file
 from crowdveil.io.flows import DEFAULT_STEP
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.read_back import flow_release_from
+from crowdveil.io.pairing import pairing_by_ids, read_pairing
+from crowdveil.io.read_back import flow_release_from, trajectory_release_from, trajectory_release_of
 from crowdveil.io.release import TableFormat
-from crowdveil.io.tables import check_ending
+from crowdveil.io.tables import check_ending, check_picture
 from crowdveil.manifest import reading_again
+from crowdveil.measures.base import Asked
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import FlowRelease
+from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, FlowReading, TrajectoryReading, read
@@ -34,7 +37,7 @@ from crowdveil.report.compare_trajectories import (
     trajectory_candidates,
     trajectory_methods,
 )
-from crowdveil.report.measures import Measurement, measured, named_measures
+from crowdveil.report.measures import Measurement, measured, named_measures, parsed
 from crowdveil.report.sweep import SWEEP_FILE, K, Sweep, swept, trials_of
 
 if TYPE_CHECKING:
@@ -56,6 +59,7 @@ def anonymize(
     table_format: TableFormat = "parquet",
     overwrite: bool = False,
     resume: str | Path | None = None,
+    pairing: str | Path | None = None,
     progress: Progress = no_progress,
     **options: Any,
 ) -> pipeline.Result:
@@ -63,7 +67,8 @@ def anonymize(
 
     `data` is a path, an Arrow table, a data frame, or `Flows` or `Trajectories`. `options` are the method's parameters
     and the options of reading (see `crowdveil anonymize METHOD --help`), such as `k=10, zones="zones.geojson"`.
-    `resume` names a folder that keeps finished time steps, to go on from them after an interruption.
+    `resume` names a folder that keeps finished time steps, to go on from them after an interruption. `pairing` names a file
+    outside the release that is told which trajectory came of which, for measuring: it undoes the new ids, so keep it secret.
 
     >>> crowdveil.anonymize("suppression", "trips.parquet", "out", zones="zones.geojson", k=10)  # doctest: +SKIP
     """
@@ -79,6 +84,7 @@ def anonymize(
             table_format=table_format,
             overwrite=overwrite,
             resume=None if resume is None else Path(resume),
+            pairing=None if pairing is None else Path(pairing),
         ),
         progress,
     )
@@ -98,30 +104,78 @@ def verify(folder: str | Path, original: Any = None, **options: Any) -> list[tup
 
 def measure(
     original: Any,
-    release: str | Path | FlowRelease,
-    measures: Sequence[str] | None = None,
+    release: Any,
+    measures: Sequence[str | Asked] | None = None,
     *,
+    pairing: str | Path | None = None,
     notes: ReadNotes | None = None,
+    progress: Progress = no_progress,
+    stage: pipeline.Stage = lambda name: None,
     **options: Any,
 ) -> Measurement:
-    """Measure what a release lost of the original trips or flows. The numbers are exact: they stay in the house.
+    """Measure what a release lost of the original flows or trajectories. The numbers are exact: they stay in the house.
 
-    `original` is a path, an Arrow table, a data frame, or `Flows`; `release` the folder of a release, or a `FlowRelease`
-    over the zones and time steps of the flows. `measures` are names or symbols, all of them where none are given.
-    `options` of reading are those of the release unless given; files, such as zones, must be given again.
+    `original` is a path, an Arrow table, a data frame, `Flows` or `Trajectories`; `release` the folder of a release, a
+    `FlowRelease` over the zones and time steps of the flows, or a `TrajectoryRelease`. Trajectories that others published are
+    given as a file or a table; ids that are the original's say then which came of which. `measures` are names or symbols,
+    with parameters as in `rmse:distance=dtw`; all of them where none are given. `pairing` is the file that was kept when a
+    release of trajectories was made. `options` of reading are those of the release unless given; files, such as zones, must be
+    given again.
 
     >>> crowdveil.measure("trips.parquet", "out", ["E", "D"], zones="zones.geojson")["E"].mean  # doctest: +SKIP
+    >>> crowdveil.measure("cabs.csv", "out", ["rmse", "RL"], pairing="cabs-pairing.csv")["RL"].pooled  # doctest: +SKIP
     """
-    wanted, said = named_measures(measures), notes if notes is not None else ReadNotes()
-    if isinstance(release, FlowRelease):
-        return measured(read(Flows, original, FlowReading.checked(options), said), release, wanted)
-    manifest, written = pipeline.open_release(Path(release))
-    if not written.is_flows:
-        raise InputError(f"{release}: it holds trajectories, and there are measures of flows only so far.")
-    if not isinstance(original, Flows):
+    said = notes if notes is not None else ReadNotes()
+    if measures is not None:  # a slip of the pen is told before anything is read
+        measures = [asked for name in measures for asked in (parsed(name) if isinstance(name, str) else [name])]
+    stage("reading")
+    data, made, takes = _beside(original, release, pairing, options, said)
+    wanted = named_measures(measures, takes)
+    found = measured(data, made, wanted, all_of_them=measures is None, progress=progress, stage=stage)
+    for sentence in found.notes:
+        said.say(sentence)
+    return found
+
+
+def _beside(
+    original: Any, release: Any, pairing: str | Path | None, options: dict[str, Any], notes: ReadNotes
+) -> tuple[Flows | Trajectories, Release, type]:
+    """An original and what was published of it, as models, and which kind they are."""
+    folder = isinstance(release, str | Path) and not Path(release).is_file()
+    manifest, written = pipeline.open_release(Path(release)) if folder else ({}, None)
+    of_flows = written.is_flows if written is not None else isinstance(release, FlowRelease)
+    takes: type = Flows if of_flows else Trajectories
+    if pairing is not None and of_flows:
+        raise ParameterError("pairing: the release holds flows, which have none; leave it out.")
+    if written is not None and not isinstance(original, takes):
         options = reading_again(manifest, original, options)
-    flows = read(Flows, original, FlowReading.checked(options), said)
-    return measured(flows, flow_release_from(written, flows), wanted)
+    data = read(takes, original, READINGS[takes].checked(options), notes)
+    if written is None:
+        made = release if isinstance(release, Release) else _published(data, release, pairing, options, notes)
+    else:
+        made = flow_release_from(written, data) if of_flows else trajectory_release_from(written)
+    if pairing is not None and isinstance(made, TrajectoryRelease) and made.source is None:
+        made = replace(made, source=read_pairing(pairing, data, [str(i + 1) for i in range(len(made))]))
+    return data, made, takes
+
+
+def _published(
+    original: Trajectories, release: Any, pairing: str | Path | None, options: dict[str, Any], notes: ReadNotes
+) -> TrajectoryRelease:
+    """Trajectories that were published by others, beside their originals."""
+    reading = {name: value for name, value in options.items() if name not in ("zones", "zone_id")}
+    published = read(Trajectories, release, TrajectoryReading.checked(reading), notes)
+    if pairing is not None:
+        return trajectory_release_of(
+            published, read_pairing(pairing, original, [str(i) for i in published.ids.tolist()])
+        )
+    source = pairing_by_ids(original, published)
+    notes.say(
+        "some published ids are none of the original's, so that it is not known which trajectory came of which."
+        if source is None
+        else "published ids are the original's: they are taken to say which trajectory came of which."
+    )
+    return trajectory_release_of(published, source)
 
 
 def compare(
@@ -349,8 +403,8 @@ def analyse(
     with ExitStack() as files:
         if output is not None:
             check_ending(Path(output), ".json")
-        if plot is not None and Path(plot).suffix.lower() != ".png":
-            raise OutputError(f"{plot}: wanted a name that ends in .png; name another with --plot.")
+        if plot is not None:
+            check_picture(plot)
         table, picture = (
             None if path is None else files.enter_context(new_file(Path(path), overwrite=overwrite))
             for path in (output, plot)

@@ -1,4 +1,4 @@
-"""Run files: TOML or JSON of ours, and mdl-anonymizer's JSON as it is, to one request.
+"""Run files: TOML or JSON of ours, and mdl-anonymizer's JSON as it is, to one request; and its files of measures.
 
 Paths in a run file are taken as the shell would take them, from the current folder.
 """
@@ -14,14 +14,24 @@ from typing import Any
 from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.study import Study
 from crowdveil.errors import ParameterError
+from crowdveil.measures.base import Asked
 from crowdveil.method import Method
 from crowdveil.pipeline import Request
 from crowdveil.reading import READINGS
-from crowdveil.registry import all_methods, find_aggregation, find_analysis, find_distance, find_method
+from crowdveil.registry import (
+    all_methods,
+    find_aggregation,
+    find_analysis,
+    find_distance,
+    find_measures,
+    find_method,
+)
+from crowdveil.report.measures import asked_for
 
-KEYS = ("method", "input", "output", "parameters", "reading", "seed", "format", "overwrite", "resume")
+KEYS = ("method", "input", "output", "parameters", "reading", "seed", "format", "overwrite", "resume", "pairing")
 ANALYSIS_KEYS = ("method", "input", "output", "parameters", "reading", "overwrite")
 MDL_KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
+MDL_MEASURE_KEYS = ("original_dataset", "anonymized_dataset", "output_folder", "main_output_file", "measures")
 MDL_METHODS = (
     "SimpleGeneralization", "ProtectedGeneralization", "Microaggregation", "TimePartMicroaggregation",
     "SwapAllLocations", "SwapLocations", "SwapMob",
@@ -153,6 +163,7 @@ def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
         table_format=table_format,
         overwrite=overwrite or replace,
         resume=Path(need(path, content, "resume")) if "resume" in content else None,
+        pairing=Path(need(path, content, "pairing")) if "pairing" in content else None,
     )
 
 
@@ -236,6 +247,51 @@ def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, A
         ours["aggregation_method"] = find_aggregation(str(ours["aggregation_method"])).name
     # Theirs computes λ where it is not given, whatever our default is.
     return {weight: "document", **ours}
+
+
+@dataclass(frozen=True)
+class MeasureFile:
+    """What a file of measures asks for: the original, what was published, the measures, and where to write, if anywhere."""
+
+    original: str
+    release: str
+    measures: tuple[Asked, ...]
+    output: Path | None
+
+
+def read_measure_file(path: Path) -> MeasureFile:
+    """Read mdl-anonymizer's file of measures; measures and parameters may have our names too."""
+    content = load(path)
+    known_only(path, content, MDL_MEASURE_KEYS)
+    listed = need(path, content, "measures", list)
+    if not all(isinstance(entry, dict) for entry in listed):
+        raise ParameterError(f'{path}: measures must be a list of objects such as {{"name": "Rsme", "params": {{}}}}.')
+    name = content.get("main_output_file")
+    if name is not None and (not isinstance(name, str) or Path(name).name != name or Path(name).suffix != ".json"):
+        raise ParameterError(f"{path}: main_output_file must be a plain name that ends in .json.")
+    folder = content.get("output_folder") or "."
+    if not isinstance(folder, str):
+        raise ParameterError(f"{path}: output_folder must be text.")
+    return MeasureFile(
+        need(path, content, "original_dataset"),
+        need(path, content, "anonymized_dataset"),
+        tuple(asked for entry in listed for asked in _mdl_measure(path, entry)),
+        None if name is None else Path(folder) / name,
+    )
+
+
+def _mdl_measure(path: Path, entry: dict[str, Any]) -> list[Asked]:
+    """One entry of the list: the measures of a name, with parameters under our names."""
+    known_only(path, entry, ("name", "params"))
+    name, values = need(path, entry, "name"), entry.get("params") or {}
+    if not isinstance(values, dict):
+        raise ParameterError(f"{path}: params of {name} must be an object of names and values.")
+    ours = {theirs: our for measure in find_measures(name) for theirs, our in measure.parameter_aliases}
+    given = {ours.get(key, key): value for key, value in _flat(path, values).items()}
+    given.pop("", None)  # what ours does anyway
+    if isinstance(given.get("distance"), str):
+        given["distance"] = find_distance(given["distance"]).name
+    return asked_for(name, given)
 
 
 def _times(value: Any, factor: float | None) -> Any:

@@ -10,9 +10,8 @@ import numpy as np
 from crowdveil.errors import ParameterError
 from crowdveil.io.times import Clock, read_seconds
 from crowdveil.model.arrays import Floats, Mask
+from crowdveil.model.projection import great_circle_m
 from crowdveil.model.trajectories import Trajectories
-
-EARTH_RADIUS_M = 6_371_008.8
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,7 @@ def leg_speeds_kmh(data: Trajectories) -> Floats:
     """
     if data.points == 0:
         return np.zeros(0)
-    lon, lat = np.radians(data.lon), np.radians(data.lat)
-    half = np.sin(np.diff(lat) / 2) ** 2 + np.cos(lat[:-1]) * np.cos(lat[1:]) * np.sin(np.diff(lon) / 2) ** 2
-    metres = 2 * EARTH_RADIUS_M * np.arcsin(np.sqrt(np.clip(half, 0, 1)))
+    metres = great_circle_m(data.lon[:-1], data.lat[:-1], data.lon[1:], data.lat[1:])
     seconds = np.diff(data.t).astype(np.float64)
     still = metres == 0
     speed = np.where(still, 0.0, np.inf)

@@ -28,6 +28,18 @@ class Params(BaseModel):
             raise ParameterError(_sentence(error, list(cls.model_fields))) from None
 
 
+def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
+    """A name and its parameters from `name` or `name:parameter=value:…`; `example` is told where that is not what it is."""
+    name, *given = [part.strip() for part in text.split(":")]
+    values: dict[str, str] = {}
+    for part in given:
+        key, equals, value = (x.strip() for x in part.partition("="))
+        if not key or not equals or not value:
+            raise ParameterError(f"{text}: wanted parameters as in {example}, but got {part!r}.")
+        values[key.replace("-", "_")] = value
+    return name, values
+
+
 class FlowParams(Params):
     """What every method for flows can be told."""
 

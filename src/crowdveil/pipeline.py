@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.errors import InputError, PromiseBrokenError
+from crowdveil.errors import InputError, ParameterError, PromiseBrokenError
 from crowdveil.guarantees import (
     BoundedVolumes,
     Finding,
@@ -23,6 +23,7 @@ from crowdveil.guarantees import (
 from crowdveil.guarantees.base import refuse_broken
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.pairing import kept_pairing
 from crowdveil.io.parallel import side_by_side
 from crowdveil.io.release import MANIFEST_FILE, TableFormat, WrittenRelease, file_hash, read_release, write_release
 from crowdveil.manifest import build_manifest, read_manifest, reading_again, write_manifest
@@ -65,6 +66,8 @@ class Request:
         Replace an earlier release in `output`.
     resume
         A folder that keeps finished time steps, to go on from them after an interruption; removed at the end.
+    pairing
+        A private file, outside the release, to write which trajectory came of which to.
     """
 
     method: str
@@ -77,6 +80,7 @@ class Request:
     data_name: str | None = None
     overwrite: bool = False
     resume: Path | None = None
+    pairing: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -96,13 +100,16 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     params = method.params.checked(request.parameters)
     reading = READINGS[method.takes].checked(request.reading)
     check_target(Path(request.output).absolute(), overwrite=request.overwrite, mark_file=MANIFEST_FILE)
+    if request.pairing is not None and method.takes is not Trajectories:
+        raise ParameterError(f"pairing: {method.name} is for flows, which have none; leave it out.")
 
     finished = None if request.resume is None else open_finished(
         request.resume, request.output, method=method, params=params, reading=reading, seed=request.seed,
         data=request.data,
     )  # fmt: skip
 
-    with going_on_from(finished):
+    pairing = kept_pairing(request.pairing, Path(request.output), overwrite=request.overwrite)
+    with going_on_from(finished), pairing as keep:
         stage("reading")
         notes = ReadNotes()
         data = read(method.takes, request.data, reading, notes, members=method.needs_members)
@@ -115,6 +122,8 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         if finished is not None and not finished.used:
             notes.say(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
 
+        if isinstance(data, Trajectories):
+            keep(data, getattr(release, "source", None))
         with new_folder(Path(request.output), overwrite=request.overwrite, mark_file=MANIFEST_FILE) as folder:
             stage("writing")
             files = write_release(release, folder, request.table_format, request.data_name)

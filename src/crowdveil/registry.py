@@ -73,6 +73,18 @@ MEASURES: dict[str, str] = {
     "aid": "crowdveil.measures.trajectory.range_queries",
     "sid-found": "crowdveil.measures.trajectory.range_queries",
     "aid-found": "crowdveil.measures.trajectory.range_queries",
+    "rmse": "crowdveil.measures.trajectory.rmse",
+    "rmse-document": "crowdveil.measures.trajectory.rmse",
+    "normalised-rmse": "crowdveil.measures.trajectory.rmse",
+    "record-linkage": "crowdveil.measures.trajectory.record_linkage",
+    "propensity-score": "crowdveil.measures.trajectory.propensity",
+    "trajectories-removed": "crowdveil.measures.trajectory.removed",
+    "locations-removed": "crowdveil.measures.trajectory.removed",
+    "visits-per-location": "crowdveil.measures.trajectory.mobility",
+    "straight-line-distance": "crowdveil.measures.trajectory.mobility",
+    "uncorrelated-location-entropy": "crowdveil.measures.trajectory.mobility",
+    "random-location-entropy": "crowdveil.measures.trajectory.mobility",
+    "mean-square-displacement": "crowdveil.measures.trajectory.mobility",
 }
 """The module of each measure; a family of close ones shares a module, which lists its records in `MEASURES`."""
 
@@ -119,18 +131,24 @@ def _own(name: str) -> Method:
 
 @lru_cache(maxsize=1)
 def all_measures() -> dict[str, Measure]:
-    """All measures by name."""
+    """All measures by name, of flows and of trajectories."""
     return {name: _own_measure(name) for name in MEASURES}
 
 
 def find_measure(name: str) -> Measure:
     """A measure by its name, or by what papers call it."""
+    return find_measures(name)[0]
+
+
+def find_measures(name: str) -> tuple[Measure, ...]:
+    """The measures of a name, of a symbol, or of an alias, which may stand for several."""
     if name in MEASURES:
-        return _own_measure(name)
-    for measure in all_measures().values():
-        if name and name == measure.symbol:
-            return measure
-    raise ParameterError(f"there is no measure {name}; known are {', '.join(MEASURES)}.")
+        return (_own_measure(name),)
+    known = all_measures().values()
+    found = tuple(measure for measure in known if name and (name == measure.symbol or name in measure.aliases))
+    if not found:
+        raise ParameterError(f"there is no measure {name}; known are {', '.join(MEASURES)}.")
+    return found
 
 
 def _own_measure(name: str) -> Measure:

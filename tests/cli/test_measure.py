@@ -133,14 +133,6 @@ def test_another_original_is_refused(command: Any, made: Path) -> None:
     assert "not the file" in command("measure", made / "more.csv", made / "out", "--zones", made / "zones.csv").sentence
 
 
-def test_trajectories_are_refused(made: Path) -> None:
-    points = "lat,lon,timestamp,trajectory_id\n48,2,2026-03-02T08:00:00Z,1\n48.1,2.1,2026-03-02T08:10:00Z,1\n"
-    (made / "points.csv").write_text(points)
-    crowdveil.anonymize("simple-generalization", made / "points.csv", made / "moved")
-    with pytest.raises(InputError, match="trajectories"):
-        crowdveil.measure(made / "points.csv", made / "moved")
-
-
 def test_a_release_that_was_changed_is_not_measured(command: Any, made: Path) -> None:
     table = pq.read_table(made / "out" / "flows.parquet")
     changed = table.set_column(table.column_names.index("volume"), "volume", [[v.as_py() * 2 for v in table["volume"]]])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cosine, jensenshannon
 from scipy.stats import wasserstein_distance
 
-from crowdveil.measures.base import scores
+from crowdveil.measures.base import Asked, Measure, scores
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.od.counts import SIZES
 from crowdveil.measures.od.trip_length import mark_m
@@ -24,7 +24,10 @@ from crowdveil.testing import flows
 from plain_measures import dense, overlapping_releases, rebuilt, releases, rows_of, tiles
 
 NAN = float("nan")
-OF_FLOWS = {name: measure for name, measure in all_measures().items() if measure.takes is Flows}
+
+
+def _of_flows() -> list[Measure]:
+    return [measure for measure in all_measures().values() if measure.takes is Flows]
 
 
 def _value(name: str, compared: OdComparison) -> Any:
@@ -202,7 +205,7 @@ def test_worked_out_by_hand() -> None:
         near = 0.01 if name == "trip-length" else 1e-9
         assert _value(name, compared).tolist() == pytest.approx([value], abs=near, nan_ok=True), name
     assert _value("volume-by-destination-size", compared).tolist() == [[0, 1, 0, 0, 0, 0, 0]]
-    assert set(wanted) | {"volume-by-origin-size", "volume-by-destination-size"} == set(OF_FLOWS)
+    assert set(wanted) | {"volume-by-origin-size", "volume-by-destination-size"} == {m.name for m in _of_flows()}
 
 
 def test_boxes_meet_tiles_that_they_do_not_hold() -> None:
@@ -243,7 +246,7 @@ def test_means_leave_out_steps_in_which_nothing_was_published() -> None:
         data.zones, np.array([0, 0, 0, 3600]), *(np.append(c, c[-1]) for c in (data.origin, data.destination, data.volume))
     )  # fmt: skip
     compared = OdComparison.between(later, release)
-    found = {name: scores(measure, compared) for name, measure in OF_FLOWS.items()}
+    found = {measure.name: scores(Asked.of(measure), compared) for measure in _of_flows()}
     assert found["generalisation"].by_step.tolist() == pytest.approx([3, NAN], nan_ok=True)
     assert found["generalisation"].mean == 3 and found["generalisation"].pooled == 3
     assert found["reconstruction-error"].by_step[1] == 1 and found["common-part"].by_step[1] == 0

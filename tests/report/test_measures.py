@@ -10,17 +10,17 @@ from crowdveil.methods.od.suppression import SuppressionParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from crowdveil.report.measures import _shown, measured, named_measures
+from crowdveil.report.measures import measured, named_measures, shown
 
 
-def test_numbers_are_shown_short_and_undefined_ones_as_a_dash() -> None:
-    shown = [_shown(v, "") for v in (0.0, 0.00004, 0.25, 1.0, 2.0, 12.3456, 1234.5, math.nan)]
-    assert shown == ["0", "0.0000", "0.2500", "1.0000", "2", "12.35", "1,234", "–"]
-    assert _shown(2.0, "tiles") == "2 tiles"
+def test_numbers_areshown_short_and_undefined_ones_as_a_dash() -> None:
+    told = [shown(v, "") for v in (0.0, 0.00004, 0.25, 1.0, 2.0, 12.3456, 1234.5, math.nan)]
+    assert told == ["0", "0.0000", "0.2500", "1.0000", "2", "12.35", "1,234", "–"]
+    assert shown(2.0, "tiles") == "2 tiles"
 
 
 def test_named_measures_are_found_by_symbol_and_taken_once() -> None:
-    assert [m.name for m in named_measures(["E", "reconstruction-error", "S"])] == [
+    assert [asked.label for asked in named_measures(["E", "reconstruction-error", "S"])] == [
         "reconstruction-error",
         "suppressed",
     ]

@@ -55,7 +55,8 @@ def method_command(method: Method) -> click.Command:
             seed=values["seed"],
             table_format=values["table_format"],
             overwrite=values["overwrite"],
-            resume=Path(values["resume"]) if values.get("resume") is not None else None,
+            resume=_path(values, "resume"),
+            pairing=_path(values, "pairing"),
         )
         perform(request)
 
@@ -66,7 +67,8 @@ def method_command(method: Method) -> click.Command:
         params=[
             click.Argument(["data"], metavar="TRIPS_OR_FLOWS" if od else "TRAJECTORIES"),
             *options_of(method.params),
-            *_run_options(resume=od),
+            *_run_options(),
+            _resume_option() if od else _pairing_option(),
             *options_of(reading),
         ],
         help=f"{method.summary}\n\nStatus: {method.status}.\n\n\b\nExample:\n  {example}",
@@ -74,20 +76,32 @@ def method_command(method: Method) -> click.Command:
     )
 
 
-def _run_options(*, resume: bool) -> list[click.Option]:
-    """Options of every method; `resume` for those that work in time steps."""
-    options = [
+def _path(values: dict[str, Any], name: str) -> Path | None:
+    return None if values.get(name) is None else Path(values[name])
+
+
+def _run_options() -> list[click.Option]:
+    """Options of every method."""
+    return [
         click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
         click.Option(["--format", "table_format"], type=click.Choice(["parquet", "csv"]), default="parquet",
                      help="Form of the tables. [default parquet]"),
         click.Option(["--seed"], type=click.IntRange(min=0), default=0, metavar="N",
                      help="Seed of every random choice. [default 0]"),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier release in the folder."),
-        click.Option(["--resume"], metavar="FOLDER",
-                     help="Keep finished time steps in this folder, and go on from them after an interruption; "
-                     "removed at the end."),
     ]  # fmt: skip
-    return options if resume else options[:-1]
+
+
+def _resume_option() -> click.Option:
+    """For methods that work in time steps."""
+    text = "Keep finished time steps in this folder, and go on from them after an interruption; removed at the end."
+    return click.Option(["--resume"], metavar="FOLDER", help=text)
+
+
+def _pairing_option() -> click.Option:
+    """For methods whose trajectories get new ids."""
+    text = "Write which trajectory came of which to this private file outside the release, .csv or .parquet, for measuring."
+    return click.Option(["--pairing"], metavar="FILE", help=text)
 
 
 def perform(request: pipeline.Request) -> pipeline.Result:
@@ -98,6 +112,9 @@ def perform(request: pipeline.Request) -> pipeline.Result:
     except StoppedEarly as stopped:
         raise StoppedError(f"Stopped; {stopped}") from None
     show_notes(result.notes)
+    if request.pairing is not None:
+        # Not among the notes, which are in the manifest: that must not tell that there is such a file.
+        click.echo(f"note: {request.pairing} tells whose each published trajectory is: keep it secret.", err=True)
     click.echo(f"{result.folder}: verified and written")
     for promise in result.manifest["promises"]:
         if promise["kind"] == "privacy":

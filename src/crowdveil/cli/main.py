@@ -16,7 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("crowdveil.cli.demo", "Make a synthetic city, anonymise it, verify it."),
     "anonymize": ("crowdveil.cli.anonymize", "Anonymise trips, flows or trajectories with a method."),
     "verify": ("crowdveil.cli.verify", "Check a release from its files alone."),
-    "measure": ("crowdveil.cli.measure", "Measure what a release lost of the original flows."),
+    "measure": ("crowdveil.cli.measure", "Measure what a release lost of the original flows or trajectories."),
     "compare": ("crowdveil.cli.compare", "Run methods side by side on the same matrices, and publish nothing."),
     "sweep": ("crowdveil.cli.sweep", "Run a method with several k and budgets, and publish nothing."),
     "analyze": (

@@ -3,58 +3,120 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
 from crowdveil import api
-from crowdveil.cli.console import show_notes
+from crowdveil.cli.compare import listed
+from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
+from crowdveil.config import read_measure_file
+from crowdveil.errors import ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.tables import check_ending, write_table
-from crowdveil.reading import FlowReading
+from crowdveil.io.tables import check_ending, check_picture, write_table
+from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import MEASURES
+from crowdveil.report.measures import Measurement
 
 _TREES = ("hierarchy", "destination_hierarchy")
 
 
 def _call(
-    original: str, release: str, measures: str | None, as_json: bool, output: str | None, overwrite: bool, **values: Any
-) -> None:
+    original: str | None, release: str | None, measures: str | None, run_file: str | None, pairing: str | None,
+    as_json: bool, output: str | None, plot: str | None, overwrite: bool, **values: Any,
+) -> None:  # fmt: skip
+    names: Any = None if measures is None else listed(measures)
+    if run_file is not None:
+        if original is not None or release is not None or measures is not None:
+            raise ParameterError("wanted either an original, a release and measures, or a file with -f, but got both.")
+        asked = read_measure_file(Path(run_file))
+        original, release, names = asked.original, asked.release, asked.measures
+        output = output or (None if asked.output is None else str(asked.output))
+    if original is None or release is None:
+        raise ParameterError("wanted an original and a release to measure, or a file with -f; give them.")
     if output is not None:
-        check_ending(Path(output))
-    names = None if measures is None else [name.strip() for name in measures.split(",")]
+        check_ending(Path(output), ".json")
+    if plot is not None:
+        check_picture(plot)
     notes = ReadNotes()
-    found = api.measure(original, release, names, notes=notes, **given(FlowReading, values))
-    if output is not None:
-        with new_file(Path(output), overwrite=overwrite) as file:
-            write_table(found.table(as_text=file.suffix.lower() == ".csv"), file)
+    options = given(FlowReading, values) | given(TrajectoryReading, values)
+    with ExitStack() as files:
+        table, picture = (
+            None if path is None else files.enter_context(new_file(Path(path), overwrite=overwrite))
+            for path in (output, plot)
+        )
+        with progress_bar() as (progress, stage):
+            found = api.measure(
+                original, release, names, pairing=pairing, notes=notes, progress=progress, stage=stage, **options
+            )
+        if table is not None:
+            _write(found, table)
+        if picture is not None:
+            found.plot(picture)
     show_notes(notes)
+    _tell(found, as_json)
+
+
+def _write(found: Measurement, file: Path) -> None:
+    if file.suffix.lower() == ".json":
+        file.write_text(_json(found) + "\n", encoding="utf-8")
+    else:
+        write_table(found.table(as_text=file.suffix.lower() == ".csv"), file)
+
+
+def _tell(found: Measurement, as_json: bool) -> None:
     if found.overlapping:
         click.echo("note: rows of this release overlap; what several say of a pair of tiles is added up.", err=True)
-    click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
+    for reason in dict.fromkeys(found.left_out.values()):
+        labels = [label for label, why in found.left_out.items() if why == reason]
+        click.echo(f"note: left out {', '.join(labels)}: {reason}", err=True)
+    click.echo(_json(found) if as_json else "\n".join(found.lines()))
+
+
+def _json(found: Measurement) -> str:
+    return json.dumps(found.as_json(), indent=2, ensure_ascii=False)
+
+
+def _reading_options() -> list[click.Option]:
+    """Options of reading flows and trajectories, each once."""
+    both = {option.name: option for kind in (TrajectoryReading, FlowReading) for option in options_of(kind)}
+    return [option for name, option in both.items() if name not in _TREES]
 
 
 command = click.Command(
     "measure",
     callback=_call,
     params=[
-        click.Argument(["original"], metavar="TRIPS_OR_FLOWS"),
-        click.Argument(["release"], metavar="RELEASE_FOLDER"),
-        click.Option(["--measures"], metavar="NAMES", help=f"Names with commas between: {', '.join(MEASURES)}. [all]"),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, with the values of each time step."),
+        click.Argument(["original"], required=False, metavar="ORIGINAL"),
+        click.Argument(["release"], required=False, metavar="RELEASE"),
         click.Option(
-            ["-o", "--output"], metavar="FILE", help="Also write the values of each time step, .csv or .parquet."
+            ["-m", "--measures"], metavar="NAMES",
+            help="Names with commas between, with parameters as in rmse:distance=dtw. [all that there are for the release] "
+            f"Of flows and of trajectories: {', '.join(MEASURES)}.",
         ),
-        click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
-        *[option for option in options_of(FlowReading) if option.name not in _TREES],
+        click.Option(["-f", "--file", "run_file"], metavar="FILE", help="A file of measures, as mdl-anonymizer has it."),
+        click.Option(["--pairing"], metavar="FILE", help="What was kept with --pairing when trajectories were anonymised."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, of flows with the values of each time step."),
+        click.Option(
+            ["-o", "--output"], metavar="FILE",
+            help="Also write it, .csv, .parquet or .json; of flows with the values of each time step.",
+        ),
+        click.Option(["--plot"], metavar="FILE", help="Also draw it, .png."),
+        click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
+        *_reading_options(),
     ],
-    help="Measure what a release lost of the original trips or flows. The numbers are exact: they stay in the house.\n\n"
+    help="Measure what a release lost of the original flows or trajectories. The numbers are exact: they stay in the house.\n\n"
+    "RELEASE is the folder of a release. Trajectories that others published may be a CSV or Parquet file: ids that are the "
+    "original's tell then which came of which. "
     "Options of reading are those of the release unless given; files, such as zones, must be given again. "
     "↓ lower is better, ↑ higher is better, – undefined.\n\n"
     "\b\nExamples:\n"
     "  crowdveil measure trips.parquet out/ --zones zones.geojson\n"
-    "  crowdveil measure trips.parquet out/ --zones zones.geojson --measures generalisation,E,D -o lost.csv",
-)
+    "  crowdveil measure trips.parquet out/ --zones zones.geojson -m generalisation,E,D -o lost.csv\n"
+    "  crowdveil measure cabs.csv out/ --pairing cabs-pairing.csv -m rmse,record-linkage:time_weight=0.005 --plot lost.png\n"
+    "  crowdveil measure -f measures.json",
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""A written release as the model again: alone, or to be compared with the flows that it was made from."""
+"""A written release as the model again: alone, or to be compared with what it was made from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from crowdveil.io.times import read_seconds
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Bytes, Ints
 from crowdveil.model.flows import FlowCounts, Flows
-from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease
+from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 
 
@@ -24,6 +25,29 @@ def flow_release_from(written: WrittenRelease, flows: Flows) -> FlowRelease:
 def flow_release_alone(written: WrittenRelease, zones: Zones, step_s: int | None, tz: str) -> FlowRelease:
     """The release over zones that hold its tiles, for those who have no more than the release."""
     return _release(written, zones, None, step_s, tz)
+
+
+def trajectory_release_from(written: WrittenRelease) -> TrajectoryRelease:
+    """A release of trajectories, in the order of their numbers. Its areas are not read: every point has a place of its own."""
+    if written.is_flows:
+        raise InputError(f"{written.folder}: wanted a release of trajectories, but it holds flows.")
+    number, t = written.column("trajectory_id"), written.column("timestamp")
+    if np.any(np.diff(number) < 0) or np.any((np.diff(t) < 0) & (np.diff(number) == 0)):
+        raise InputError(
+            f"{written.folder}: trajectories are not in order of their numbers and times; verify the release."
+        )
+    names, first = np.unique(number, return_index=True)
+    if len(names) and not (names[0] == 1 and names[-1] == len(names)):
+        raise InputError(f"{written.folder}: trajectories are not numbered 1, 2, …; verify the release.")
+    people = written.column("user_id")[first] if "user_id" in written.data.column_names else None
+    lon, lat = written.column("lon"), written.column("lat")
+    return TrajectoryRelease(lon, lat, t, np.append(first, len(number)), people)
+
+
+def trajectory_release_of(published: Trajectories, source: Ints | None) -> TrajectoryRelease:
+    """Trajectories that somebody else published, as if they were a release of ours."""
+    people = published.person if published.counts == "people" else None
+    return TrajectoryRelease(published.lon, published.lat, published.t, published.offsets, people, source)
 
 
 def _release(

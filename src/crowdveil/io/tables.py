@@ -34,6 +34,12 @@ def check_ending(path: Path, *more: str) -> None:
         raise OutputError(f"{path}: wanted a name that ends in {' or '.join(endings)}; name another with -o.")
 
 
+def check_picture(path: str | Path) -> None:
+    """Raise unless the name's ending says that a picture can be written there."""
+    if Path(path).suffix.lower() != ".png":
+        raise OutputError(f"{path}: wanted a name that ends in .png; name another with --plot.")
+
+
 def write_table(table: pa.Table, path: Path) -> None:
     """Write a table as the ending of the name says: .parquet or .csv."""
     check_ending(path)

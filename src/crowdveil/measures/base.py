@@ -1,14 +1,15 @@
-"""What a measure is: its record, and what comes of it."""
+"""What a measure is: its record, how it is asked for, and what comes of it."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from crowdveil.errors import ParameterError
 from crowdveil.model.arrays import Floats
 from crowdveil.params import Params
 
@@ -45,7 +46,9 @@ class Measure:
         Its parameters, None where it has none; chance comes from a seed among them. Where the columns depend on them, they have
         `parts` of their own.
     aliases
-        Names elsewhere.
+        Names elsewhere; one that stands with several measures means all of them.
+    parameter_aliases
+        Names of its parameters elsewhere, and here; "" for what ours does anyway.
     """
 
     name: str
@@ -59,8 +62,9 @@ class Measure:
     parts: tuple[str, ...] = ()
     params: type[Params] | None = None
     aliases: tuple[str, ...] = ()
+    parameter_aliases: tuple[tuple[str, str], ...] = ()
 
-    def asked(self, params: Params | None) -> Measure:
+    def with_parts_of(self, params: Params | None) -> Measure:
         """The measure with the columns that it has with these parameters."""
         parts = getattr(params, "parts", self.parts)
         return self if parts == self.parts else replace(self, parts=parts)
@@ -72,37 +76,66 @@ class Measure:
         return self.compute(compared, self.params() if params is None else params)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A measure with its parameters, None where it has none, and what it is called beside others."""
+
+    label: str
+    measure: Measure
+    params: Params | None = None
+
+    @classmethod
+    def of(cls, measure: Measure, values: Mapping[str, Any] | None = None) -> Asked:
+        """With parameters by name; the first thing that is wrong with them is told in one sentence."""
+        given = dict(values or {})
+        if measure.params is None:
+            if given:
+                raise ParameterError(f"{measure.name}: {next(iter(given))}: there is no such parameter; it has none.")
+            return cls(measure.name, measure)
+        try:
+            params = measure.params.checked(given)
+        except ParameterError as error:
+            raise ParameterError(f"{measure.name}: {error}") from None
+        label = ":".join((measure.name, *(f"{name}={value}" for name, value in given.items())))
+        return cls(label, measure.with_parts_of(params), params)
+
+
 @dataclass(frozen=True, eq=False)
 class Scores:
     """The values of one measure; NaN wherever it is undefined. With `parts` each has one column a part.
 
     Attributes
     ----------
-    measure
-        Whose they are.
+    asked
+        Whose they are, with which parameters.
     by_step
-        One for each time step (matrix) of the original.
+        One for each time step (matrix) of the original; trajectories are one group.
     mean
         The mean over the steps in which it is defined: what papers report.
     pooled
         Over all steps at once, as if they were one large matrix with a row for each origin and step.
     """
 
-    measure: Measure
+    asked: Asked
     by_step: Floats
     mean: Floats
     pooled: Floats
 
+    @property
+    def measure(self) -> Measure:
+        """Whose they are."""
+        return self.asked.measure
 
-def scores(measure: Measure, compared: Any, params: Params | None = None) -> Scores:
+
+def scores(asked: Asked, compared: Any) -> Scores:
     """Compute a measure by step and over all steps. A comparison has `all_steps()`, the same with one group."""
-    by_step = measure.of(compared, params)
+    by_step = asked.measure.of(compared, asked.params)
     together = compared.all_steps()
-    pooled = by_step if together is compared else measure.of(together, params)
+    pooled = by_step if together is compared else asked.measure.of(together, asked.params)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is NaN, as it should be
         mean = np.nanmean(by_step, axis=0)
-    return Scores(measure.asked(params), by_step, np.asarray(mean, np.float64), pooled[0])
+    return Scores(asked, by_step, np.asarray(mean, np.float64), pooled[0])
 
 
 def ratio(part: Floats, whole: Floats) -> Floats:

@@ -10,6 +10,8 @@ import numpy as np
 
 from crowdveil.model.arrays import Floats
 
+EARTH_RADIUS_M = 6_371_008.8
+
 
 @lru_cache(maxsize=32)
 def _transformer(lon0: float, lat0: float) -> Any:
@@ -56,3 +58,11 @@ class LocalProjection:
         import shapely
 
         return shapely.transform(polygons, lambda xy: np.column_stack(self.to_plane(xy[:, 0], xy[:, 1])))
+
+
+def great_circle_m(lon: Floats, lat: Floats, to_lon: Floats, to_lat: Floats) -> Floats:
+    """Metres between places in degrees, along a great circle of a round earth (haversine)."""
+    lon, lat, to_lon, to_lat = (np.radians(degrees) for degrees in (lon, lat, to_lon, to_lat))
+    half = np.sin((to_lat - lat) / 2) ** 2 + np.cos(lat) * np.cos(to_lat) * np.sin((to_lon - lon) / 2) ** 2
+    metres: Floats = 2 * EARTH_RADIUS_M * np.arcsin(np.sqrt(np.clip(half, 0, 1)))
+    return metres

@@ -18,7 +18,7 @@ from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Params
+from crowdveil.params import Params, named_parameters
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_method
 
@@ -43,16 +43,12 @@ class Candidate:
     @classmethod
     def named(cls, text: str, shared: Mapping[str, Any]) -> Candidate:
         """From `name` or `name:parameter=value:…`; `shared` parameters are for methods that have them."""
-        name, *given = [part.strip() for part in text.split(":")]
+        name, given = named_parameters(text, "joint:splits=dyadic")
         method = find_method(name)
         values = {key: value for key, value in shared.items() if key in method.params.model_fields}
-        for part in given:
-            key, equals, value = (x.strip() for x in part.partition("="))
-            if not key or not equals or not value:
-                raise ParameterError(f"{text}: wanted parameters as in joint:splits=dyadic, but got {part!r}.")
-            values[key.replace("-", "_")] = value
+        label = ":".join((method.name, *(part.strip() for part in text.split(":")[1:])))
         try:
-            return cls(":".join((method.name, *given)), method, method.params.checked(values))
+            return cls(label, method, method.params.checked({**values, **given}))
         except ParameterError as error:
             raise ParameterError(f"{method.name}: {error}") from None
 

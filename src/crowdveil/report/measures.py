@@ -2,56 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError
+from crowdveil.errors import CrowdveilError, InputError, ParameterError
+from crowdveil.io.notes import ReadNotes
 from crowdveil.io.times import time_column
-from crowdveil.measures.base import Measure, Scores, scores
+from crowdveil.measures.base import Asked, Scores, scores
 from crowdveil.measures.od.comparison import OdComparison
+from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import FlowRelease
-from crowdveil.registry import all_measures, find_measure
+from crowdveil.model.release import FlowRelease, Release
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import named_parameters
+from crowdveil.progress import Progress, no_progress
+from crowdveil.registry import all_measures, find_measures
 
 _ARROWS = {"lower": "↓", "higher": "↑", "neither": " "}
+_KINDS = {Flows: "flows", Trajectories: "trajectories"}
+
+Stage = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """The scores of a release. `measurement["E"]` are those of one measure, by its name or symbol.
+    """The scores of a release. `measurement["E"]` are those of one measure, by its name, symbol, alias or label.
 
     Attributes
     ----------
     original
-        The flows that were measured against.
+        The flows or trajectories that were measured against.
     scores
         In the order asked for.
     overlapping
         Whether flows lie in several rows of the release, whose shares in a pair of tiles are then added.
+    left_out
+        Why measures are missing, by name, where all were wanted.
+    notes
+        What is to be known of how the scores came about.
     """
 
-    original: Flows
+    original: Flows | Trajectories
     scores: tuple[Scores, ...]
     overlapping: bool = False
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Scores:
         for found in self.scores:
-            if name in (found.measure.name, found.measure.symbol):
+            measure = found.measure
+            if name in (found.asked.label, measure.name, measure.symbol, *measure.aliases):
                 return found
         raise KeyError(name)
 
+    @property
+    def matrices(self) -> Flows | None:
+        """The flows, whose time steps are groups; None for trajectories, which are one group."""
+        return self.original if isinstance(self.original, Flows) else None
+
     def lines(self) -> list[str]:
         """A table for people: each measure, its mean over matrices and its value over all of them together."""
-        one = self.original.steps == 1
+        one = self.matrices is None or self.matrices.steps == 1
         head = ["measure", "value"] if one else ["measure", "mean of matrices", "all together"]
         rows = [head]
         for label, unit, mean, pooled in self._rows():
-            values = [_shown(pooled, unit)] if one else [_shown(mean, unit), _shown(pooled, unit)]
+            values = [shown(pooled, unit)] if one else [shown(mean, unit), shown(pooled, unit)]
             rows.append([label, *values])
         widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
         told = (row[1:] for row in rows)
@@ -64,73 +85,139 @@ class Measurement:
         listed = []
         for found in self.scores:
             measure = found.measure
-            title = f"{_ARROWS[measure.better]} {measure.title}{f' ({measure.symbol})' if measure.symbol else ''}"
-            for part, _, mean, pooled in _columns(found):
+            given = found.asked.label.removeprefix(measure.name).replace(":", ", ")
+            title = (
+                f"{_ARROWS[measure.better]} {measure.title}{f' ({measure.symbol})' if measure.symbol else ''}{given}"
+            )
+            for part, _, mean, pooled in columns(found):
                 listed.append((f"{title}: {part}" if part else title, measure.unit, mean, pooled))
         return listed
 
     def as_json(self) -> dict[str, Any]:
         """Everything, by name of measure; what is undefined is null."""
-        t = self._times(as_text=True)
-        return {
-            "time_steps": t,
-            "measures": {
-                found.measure.name: {
-                    "title": found.measure.title,
-                    "symbol": found.measure.symbol or None,
-                    "unit": found.measure.unit or None,
-                    "better": found.measure.better,
-                    **({"parts": list(found.measure.parts)} if found.measure.parts else {}),
-                    "mean": _plain(found.mean),
-                    "pooled": _plain(found.pooled),
-                    "by_step": _plain(found.by_step),
-                }
-                for found in self.scores
-            },
-        }
+        flows = self.matrices
+        told: dict[str, Any] = {} if flows is None else {"time_steps": _times(flows, as_text=True)}
+        told["measures"] = {found.asked.label: _described(found, flows is not None) for found in self.scores}
+        if flows is None:
+            told |= {"left_out": dict(self.left_out), "notes": list(self.notes)}
+        return told
 
     def table(self, *, as_text: bool) -> pa.Table:
-        """One row for each measure, part and time step; two more, `mean` and `pooled`, stand over all steps."""
-        steps, times = self.original.steps, self._times(as_text=as_text)
-        columns: dict[str, list[Any]] = {"measure": [], "part": [], "over": [], "t": [], "value": []}
-        for found in self.scores:
-            for part, by_step, mean, pooled in _columns(found):
-                columns["measure"] += [found.measure.name] * (steps + 2)
-                columns["part"] += [part or None] * (steps + 2)
-                columns["over"] += ["step"] * steps + ["mean", "pooled"]
-                columns["t"] += [*times, None, None]
-                columns["value"] += [v if np.isfinite(v) else None for v in (*by_step.tolist(), mean, pooled)]
-        return pa.table({**columns, "t": pa.array(columns["t"], self._time_type(as_text)),
-                         "part": pa.array(columns["part"], pa.string())})  # fmt: skip
+        """For flows one row for each measure, part and time step; two more, `mean` and `pooled`, stand over all steps. For
+        trajectories one row for each measure and part.
+        """
+        flows, listed = (
+            self.matrices,
+            [(found.asked.label, *column) for found in self.scores for column in columns(found)],
+        )
+        if flows is None:
+            names = {
+                "measure": pa.array([label for label, *_ in listed], pa.string()),
+                "part": pa.array([part or None for _, part, *_ in listed], pa.string()),
+            }
+            return pa.table({**names, "value": _numbers([pooled for *_, pooled in listed])})
+        steps, times = flows.steps, _times(flows, as_text=as_text)
+        made: dict[str, list[Any]] = {"measure": [], "part": [], "over": [], "t": [], "value": []}
+        for label, part, by_step, mean, pooled in listed:
+            made["measure"] += [label] * (steps + 2)
+            made["part"] += [part or None] * (steps + 2)
+            made["over"] += ["step"] * steps + ["mean", "pooled"]
+            made["t"] += [*times, None, None]
+            made["value"] += [*by_step.tolist(), mean, pooled]
+        kind = pa.string() if as_text else time_column(flows.t, flows.tz, as_text=False).type
+        return pa.table({**made, "t": pa.array(made["t"], kind), "part": pa.array(made["part"], pa.string()),
+                         "value": _numbers(made["value"])})  # fmt: skip
 
-    def _times(self, *, as_text: bool) -> list[Any]:
-        """Starts of the steps; None where the data has no times."""
-        if self.original.step_s is None:
-            return [None] * self.original.steps
-        times: list[Any] = time_column(self.original.t, self.original.tz, as_text=as_text).to_pylist()
-        return times
+    def plot(self, file: str | Path) -> None:
+        """Draw the scores as PNG. Needs matplotlib (extra `report`)."""
+        from crowdveil.report.measure_plots import draw
 
-    def _time_type(self, as_text: bool) -> Any:
-        return pa.string() if as_text else time_column(self.original.t, self.original.tz, as_text=False).type
+        draw(self, Path(file))
 
 
-def named_measures(names: Sequence[str] | None) -> list[Measure]:
-    """The measures of these names or symbols, each once; all that flows have where none are named."""
-    of_flows = (name for name, measure in all_measures().items() if measure.takes is Flows)
-    found = [find_measure(name) for name in (of_flows if names is None else names)]
-    return list(dict.fromkeys(found))
+def named_measures(names: Sequence[str | Asked] | None, takes: type = Flows) -> list[Asked]:
+    """The measures of these names, symbols or aliases, with parameters as in `rmse:distance=dtw`, each once; all that there are
+    for flows, or for trajectories, where none are named.
+    """
+    if names is None:
+        return [Asked.of(measure) for measure in all_measures().values() if measure.takes is takes]
+    found: dict[str, Asked] = {}
+    for name in names:
+        for asked in [name] if isinstance(name, Asked) else parsed(name):
+            if asked.measure.takes is not takes:
+                raise ParameterError(
+                    f"{asked.measure.name}: wanted a measure of {_KINDS[takes]}, but this one is of "
+                    f"{_KINDS[asked.measure.takes]}; name another."
+                )
+            found.setdefault(asked.label, asked)
+    if not found:
+        raise ParameterError("measures: wanted at least one, but got none; leave it out for all of them.")
+    return list(found.values())
 
 
-def measured(original: Flows, release: FlowRelease, measures: Sequence[Measure]) -> Measurement:
-    """Compute measures of a release."""
+def parsed(text: str) -> list[Asked]:
+    """The measures of a name with parameters, as in `rmse:distance=dtw`."""
+    name, values = named_parameters(text, "rmse:distance=dtw")
+    return asked_for(name, values)
+
+
+def asked_for(name: str, values: Mapping[str, Any]) -> list[Asked]:
+    """The measures of a name with these parameters; where it stands for several, each gets those that it has."""
+    measures = find_measures(name)
+    known = {key for measure in measures if measure.params is not None for key in measure.params.model_fields}
+    unknown = [key for key in values if key not in known]
+    if unknown:
+        listed = f"known are {', '.join(sorted(known))}" if known else "it has none"
+        raise ParameterError(f"{name}: {unknown[0]}: there is no such parameter; {listed}.")
+    return [
+        Asked.of(measure, {key: v for key, v in values.items() if key in getattr(measure.params, "model_fields", {})})
+        for measure in measures
+    ]
+
+
+def measured(
+    original: Flows | Trajectories,
+    release: Release,
+    measures: Sequence[Asked],
+    *,
+    all_of_them: bool = False,
+    progress: Progress = no_progress,
+    stage: Stage = lambda name: None,
+) -> Measurement:
+    """Compute measures of a release. One that cannot be computed is an error, or left out where `all_of_them` were wanted."""
     if len(original) == 0:
-        raise InputError("original: there is no flow in it, so that nothing can have been lost.")
-    compared = OdComparison.between(original, release)
-    found = tuple(scores(measure, compared) for measure in measures)
-    return Measurement(original, found, overlapping=compared.row is None)
+        what = "flow" if isinstance(original, Flows) else "trajectory"
+        raise InputError(f"original: there is no {what} in it, so that nothing can have been lost.")
+    compared = _compared(original, release, progress)
+    found, left_out = [], {}
+    for asked in measures:
+        stage(asked.label)
+        try:
+            found.append(scores(asked, compared))
+        except CrowdveilError as error:
+            if not all_of_them:
+                raise
+            left_out[asked.label] = str(error)
+    if not found:
+        raise InputError(next(iter(left_out.values())))
+    if isinstance(compared, OdComparison):
+        return Measurement(original, tuple(found), compared.row is None, left_out)
+    return Measurement(original, tuple(found), False, left_out, tuple(compared.notes.said))
 
 
-def _columns(found: Scores) -> list[tuple[str, Floats, float, float]]:
+def _compared(
+    original: Flows | Trajectories, release: Release, progress: Progress
+) -> OdComparison | TrajectoryComparison:
+    if isinstance(original, Flows) and isinstance(release, FlowRelease):
+        return OdComparison.between(original, release)
+    if isinstance(original, Trajectories) and not isinstance(release, FlowRelease):
+        return TrajectoryComparison(original, release, progress, ReadNotes())
+    raise InputError(
+        "release: wanted one of flows beside flows, or one of trajectories beside trajectories; give its own original."
+    )
+
+
+def columns(found: Scores) -> list[tuple[str, Floats, float, float]]:
     """Part, values by step, mean and pooled value of each column; one without a name where there are no parts."""
     if not found.measure.parts:
         return [("", found.by_step, float(found.mean), float(found.pooled))]
@@ -140,13 +227,44 @@ def _columns(found: Scores) -> list[tuple[str, Floats, float, float]]:
     ]
 
 
-def _shown(value: float, unit: str) -> str:
+def _described(found: Scores, by_step: bool) -> dict[str, Any]:
+    measure, params = found.measure, found.asked.params
+    return {
+        "title": measure.title,
+        "symbol": measure.symbol or None,
+        "unit": measure.unit or None,
+        "better": measure.better,
+        **({"parts": list(measure.parts)} if measure.parts else {}),
+        **({"parameters": params.model_dump(mode="json")} if params is not None else {}),
+        **(
+            {"mean": _plain(found.mean), "pooled": _plain(found.pooled), "by_step": _plain(found.by_step)}
+            if by_step
+            else {"value": _plain(found.pooled)}
+        ),
+    }
+
+
+def _times(flows: Flows, *, as_text: bool) -> list[Any]:
+    """Starts of the steps; None where the data has no times."""
+    if flows.step_s is None:
+        return [None] * flows.steps
+    times: list[Any] = time_column(flows.t, flows.tz, as_text=as_text).to_pylist()
+    return times
+
+
+def shown(value: float, unit: str) -> str:
     """A number of four digits or so, "–" where it is undefined."""
     if not np.isfinite(value):
         return "–"
     whole = value == int(value) and value != 1  # a share of 1 is shown as the other shares are
-    text = f"{value:,.0f}" if value >= 1000 or whole else f"{value:.4g}" if value > 1 else f"{value:.4f}"
+    size = abs(value)
+    text = f"{value:,.0f}" if size >= 1000 or whole else f"{value:.4g}" if size > 1 else f"{value:.4f}"
     return f"{text} {unit}".rstrip()
+
+
+def _numbers(values: list[float]) -> Any:
+    """A column of numbers, empty where one is undefined."""
+    return pa.array([value if np.isfinite(value) else None for value in values], pa.float64())
 
 
 def _plain(values: Floats) -> Any:

@@ -41,8 +41,14 @@ _LONGEST_S = 10**9
 
 
 def _windows(value: Any) -> str:
-    """Whole seconds with commas between, also from a list of numbers."""
-    texts = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+    """Whole seconds with commas between, or with +, where commas stand between measures; also from a list of numbers."""
+    texts = (
+        value.replace("+", ",").split(",")
+        if isinstance(value, str)
+        else value
+        if isinstance(value, list | tuple)
+        else [value]
+    )
     seconds = [str(text).strip() for text in texts]
     good = all(text.isascii() and text.isdigit() and int(text) <= _LONGEST_S for text in seconds)
     if not seconds or not good or len(set(map(int, seconds))) < len(seconds):

@@ -68,7 +68,7 @@ DISTANCES: tuple[DistanceKind, ...] = (
 )
 
 
-def make_distance(data: Trajectories, name: str, weight: float = 0.0) -> Distance:
+def make_distance(data: Trajectories | Paths, name: str, weight: float = 0.0) -> Distance:
     """A distance by its name, between the trajectories of a data set; `weight` is what time counts in the spatio-temporal one."""
     kind = next(kind for kind in DISTANCES if name == kind.name or name in kind.aliases)
-    return kind.make(Paths.of(data), weight)
+    return kind.make(data if isinstance(data, Paths) else Paths.of(data), weight)

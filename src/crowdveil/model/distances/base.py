@@ -27,14 +27,18 @@ class Paths:
     @classmethod
     def of(cls, data: Trajectories) -> Paths:
         """The paths of a data set."""
-        start = int(data.t.min()) if data.points else 0
-        x, y, t = (frozen(column, np.float64) for column in (*data.xy, data.t - start))
+        return cls.on_plane(*data.xy, data.t - (int(data.t.min()) if data.points else 0), data.offsets)
+
+    @classmethod
+    def on_plane(cls, x: Floats, y: Floats, t: Ints, offsets: Ints) -> Paths:
+        """Paths in planar metres and seconds from some moment on."""
         # A point opposite to the middle of the data has no place on the plane.
         require(
             bool(np.isfinite(x).all() and np.isfinite(y).all()),
             "trajectories: positions on opposite sides of the globe cannot be compared in metres; take a part of them.",
         )
-        return cls(x, y, t, data.offsets)
+        x, y, seconds = (frozen(column, np.float64) for column in (x, y, t))
+        return cls(x, y, seconds, offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

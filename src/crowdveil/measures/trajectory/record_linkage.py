@@ -1,0 +1,89 @@
+"""How many trajectories are found again by taking the nearest original of each published one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from crowdveil.measures.base import Measure
+from crowdveil.measures.trajectory.apart import DISTANCE_ALIASES, DistanceParams, apart, distance_of
+from crowdveil.measures.trajectory.comparison import TrajectoryComparison
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.distances import make_distance
+from crowdveil.model.distances.nearest import Beside, same_paths
+from crowdveil.model.trajectories import Trajectories
+
+
+class LinkageParams(DistanceParams):
+    """Parameters of record linkage."""
+
+    window: float | None = Field(None, gt=0, le=100)
+    """Look only at so many percent of the originals: those as far from the centre of all as the published one; all without."""
+
+    @model_validator(mode="after")
+    def _can_be_windowed(self) -> LinkageParams:
+        if self.window is not None and self.distance == "graph":
+            raise ValueError(
+                "no window with the distance graph, in which a centre is far from all but its contemporaries"
+            )
+        return self
+
+
+def record_linkage(compared: TrajectoryComparison, params: LinkageParams) -> Floats:
+    """100 Σ Pr / n: Pr = 1 / |G| if the true original is in G, the originals at the least distance, otherwise 0."""
+    far, n = apart(compared, params), len(compared.original)
+    if not len(far):
+        return np.zeros(1)
+    # Everybody in a group gets the same trajectory: it is looked for once.
+    first, place = same_paths(compared.published)
+    order, begin, end = _windows(compared, params, first)
+    rank = np.empty(n, np.int64)
+    rank[order] = np.arange(n)
+    there = (rank[compared.source] >= begin[place]) & (rank[compared.source] < end[place])
+    known = np.full(len(first), np.inf)
+    np.minimum.at(known, place[there], far[there])
+    beside = Beside(distance_of(compared, params), compared.published)
+    least, count = beside.least(first, known, order, begin, end, compared.progress)
+    linked = there & (far == least[place]) & (count[place] > 0)
+    return np.array([100 * float(np.sum(1 / count[place[linked]])) / n])
+
+
+def _windows(compared: TrajectoryComparison, params: LinkageParams, those: Ints) -> tuple[Ints, Ints, Ints]:
+    """An order of originals, and where in it each published trajectory looks: from, to."""
+    n = len(compared.original)
+    every = np.arange(n)
+    if params.window is None:
+        return every, np.zeros(len(those), np.int64), np.full(len(those), n)
+    from crowdveil.kernels.mdav import mean_path
+
+    distance: Any = distance_of(compared, params)
+    centre = mean_path(every, compared.paths.points)
+    far = distance.between(centre, every)
+    published = make_distance(compared.published, params.distance, getattr(distance, "weight", 0.0))
+    order = np.argsort(far, kind="stable")
+    size = max(int(np.ceil(n * params.window / 100)), 1)
+    begin = _around(far[order], published.between(centre, those), size)
+    return order, begin, begin + size
+
+
+def _around(rising: Floats, values: Floats, size: int) -> Ints:
+    """Where the `size` numbers that are nearest to each value begin; of equally near ones smaller ones."""
+    low, high = np.zeros(len(values), np.int64), np.full(len(values), len(rising) - size)
+    while np.any(low < high):
+        middle = (low + high) // 2
+        later = values - rising[middle] > rising[np.minimum(middle + size, len(rising) - 1)] - values
+        on = low < high
+        low, high = np.where(on & later, middle + 1, low), np.where(on & ~later, middle, high)
+    return low
+
+
+MEASURES = (
+    Measure(
+        "record-linkage", "trajectories linked to their originals", "%", "lower", Trajectories, record_linkage,
+        "How many originals are found, in percent, by taking for each published trajectory one of those at the least distance.",
+        symbol="RL", params=LinkageParams, aliases=("RecordLinkage",),
+        parameter_aliases=(*DISTANCE_ALIASES, ("percen_window_size", "window"), ("seed", "")),
+    ),
+)  # fmt: skip

@@ -1,0 +1,62 @@
+"""The root of the mean square distance between trajectories and what is published for them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from crowdveil.measures.base import Measure
+from crowdveil.measures.trajectory.apart import DISTANCE_ALIASES, DistanceParams, apart, distance_of, weight_of
+from crowdveil.measures.trajectory.comparison import TrajectoryComparison
+from crowdveil.model.arrays import Floats
+from crowdveil.model.distances.nearest import largest
+from crowdveil.model.trajectories import Trajectories
+
+
+def _rmse(compared: TrajectoryComparison, params: DistanceParams) -> float:
+    far = apart(compared, params)
+    return math.sqrt(float(np.mean(far * far))) if len(far) else math.nan
+
+
+def rmse(compared: TrajectoryComparison, params: DistanceParams) -> Floats:
+    """√(Σ d² / n)."""
+    return np.array([_rmse(compared, params)])
+
+
+def rmse_document(compared: TrajectoryComparison, params: DistanceParams) -> Floats:
+    """√(Σ d²) / n, as the document prints it."""
+    n = len(compared.release)
+    return np.array([_rmse(compared, params) / math.sqrt(n) if n else math.nan])
+
+
+def normalised_rmse(compared: TrajectoryComparison, params: DistanceParams) -> Floats:
+    """√(Σ (d / D)² / n), D the largest distance between two originals."""
+    error = _rmse(compared, params)
+    key = "largest", params.distance, weight_of(compared, params)
+    most, exact = compared.once(key, lambda: largest(distance_of(compared, params), compared.progress))
+    if not exact:
+        compared.notes.say(
+            f"the largest {params.distance} distance between originals is at least {most:,.0f} m; with so many trajectories "
+            "it was not looked for among all pairs, so that the normalised RMSE may be less than what is told."
+        )
+    return np.array([error / most if most > 0 else math.nan])
+
+
+MEASURES = (
+    Measure(
+        "rmse", "root mean square distance to the original", "m", "lower", Trajectories, rmse,
+        "The root of the mean square distance between surviving trajectories and what is published for them.",
+        symbol="RMSE", params=DistanceParams, aliases=("Rsme",), parameter_aliases=DISTANCE_ALIASES,
+    ),
+    Measure(
+        "rmse-document", "root of summed squares over n, as printed", "m", "lower", Trajectories, rmse_document,
+        "The root of the sum of squares, divided by the number of trajectories: it falls as data grows.",
+        params=DistanceParams, parameter_aliases=DISTANCE_ALIASES,
+    ),
+    Measure(
+        "normalised-rmse", "root mean square distance, of the largest", "", "lower", Trajectories, normalised_rmse,
+        "The root mean square distance, divided by the largest distance between two originals.",
+        symbol="NRMSE", params=DistanceParams, parameter_aliases=DISTANCE_ALIASES,
+    ),
+)  # fmt: skip

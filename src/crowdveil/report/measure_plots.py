@@ -1,0 +1,75 @@
+"""The picture of a measurement, as PNG. Needs matplotlib, which is imported when it is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crowdveil.io.figure import new_figure
+from crowdveil.report.measures import columns, shown
+
+if TYPE_CHECKING:
+    from crowdveil.report.measures import Measurement
+
+ORIGINAL, RELEASED = "#d55e00", "#0072b2"
+Bar = tuple[str, float]
+
+
+def draw(found: Measurement, file: Path) -> None:
+    """Bars of the measures, a panel for each unit; of measures that tell both sides the release as a share of the original."""
+    panels, sides = _panels(found)
+    heights = [*(len(bars) for bars in panels.values()), *([len(sides)] if sides else [])]
+    figure = new_figure(7.5, 0.5 + sum(0.55 + 0.27 * height for height in heights))
+    axes = np.atleast_1d(figure.subplots(len(heights), 1, height_ratios=[height + 1.2 for height in heights]))
+    for axis, (unit, bars) in zip(axes, panels.items(), strict=False):
+        _bars(axis, bars, unit)
+    if sides:
+        _both_sides(axes[-1], sides)
+    figure.savefig(file)
+
+
+def _panels(found: Measurement) -> tuple[dict[str, list[Bar]], list[tuple[str, float, float]]]:
+    """Bars by unit, and (title, original, released) of measures that tell both."""
+    panels: dict[str, list[Bar]] = {}
+    sides = []
+    for scores in found.scores:
+        measure = scores.measure
+        title = measure.title + scores.asked.label.removeprefix(measure.name).replace(":", ", ")
+        if measure.parts[:2] == ("original", "released"):
+            sides.append((title, float(scores.pooled[0]), float(scores.pooled[1])))
+            continue
+        for part, _, mean, _ in columns(scores):
+            panels.setdefault(measure.unit, []).append((f"{title}: {part}" if part else title, mean))
+    return panels, sides
+
+
+def _bars(axis: Any, bars: list[Bar], unit: str) -> None:
+    values = [value if np.isfinite(value) else 0.0 for _, value in bars]
+    drawn = axis.barh(range(len(bars)), values, height=0.6, color=RELEASED)
+    axis.bar_label(drawn, [shown(value, unit) for _, value in bars], padding=3, fontsize=8)
+    axis.set_title(unit or "shares and other numbers", fontsize=9, loc="left")
+    axis.margins(x=0.15)
+    _rows(axis, [title for title, _ in bars])
+
+
+def _both_sides(axis: Any, sides: list[tuple[str, float, float]]) -> None:
+    places = [released / original if original > 0 else np.nan for _, original, released in sides]
+    axis.axvline(1, color=ORIGINAL, linewidth=1.2, label="original")
+    axis.plot(places, range(len(sides)), "o", color=RELEASED, label="release")
+    for place, (row, (_, original, released)) in zip(places, enumerate(sides), strict=True):
+        if np.isfinite(place):
+            told = f"{shown(released, '')} for {shown(original, '')}"
+            axis.annotate(told, (place, row), xytext=(5, 3), textcoords="offset points", fontsize=8)
+    axis.set_title("release, as a share of the original", fontsize=9, loc="left")
+    axis.set_xlim(left=0)
+    axis.margins(x=0.25)
+    _rows(axis, [title for title, *_ in sides])
+
+
+def _rows(axis: Any, titles: list[str]) -> None:
+    axis.set_yticks(range(len(titles)), titles, fontsize=8)
+    axis.set_ylim(len(titles) - 0.4, -0.6)
+    axis.tick_params(axis="x", labelsize=8)
+    axis.spines[["top", "right"]].set_visible(False)

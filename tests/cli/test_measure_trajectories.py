@@ -1,0 +1,179 @@
+"""`crowdveil measure` on trajectories, from files to numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+import crowdveil
+from crowdveil.errors import InputError, ParameterError
+
+PEER = {
+    "original_dataset": "cabs.csv",
+    "anonymized_dataset": "anonymised.csv",
+    "output_folder": "output/",
+    "main_output_file": "measures.json",
+    "measures": [
+        {"name": "ScikitMeasures", "params": {"sort": True, "tesselation_meters": 250}},
+        {"name": "TrajectoriesRemoved", "params": {}},
+        {
+            "name": "Rsme",
+            "params": {"trajectory_distance": {"name": "Martinez2021", "params": {"p_lambda": 0.0054}}},
+        },
+        {"name": "PropensityScore", "params": {"tiles_size": 500, "time_interval": None, "seed": 7}},
+        {
+            "name": "RecordLinkage",
+            "params": {
+                "percen_window_size": None,
+                "trajectory_distance": {"name": "Martinez2021", "params": {"p_lambda": 0.0054}},
+            },
+        },
+    ],
+}
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Trajectories, a release of them with its pairing, and a plain file with two thirds of them under their own ids."""
+    lines = ["lat,lon,timestamp,trajectory_id,user_id"]
+    for i in range(30):
+        for e in range(2 + i % 5):
+            lat, lon = 48 + (i % 6) / 200 + e / 900, 2 + (i // 6) / 200 + e * (i % 3) / 900
+            lines.append(f"{lat:.5f},{lon:.5f},2026/03/02 08:{(i + 3 * e) % 60:02d}:00,{100 + i},{i // 2}")
+    (tmp_path / "cabs.csv").write_text("\n".join(lines) + "\n")
+    kept = [line for line in lines if line == lines[0] or int(line.split(",")[3]) % 3]
+    (tmp_path / "anonymised.csv").write_text("\n".join(kept) + "\n")
+    monkeypatch.chdir(tmp_path)
+    crowdveil.anonymize("microaggregation", "cabs.csv", "out", k=3, time_weight=0.5, pairing="kept.csv")
+    return tmp_path
+
+
+def test_a_line_for_each_measure_and_part(command: Any, made: Path) -> None:
+    ran = command("measure", "cabs.csv", "out", "--pairing", "kept.csv")
+    assert ran.code == 0 and "left out" not in ran.err and "individuals are trajectories" in ran.err
+    lines = ran.out.splitlines()
+    assert lines[0].split() == ["measure", "value"] and len(lines) == 1 + 7 + 5 * 4
+    assert "time counts" in ran.err
+
+
+def test_json_table_picture_and_python_say_the_same(command: Any, made: Path) -> None:
+    pytest.importorskip("matplotlib")
+    arguments = ("measure", "cabs.csv", "out", "--pairing", "kept.csv", "-m", "rmse:time_weight=0.5,RL,ScikitMeasures")
+    ran = command(*arguments, "--json", "-o", "lost.json", "--plot", "lost.png")
+    told = json.loads(ran.out)
+    assert json.loads(Path("lost.json").read_text()) == told
+    assert Path("lost.png").read_bytes().startswith(b"\x89PNG")
+    assert command(*arguments, "-o", "lost.csv").code == 0 and command(*arguments, "-o", "lost.parquet").code == 0
+    rows = pacsv.read_csv("lost.csv").to_pylist()
+    same = [row | {"part": row["part"] or ""} for row in pq.read_table("lost.parquet").to_pylist()]
+    assert rows == same and len(rows) == 2 + 5 * 4
+    found = crowdveil.measure("cabs.csv", "out", ["RMSE:time_weight=0.5", "RecordLinkage"], pairing="kept.csv")
+    value = told["measures"]["rmse:time_weight=0.5"]["value"]
+    assert value == pytest.approx(rows[0]["value"]) == pytest.approx(float(found["rmse"].pooled))
+    assert told["measures"]["record-linkage"]["value"] == float(found["RL"].pooled) == float(found["RL"].mean)
+    assert told["measures"]["visits-per-location"]["parts"] == ["original", "released", "change", "distance"]
+    ran = command(*arguments, "-o", "lost.csv")
+    assert ran.code == 2 and "exists" in ran.sentence
+
+
+def test_in_memory_it_is_the_same_and_needs_no_pairing(made: Path) -> None:
+    result = crowdveil.anonymize("microaggregation", "cabs.csv", "again", k=3, time_weight=0.5)
+    data = crowdveil.read_trajectories("cabs.csv")
+    here = crowdveil.measure(data, result.release, ["rmse", "RL", "U"])
+    there = crowdveil.measure("cabs.csv", "out", ["rmse", "RL", "U"], pairing="kept.csv")
+    assert [float(s.pooled) for s in here.scores] == pytest.approx([float(s.pooled) for s in there.scores])
+
+
+def test_the_files_of_the_peer_work_as_they_are(command: Any, made: Path) -> None:
+    Path("measures.json").write_text(json.dumps(PEER))
+    ran = command("measure", "-f", "measures.json")
+    assert ran.code == 0 and "ids are the original's" in ran.err
+    told = json.loads(Path("output/measures.json").read_text())["measures"]
+    assert told["rmse:distance=spatiotemporal:time_weight=0.0054"]["value"] == 0
+    assert told["trajectories-removed"]["value"] == pytest.approx(1 / 3)
+    # Every one of the twenty is found, of thirty.
+    assert told["record-linkage:distance=spatiotemporal:time_weight=0.0054"]["value"] == pytest.approx(100 * 20 / 30)
+    assert told["propensity-score:tile_m=500:seed=7"]["parameters"]["seed"] == 7
+    assert (
+        sum(name.partition(":")[0].endswith(("entropy", "location", "distance", "displacement")) for name in told) == 5
+    )
+    assert "exists" in command("measure", "-f", "measures.json").sentence
+    assert command("measure", "-f", "measures.json", "--overwrite").code == 0
+    assert command("measure", "-f", "measures.json", "-o", "elsewhere.csv").code == 0
+
+
+def test_a_file_of_measures_that_is_wrong(command: Any, made: Path) -> None:
+    for changed, sentence in (
+        ({"measures": []}, "wanted measures"),
+        ({"measures": ["Rsme"]}, "list of objects"),
+        ({"measures": [{"name": "Rsme", "params": {"tile": 3}}]}, "tile: there is no such parameter"),
+        ({"measures": [{"name": "Rsme", "params": 3}]}, "params of Rsme"),
+        ({"measures": [{"name": "Nothing"}]}, "no measure Nothing"),
+        ({"measures": [{"name": "Rsme", "params": {"trajectory_distance": {"name": "X"}}}]}, "no distance X"),
+        ({"main_output_file": "../x.json"}, "plain name"),
+        ({"output_folder": 3}, "must be text"),
+        ({"original_dataset": None}, "wanted original_dataset"),
+        ({"more": 1}, "more means nothing"),
+        ({"anonymized_dataset": "none.csv"}, "no manifest.json"),
+    ):
+        Path("wrong.json").write_text(json.dumps(PEER | changed))
+        assert sentence in command("measure", "-f", "wrong.json").sentence, changed
+    assert not Path("output").exists()
+    assert "but got both" in command("measure", "cabs.csv", "-f", "wrong.json").sentence
+
+
+def test_a_plain_file_with_other_ids_has_no_pairing_until_it_is_given(command: Any, made: Path) -> None:
+    text = Path("anonymised.csv").read_text()
+    ids = sorted({line.split(",")[3] for line in text.splitlines()[1:]})
+    for old in ids:
+        text = text.replace(f",{old},", f",new-{old},")
+    Path("renamed.csv").write_text(text)
+    assert "not known" in [*command("measure", "cabs.csv", "renamed.csv", "-m", "rmse").err.splitlines()][-1]
+    ran = command("measure", "cabs.csv", "renamed.csv")
+    assert ran.code == 0 and "left out rmse, rmse-document, normalised-rmse, record-linkage: " in ran.err
+    Path("pairs.csv").write_text("published_id,trajectory_id\n" + "".join(f"new-{old},{old}\n" for old in ids))
+    found = crowdveil.measure("cabs.csv", "renamed.csv", ["rmse", "RL"], pairing="pairs.csv")
+    assert found["rmse"].pooled == 0 and found["RL"].pooled == pytest.approx(100 * 20 / 30)
+
+
+def test_what_is_wrong_is_told_in_one_sentence(command: Any, made: Path) -> None:
+    assert "keep it with --pairing" in command("measure", "cabs.csv", "out", "-m", "rmse").sentence
+    assert "measure of trajectories" in command("measure", "cabs.csv", "out", "-m", "E").sentence
+    assert "step: there is no such" in command("measure", "cabs.csv", "out", "--step", "1h").sentence
+    assert "give them" in command("measure", "cabs.csv").sentence
+    assert "ends in .png" in command("measure", "cabs.csv", "out", "--plot", "x.pdf").sentence
+    Path("other.csv").write_text(Path("cabs.csv").read_text().replace("48.0", "48.1"))
+    assert "not the file" in command("measure", "other.csv", "out").sentence
+    Path("flows.csv").write_text("origin,destination,volume\na,b,30\n")
+    Path("zones.csv").write_text("id,lon,lat\na,2.0,48.0\nb,2.1,48.0\n")
+    crowdveil.anonymize("suppression", "flows.csv", "of-flows", zones="zones.csv")
+    with pytest.raises(ParameterError, match="holds flows"):
+        crowdveil.measure("flows.csv", "of-flows", pairing="kept.csv", zones="zones.csv")
+    with pytest.raises(ParameterError, match="measure of flows"):
+        crowdveil.measure("flows.csv", "of-flows", ["rmse"], zones="zones.csv")
+    Path("twice.csv").write_text("published_id,trajectory_id\n1,100\n1,101\n")
+    with pytest.raises(InputError, match="more than once"):
+        crowdveil.measure("cabs.csv", "out", ["rmse"], pairing="twice.csv")
+
+
+def test_progress_is_told(made: Path) -> None:
+    done, stages = [], []
+    crowdveil.measure(
+        "cabs.csv", "out", pairing="kept.csv", progress=lambda a, b: done.append((a, b)), stage=stages.append
+    )
+    assert stages[:3] == ["reading", "rmse", "rmse-document"] and "record-linkage" in stages
+    assert all(0 <= a <= b for a, b in done) and len(done) > 5
+
+
+def test_flows_are_drawn_too(command: Any, made: Path) -> None:
+    pytest.importorskip("matplotlib")
+    Path("flows.csv").write_text("origin,destination,volume\na,b,30\na,a,3\n")
+    Path("zones.csv").write_text("id,lon,lat\na,2.0,48.0\nb,2.1,48.0\n")
+    crowdveil.anonymize("suppression", "flows.csv", "of-flows", zones="zones.csv")
+    assert command("measure", "flows.csv", "of-flows", "--zones", "zones.csv", "--plot", "flows.png").code == 0
+    assert Path("flows.png").read_bytes().startswith(b"\x89PNG")
