@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.attacks.known_points import measured_lines
 from crowdveil.errors import InputError, PromiseBrokenError
 from crowdveil.guarantees import (
     BoundedVolumes,
@@ -28,7 +29,6 @@ from crowdveil.manifest import build_manifest, read_manifest, reading_again, wri
 from crowdveil.method import Method, Rows
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
-from crowdveil.model.known_points import measured_lines
 from crowdveil.model.release import FlowRelease, Release
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
