@@ -75,3 +75,13 @@ def lowest_bit(typing_context: Any, word: Any) -> Any:
         return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
 
     return types.int64(types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def bits_set(typing_context: Any, word: Any) -> Any:
+    """How many bits of a word of 64 bits are set."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.int64), generate

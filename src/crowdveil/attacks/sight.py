@@ -1,0 +1,209 @@
+"""What an adversary sees: who was at which places in which order, of those whom something is known of and of those published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
+from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+
+Units = Literal["people", "trajectories"]
+Precision = Literal["year", "month", "day", "hour", "minute", "second"]
+_CLOCK = {"year": "Y", "month": "M", "day": "D", "hour": "h", "minute": "m", "second": "s"}
+
+
+@dataclass(frozen=True, eq=False)
+class Traces:
+    """The places of units, which are people or single trajectories, in order of time.
+
+    Attributes
+    ----------
+    place
+        The place of each record, as a number below `places`; with its time where times are known too.
+    offsets
+        The records of unit i are offsets[i] to offsets[i + 1].
+    label
+        Whose each unit is: crowds are counted in labels.
+    places
+        How many places there are, on either side.
+    """
+
+    place: Ints
+    offsets: Ints
+    label: Ints
+    places: int
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @property
+    def labels(self) -> int:
+        """One more than the greatest label."""
+        return int(self.label.max(initial=-1)) + 1
+
+    @cached_property
+    def profiles(self) -> tuple[Ints, Ints, Ints]:
+        """The different places of each unit, rising: offsets of units, places, and how often the unit was there."""
+        unit = row_slices(self.offsets)
+        key, count = np.unique(unit * max(self.places, 1) + self.place, return_counts=True)
+        of_unit, place = np.divmod(key, max(self.places, 1))
+        return np.searchsorted(of_unit, np.arange(len(self) + 1)), place, count
+
+    @cached_property
+    def index(self) -> Index:
+        """The same by place."""
+        unit = row_slices(self.offsets)
+        position = np.arange(len(self.place)) - self.offsets[:-1][unit]
+        order = np.lexsort((position, unit, self.place))
+        key = (self.place * max(len(self), 1) + unit)[order]
+        begins = np.flatnonzero(np.diff(key, prepend=-1))
+        place, who = np.divmod(key[begins], max(len(self), 1))
+        first = np.append(begins, len(key))
+        return Index(np.searchsorted(place, np.arange(self.places + 1)), who, first, position[order])
+
+    def share(self, of_unit: Ints, count: Ints) -> Floats:
+        """Counts as shares of all records of their unit."""
+        shares: Floats = count / np.diff(self.offsets)[of_unit]
+        return shares
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """Units by place: those at place p are unit[place_offsets[p]:place_offsets[p + 1]], rising, and each was there at the places
+    position[first[q]:first[q + 1]] in the order of its records.
+    """
+
+    place_offsets: Ints
+    unit: Ints
+    first: Ints
+    position: Ints
+
+    @property
+    def count(self) -> Ints:
+        """How often each unit was at the place."""
+        return np.diff(self.first)
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """Those whom something is known of, and those among whom they are looked for: the same in the original.
+
+    Attributes
+    ----------
+    targets
+        Units of the original.
+    candidates
+        Units of the original, or of the release.
+    released
+        Whether the candidates are those of a release: then what is known need not be in it.
+    paired
+        Whether it is known whose published units are: then a crowd counts only if the target is in it.
+    """
+
+    targets: Traces
+    candidates: Traces
+    released: bool = False
+    paired: bool = True
+
+    @property
+    def wanted(self) -> Ints:
+        """The label that a crowd must have to count, for each target; -1 for any."""
+        return self.targets.label if self.paired else np.full(len(self.targets), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Trajectories, and a release of them where the adversary looks there.
+
+    Attributes
+    ----------
+    data
+        What the adversary knows something of.
+    release
+        Where the adversary looks; in the trajectories themselves where there is none.
+    units
+        Whose records go together: those of a person, or of a single trajectory.
+    counts
+        What crowds are counted in: people where they are known.
+    """
+
+    data: Trajectories
+    release: TrajectoryRelease | None = None
+    units: Units = "people"
+    counts: Units = "people"
+
+    def sight(self, tile_m: float | None, precision: Precision | None = None) -> Sight:
+        """Who was where, by square tiles (exact positions where there is no size), and when, where times are known too."""
+        data, release = self.data, self.release
+        number = numbered(*self._places(tile_m), *([] if precision is None else [self._times(precision)]))
+        places, n = int(number.max(initial=-1)) + 1, data.points
+        whose = data.person if self.counts == "people" else np.arange(len(data))
+        by_person = data.person if self.units == "people" else None
+        targets = _traces(number[:n], data.t, data.offsets, by_person, whose, places)
+        if release is None:
+            return Sight(targets, targets)
+        if self.units == "people" and release.person is None:
+            raise InputError(
+                "units: the release does not link the trajectories of a person; let units be trajectories, or leave them out."
+            )
+        by_person = release.person if self.units == "people" else None
+        label = None if release.source is None else whose[release.source]
+        published = _traces(number[n:], release.t, release.offsets, by_person, label, places)
+        return Sight(targets, published, released=True, paired=label is not None)
+
+    def _places(self, tile_m: float | None) -> tuple[npt.NDArray[Any], ...]:
+        """Rows and columns of tiles, or degrees, of all records; tiles are those of methods that cut the same squares."""
+        sides = [self.data] if self.release is None else [self.data, self.release]
+        lon, lat = (np.concatenate([getattr(side, name) for side in sides]) for name in ("lon", "lat"))
+        if tile_m is None:
+            return lat + 0.0, lon + 0.0  # one of the two zeros
+        x, y = self.data.projection.to_plane(lon, lat)
+        return np.floor(y / tile_m), np.floor(x / tile_m)
+
+    def _times(self, precision: Precision) -> Ints:
+        t = self.data.t if self.release is None else np.concatenate([self.data.t, self.release.t])
+        return cut(t, precision)
+
+
+def _traces(place: Ints, t: Ints, offsets: Ints, person: Ints | None, label: Ints | None, places: int) -> Traces:
+    """Traces of trajectories, or of people where `person` says whose each trajectory is; `label` are those of trajectories."""
+    trajectories = len(offsets) - 1
+    if person is None:
+        return Traces(place, offsets, np.arange(trajectories) if label is None else label, places)
+    people, number = np.unique(person, return_inverse=True)
+    of_record = number[row_slices(offsets)]
+    order = np.lexsort((t, of_record))
+    one = np.zeros(len(people), np.int64)
+    one[number] = np.arange(trajectories)
+    new = np.searchsorted(of_record[order], np.arange(len(people) + 1))
+    return Traces(place[order], new, np.arange(len(people)) if label is None else label[one], places)
+
+
+def numbered(*columns: npt.NDArray[Any]) -> Ints:
+    """A number for each row, rising with the columns, the same for equal rows."""
+    order = np.lexsort(columns[::-1])
+    differ = np.zeros(len(order), np.bool_)
+    for column in columns:
+        values = column[order]
+        differ[1:] |= values[1:] != values[:-1]
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(differ)
+    return number
+
+
+def cut(t: Ints, precision: Precision) -> Ints:
+    """Times as whole years, months, …, seconds of the calendar (UTC)."""
+    whole: Ints = t.astype("M8[s]").astype(f"M8[{_CLOCK[precision]}]").astype(np.int64)
+    return whole
+
+
+def chosen_units(traces: Traces, units: Ints) -> tuple[Ints, Ints]:
+    """The records of some units, and where each one's lie among them."""
+    return take_slices(traces.offsets, units)
