@@ -46,7 +46,7 @@ def find(values: Ints, low: int, high: int, wanted: int) -> int:
 @kernel
 def units_at(place: int, place_offsets: Ints) -> int:
     """How many units are at a place."""
-    return place_offsets[place + 1] - place_offsets[place]
+    return int(place_offsets[place + 1] - place_offsets[place])
 
 
 @kernel
