@@ -1,7 +1,7 @@
 """The adversaries of scikit-mobility by their definitions, word for word and slowly; written from its texts and formulas.
 
-A unit is a list of records (place, time) in order of time. Each adversary has what may be known of a unit, and whether what is known
-matches one.
+A unit is a list of records (place, time) in order of time. Each adversary has what may be known of a unit, and whether what is
+known matches one.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The one list of methods, and those of measures, analyses and attacks, in the order that people see them; distances and aggregations
-of trajectories are listed in the model, since methods use them, and found here like the others.
+"""The one list of methods, and those of measures, analyses and attacks, in the order that people see them; distances and
+aggregations of trajectories are listed in the model, since methods use them, and found here like the others.
 
 Methods are named by module, so that listing a command's options imports the one method that it speaks of. Others are
 found through the entry-point group `crowdveil.methods`.

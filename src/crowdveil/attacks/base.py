@@ -142,7 +142,7 @@ class Interval:
             return cls(mean, 0.0, 1.0)
         middle = (mean + z * z / (2 * n)) / (1 + z * z / n)
         half = z / (1 + z * z / n) * np.sqrt(max(mean * (1 - mean), 0.0) / n + z * z / (4 * n * n))
-        return cls(mean, min(mean, max(0.0, middle - half)), max(mean, min(1.0, middle + half)))
+        return cls(mean, float(min(mean, max(0.0, middle - half))), float(max(mean, min(1.0, middle + half))))
 
 
 @dataclass(frozen=True, eq=False)
