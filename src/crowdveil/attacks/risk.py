@@ -6,7 +6,7 @@ TrajectoryKAnonymity(k): all. Whatever is known, who matches it is a union of gr
 is found with a probability above 1/k.
 
 CombinationKAnonymity(k, knowledge): who knows up to `knowledge` visits, in order or not, with times no finer than the promise
-says. Rows that follow one another with one place and one such time are one visit: how many there are of them is more than is promised.
+says. Rows that follow one another with one place and one such time are one visit: how many they are is more than is promised.
 
 FlowKAnonymity(k): who reads rows, adds them up and reads totals; with TrueVolumes also who subtracts them.
 

@@ -1,4 +1,4 @@
-"""A written release as the model again: alone, or to be compared with the flows that it was made from."""
+"""A written release as the model again: alone, or to be compared with what it was made from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crowdveil.io.times import read_seconds
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Bytes, Ints
 from crowdveil.model.flows import FlowCounts, Flows
-from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease
+from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, TrajectoryRelease
 from crowdveil.model.zones import Zones
 
 
@@ -24,6 +24,19 @@ def flow_release_from(written: WrittenRelease, flows: Flows) -> FlowRelease:
 def flow_release_alone(written: WrittenRelease, zones: Zones, step_s: int | None, tz: str) -> FlowRelease:
     """The release over zones that hold its tiles, for those who have no more than the release."""
     return _release(written, zones, None, step_s, tz)
+
+
+def trajectory_release_from(written: WrittenRelease, source: Ints | None = None) -> TrajectoryRelease:
+    """A written release of trajectories; `source` says which one of the input each comes from, where that was kept."""
+    if written.is_flows:
+        raise InputError(f"{written.folder}: wanted a release of trajectories, but it holds flows.")
+    number = written.column("trajectory_id")
+    begins = np.flatnonzero(np.diff(number, prepend=0))
+    offsets = np.append(begins, len(number))
+    person = written.column("user_id")[begins] if "user_id" in written.data.column_names else None
+    return TrajectoryRelease(
+        written.column("lon"), written.column("lat"), written.column("timestamp"), offsets, person, source
+    )
 
 
 def _release(
