@@ -45,7 +45,7 @@ from crowdveil.progress import Progress, no_progress
 
 TRIED = 200
 """Trajectories that are tried, drawn at random: enough to see a method that does not work, and done in a second or so."""
-CHOICES, SAMPLES = 20_000, 1_000
+CHOICES, SAMPLES = 20_000, 100
 TILE_M, KNOWN, OF_THE_RELEASE = 500.0, 2, 4
 """Tiles that somebody's places are known by, and how many of them; and how many exact points of the release itself."""
 
@@ -183,14 +183,13 @@ def _on_trajectories(
     seen = _visits_alone(release, crowd) if isinstance(crowd, CombinationKAnonymity) else release
     adversaries: list[tuple[Attack, bool]] = [(location.ATTACK, True), (sequence.ATTACK, True)]
     adversaries.append((time.ATTACK, not isinstance(crowd, CombinationKAnonymity) or crowd.interval_s is None))
-    trials = []
+    scene, trials = Scene(data, seen, "trajectories", counts), []
     for number, (attack, spoken_of) in enumerate(adversaries):
         progress(number, len(adversaries) + 1)
         parameters = {"tile_m": TILE_M, "knowledge": known, "people": TRIED, "seed": seed,
                       "most_combinations": CHOICES, "samples": SAMPLES}  # fmt: skip
         params = attack.params.checked(parameters)
-        before = attack.run(Scene(data, None, "trajectories", counts), params, no_progress)
-        after = attack.run(Scene(data, seen, "trajectories", counts), params, no_progress)
+        before, after = attack.run(scene.before(), params, no_progress), attack.run(scene, params, no_progress)
         when = f" and {params.time_precision}s" if isinstance(params, TimeParams) else ""
         words = f"{counted(known, 'place')} by {TILE_M:.0f} m{when}"
         within = crowd if spoken_of and after.paired else None

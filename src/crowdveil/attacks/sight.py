@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -61,8 +61,9 @@ class Traces:
         """The same by place."""
         unit = row_slices(self.offsets)
         position = np.arange(len(self.place)) - self.offsets[:-1][unit]
-        order = np.lexsort((position, unit, self.place))
-        key = (self.place * max(len(self), 1) + unit)[order]
+        key = self.place * max(len(self), 1) + unit
+        order = np.argsort(key, kind="stable")
+        key = key[order]
         begins = np.flatnonzero(np.diff(key, prepend=-1))
         place, who = np.divmod(key[begins], max(len(self), 1))
         first = np.append(begins, len(key))
@@ -127,49 +128,74 @@ class Scene:
     data
         What the adversary knows something of.
     release
-        Where the adversary looks; in the trajectories themselves where there is none.
+        What was published of it, if anything.
     units
         Whose records go together: those of a person, or of a single trajectory.
     counts
         What crowds are counted in: people where they are known.
+    look
+        Where the adversary looks: in the original, or in the release; there where there is one.
     """
 
     data: Trajectories
     release: TrajectoryRelease | None = None
     units: Units = "people"
     counts: Units = "people"
+    look: Literal["original", "release"] = "release"
+    _made: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def before(self) -> Scene:
+        """The same with the adversary looking in the original; what was made for one is there for the other."""
+        return replace(self, look="original")
 
     def sight(self, tile_m: float | None, precision: Precision | None = None) -> Sight:
         """Who was where, by square tiles (exact positions where there is no size), and when, where times are known too."""
+        if (tile_m, precision) not in self._made:
+            self._made[tile_m, precision] = self._traces(self._numbers(tile_m, precision))
+        targets, published = self._made[tile_m, precision]
+        if published is None or self.look == "original":
+            return Sight(targets, targets)
+        return Sight(
+            targets, published, released=True, paired=self.release is not None and self.release.source is not None
+        )
+
+    def _traces(self, number: Ints) -> tuple[Traces, Traces | None]:
+        """Those whom something is known of, and those published."""
         data, release = self.data, self.release
-        number = numbered(*self._places(tile_m), *([] if precision is None else [self._times(precision)]))
         places, n = int(number.max(initial=-1)) + 1, data.points
         whose = data.person if self.counts == "people" else np.arange(len(data))
-        by_person = data.person if self.units == "people" else None
-        targets = _traces(number[:n], data.t, data.offsets, by_person, whose, places)
+        linked = self.units == "people"
+        targets = _traces(number[:n], data.t, data.offsets, data.person if linked else None, whose, places)
         if release is None:
-            return Sight(targets, targets)
-        if self.units == "people" and release.person is None:
+            return targets, None
+        if linked and release.person is None:
             raise InputError(
                 "units: the release does not link the trajectories of a person; let units be trajectories, or leave them out."
             )
-        by_person = release.person if self.units == "people" else None
         label = None if release.source is None else whose[release.source]
-        published = _traces(number[n:], release.t, release.offsets, by_person, label, places)
-        return Sight(targets, published, released=True, paired=label is not None)
+        person = release.person if linked else None
+        return targets, _traces(number[n:], release.t, release.offsets, person, label, places)
 
-    def _places(self, tile_m: float | None) -> tuple[npt.NDArray[Any], ...]:
-        """Rows and columns of tiles, or degrees, of all records; tiles are those of methods that cut the same squares."""
-        sides = [self.data] if self.release is None else [self.data, self.release]
-        lon, lat = (np.concatenate([getattr(side, name) for side in sides]) for name in ("lon", "lat"))
-        if tile_m is None:
-            return lat + 0.0, lon + 0.0  # one of the two zeros
-        x, y = self.data.projection.to_plane(lon, lat)
-        return np.floor(y / tile_m), np.floor(x / tile_m)
+    def _numbers(self, tile_m: float | None, precision: Precision | None) -> Ints:
+        """A number for the place, or the place and time, of each record, those of the release last; from south to north."""
+        if precision is not None:
+            times = self.data.t if self.release is None else np.concatenate([self.data.t, self.release.t])
+            return paired_numbers(self._places(tile_m), cut(times, precision))
+        return self._places(tile_m)
 
-    def _times(self, precision: Precision) -> Ints:
-        t = self.data.t if self.release is None else np.concatenate([self.data.t, self.release.t])
-        return cut(t, precision)
+    def _places(self, tile_m: float | None) -> Ints:
+        """A number for the place of each record: its tile (of the squares that methods cut too), or its exact position."""
+        if (tile_m, "places") not in self._made:
+            x, y = (self.data.lon, self.data.lat) if tile_m is None else self.data.xy
+            if self.release is not None:
+                lon, lat = self.release.lon, self.release.lat
+                more = (lon, lat) if tile_m is None else self.data.projection.to_plane(lon, lat)
+                x, y = np.concatenate([x, more[0]]), np.concatenate([y, more[1]])
+            if tile_m is not None:
+                x, y = np.floor(x / tile_m), np.floor(y / tile_m)
+            self._made[tile_m, "places"] = paired_numbers(y, x)
+        places: Ints = self._made[tile_m, "places"]
+        return places
 
 
 def _traces(place: Ints, t: Ints, offsets: Ints, person: Ints | None, label: Ints | None, places: int) -> Traces:
@@ -188,14 +214,23 @@ def _traces(place: Ints, t: Ints, offsets: Ints, person: Ints | None, label: Int
 
 def numbered(*columns: npt.NDArray[Any]) -> Ints:
     """A number for each row, rising with the columns, the same for equal rows."""
-    order = np.lexsort(columns[::-1])
-    differ = np.zeros(len(order), np.bool_)
-    for column in columns:
-        values = column[order]
-        differ[1:] |= values[1:] != values[:-1]
-    number = np.empty(len(order), np.int64)
-    number[order] = np.cumsum(differ)
-    return number
+    number = columns[0]
+    for column in columns[1:]:
+        number = paired_numbers(number, column)
+    return number if len(columns) > 1 else _ranks(number)[0]
+
+
+def paired_numbers(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Ints:
+    """The same of two columns."""
+    high, _ = _ranks(first)
+    low, count = _ranks(second)
+    return _ranks(high * count + low)[0]
+
+
+def _ranks(values: npt.NDArray[Any]) -> tuple[Ints, int]:
+    """The place of each value among the different ones, and how many these are."""
+    different, rank = np.unique(values, return_inverse=True)
+    return rank.reshape(-1).astype(np.int64), max(len(different), 1)
 
 
 def cut(t: Ints, precision: Precision) -> Ints:

@@ -196,11 +196,11 @@ def attacked(
     """Attack trajectories, and a release of them where there is one."""
     if len(data) == 0:
         raise InputError("input: there is no trajectory in it, so that nobody can be found.")
-    units = _units(params[0].units, data, release)
+    scene = Scene(data, release, _units(params[0].units, data, release), data.counts)
     risks = {}
     for attack, chosen in zip(attacks, params, strict=True):
-        before = attack.run(Scene(data, None, units, data.counts), chosen, progress)
-        after = None if release is None else attack.run(Scene(data, release, units, data.counts), chosen, progress)
+        before = attack.run(scene.before(), chosen, progress)
+        after = None if release is None else attack.run(scene, chosen, progress)
         risks[attack.name] = before, after
     told = {a.name: p.model_dump(mode="json") for a, p in zip(attacks, params, strict=True)}
     return Attacked(data, params[0].k or k or USUAL_K, risks, told)
