@@ -1,13 +1,17 @@
-"""Small worlds for adversaries: people at named places, as trajectories, and as plain units."""
+"""Small worlds for adversaries: people at named places, as trajectories; and releases of a few flows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from crowdveil.model.release import TrajectoryRelease
+from crowdveil.io.read_back import flow_release_alone
+from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.zones import Zones
+from written_flows import written
 
 HOUR, DAY = 3600, 86_400
 NOON = 1_296_691_200 + 12 * HOUR  # 2011-02-03
@@ -34,6 +38,12 @@ def world(walks: Sequence[Walk], person: Sequence[int] | None = None) -> Traject
 
 def published(walks: Sequence[Walk], source: Sequence[int] | None) -> TrajectoryRelease:
     return TrajectoryRelease(*columns(walks), source=None if source is None else np.array(source))
+
+
+def flow_release(rows: list[tuple[Any, ...]], steps: list[tuple[Any, ...]] | None = None) -> FlowRelease:
+    """Rows (time, origin, destination, volume, people) between the areas a, b, c and ab."""
+    made = written(rows, steps)
+    return flow_release_alone(made, Zones.from_ids(made.tile_names), 3600, "UTC")
 
 
 def walk(places: str, times: Sequence[int] | None = None) -> Walk:
