@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,32 @@ def test_home_and_work_by_hand() -> None:
 def test_one_place_alone_is_looked_for_among_two() -> None:
     risk = attacked("home-work", world([walk("AAA"), walk("ABAB"), walk("BB"), walk("CC")]))
     assert risk.crowd.tolist() == [2, 1, 2, 1]
+
+
+def test_a_place_that_is_known_twice_is_two_records() -> None:
+    """Of A, B, B two may be known: A and B lead to the first two, B and B to the first and the third, all three would to one."""
+    data = world([walk("ABB"), walk("AB"), walk("BB")])
+    assert attacked("location", data, knowledge=2).crowd.tolist() == [2, 2, 2]
+    assert attacked("location", data, knowledge=3).crowd.tolist() == [1, 2, 2]
+
+
+def test_places_are_tiles_where_these_are_given() -> None:
+    """B and C are 5.6 km apart, and a point some metres from C is at the same place by tiles of a kilometre."""
+    data = world([walk("B"), walk("C"), walk("B")])
+    near = replace(data, lat=data.lat + np.array([0.0, 0.0, 1e-5]))
+    assert attacked("location", near).crowd.tolist() == [1, 1, 1]
+    assert attacked("location", near, tile_m=1000.0).crowd.tolist() == [2, 1, 2]
+    scene = Scene(data, published([walk("B"), walk("B")], [0, 2]), "trajectories")
+    assert attacked("location", scene, tile_m=1000.0).crowd.tolist() == [2, 0, 2]
+
+
+def test_people_are_linked_where_the_release_links_them() -> None:
+    """Both trajectories of the first person are published under one new number: A and D are at two people then, not at one."""
+    data = world([walk("AB"), walk("CD"), walk("AD")], [0, 0, 1])
+    linked = replace(published([walk("AD"), walk("CD"), walk("AB")], [2, 1, 0]), person=np.array([2, 1, 1]))
+    found = attacked("location", Scene(data, linked, "people"), knowledge=2)
+    assert found.crowd.tolist() == [1, 2] and found.units == "people"
+    assert attacked("location", Scene(data, linked, "trajectories"), knowledge=2).crowd.tolist() == [1, 1, 1]
 
 
 def test_times_are_cut_on_the_calendar() -> None:

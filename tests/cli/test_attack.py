@@ -39,7 +39,19 @@ def test_a_table_for_people(command: Any, toy: Path) -> None:
     assert ran.code == 0 and ran.out.splitlines()[-1] == IN_THE_HOUSE
     # Worst: 1/3, 1/2, 1/3, 1/3, 1/4, 1/4, 1/2. Random: BD leads to three people, AA to two and any other pair to four, so that
     # the means of their pairs are 0.264, 0.292, 0.264, 0.278, 0.25, 0.25 and 0.333.
-    assert ran.out.splitlines()[1].split() == ["places", "35.7", "%", "50.0", "%", "0.0", "%", "100.0", "%", "27.6", "%"]
+    assert ran.out.splitlines()[1].split() == [
+        "places",
+        "35.7",
+        "%",
+        "50.0",
+        "%",
+        "0.0",
+        "%",
+        "100.0",
+        "%",
+        "27.6",
+        "%",
+    ]
     assert "Of 7 people: the risk of each is that of the worst choice of what is known." in ran.out
 
 
