@@ -80,10 +80,10 @@ def test_one_place_alone_is_looked_for_among_two() -> None:
 
 
 def test_a_place_that_is_known_twice_is_two_records() -> None:
-    """Of A, B, B two may be known: A and B lead to the first two, B and B to the first and the third, all three would to one."""
-    data = world([walk("ABB"), walk("AB"), walk("BB")])
-    assert attacked("location", data, knowledge=2).crowd.tolist() == [2, 2, 2]
-    assert attacked("location", data, knowledge=3).crowd.tolist() == [1, 2, 2]
+    """Of A, B, B two may be known: A and B lead to two people, B and B to three, and all of it would lead to one."""
+    data = world([walk("ABB"), walk("AB"), walk("BB"), walk("BB")])
+    assert attacked("location", data, knowledge=2).crowd.tolist() == [2, 2, 3, 3]
+    assert attacked("location", data, knowledge=3).crowd.tolist() == [1, 2, 3, 3]
 
 
 def test_places_are_tiles_where_these_are_given() -> None:
