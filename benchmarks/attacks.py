@@ -3,7 +3,8 @@
 100 people with 1,000 points between them at 100 places, two of them known: the twin in tests/ goes through all choices and all
 people by the definition; scikit-mobility took 191 s for as many people and points, measured once on two cores of the same kind.
 On San Francisco's cabs, where they are at hand (496 people, 240,280 points), all choices of two and three places, of tiles of
-500 m and exact ones. Times are processor seconds, the best of some runs after a first one. The last figure is ours over the plain twin.
+500 m and exact ones. Times are processor seconds, the best of some runs after a first one. The last figure is ours over the plain
+twin.
 """
 
 from __future__ import annotations

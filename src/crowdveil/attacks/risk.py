@@ -43,8 +43,9 @@ from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 
-TRIED = 200
-"""Trajectories that are tried, drawn at random: enough to see a method that does not work, and done in a second or so."""
+TRIED, LEAST, WORK, MOST_POINTS = 200, 25, 50_000_000, 5_000_000
+"""Trajectories that are tried, drawn at random: enough to see a method that does not work, and done in a second or so. Among many
+points a trial takes longer, so that fewer are made, and none among more than a few million."""
 CHOICES, SAMPLES = 20_000, 100
 TILE_M, KNOWN, OF_THE_RELEASE = 500.0, 2, 4
 """Tiles that somebody's places are known by, and how many of them; and how many exact points of the release itself."""
@@ -130,7 +131,7 @@ def against_promises(
     with engine.use(engine.LocalEngine()):
         if isinstance(release, FlowRelease):
             return _on_flows(release, promises, proved)
-        if isinstance(data, Trajectories) and len(data) and len(release):
+        if isinstance(data, Trajectories) and len(data) and len(release) and data.points <= MOST_POINTS:
             return _on_trajectories(data, release, promises, proved, seed, progress)
     return []
 
@@ -184,9 +185,10 @@ def _on_trajectories(
     adversaries: list[tuple[Attack, bool]] = [(location.ATTACK, True), (sequence.ATTACK, True)]
     adversaries.append((time.ATTACK, not isinstance(crowd, CombinationKAnonymity) or crowd.interval_s is None))
     scene, trials = Scene(data, seen, "trajectories", counts), []
+    tried = max(LEAST, min(TRIED, WORK // data.points))
     for number, (attack, spoken_of) in enumerate(adversaries):
         progress(number, len(adversaries) + 1)
-        parameters = {"tile_m": TILE_M, "knowledge": known, "people": TRIED, "seed": seed,
+        parameters = {"tile_m": TILE_M, "knowledge": known, "people": tried, "seed": seed,
                       "most_combinations": CHOICES, "samples": SAMPLES}  # fmt: skip
         params = attack.params.checked(parameters)
         before, after = attack.run(scene.before(), params, no_progress), attack.run(scene, params, no_progress)
@@ -195,7 +197,7 @@ def _on_trajectories(
         within = crowd if spoken_of and after.paired else None
         trials.append(_trial(attack.name, words, after, before, within, proved))
     if crowd is not None:
-        trials.append(_on_itself(data, release, crowd, counts, proved, seed))
+        trials.append(_on_itself(data, release, crowd, counts, proved, seed, tried))
     progress(len(adversaries) + 1, len(adversaries) + 1)
     return trials
 
@@ -221,14 +223,14 @@ def _trial(
 
 def _on_itself(
     data: Trajectories, release: TrajectoryRelease, crowd: TrajectoryKAnonymity | CombinationKAnonymity, counts: Units,
-    proved: bool, seed: int,
+    proved: bool, seed: int, tried: int,
 ) -> Trial:  # fmt: skip
     """Somebody who knows exact points of a published trajectory, as many as the promise says and in their order."""
     traces, known = _published_visits(data, release, crowd, counts), OF_THE_RELEASE
     if isinstance(crowd, CombinationKAnonymity):
         known = crowd.knowledge
     params = KnowledgeParams(
-        knowledge=known, people=TRIED, seed=seed, most_combinations=CHOICES, samples=SAMPLES, units="trajectories"
+        knowledge=known, people=tried, seed=seed, most_combinations=CHOICES, samples=SAMPLES, units="trajectories"
     )
     risk = searched(
         Scene(data, release, "trajectories", counts), Sight(traces, traces), params, Way("in-order"), no_progress

@@ -148,8 +148,9 @@ def _average(sight: Sight, params: KnowledgeParams, way: Way, rng: np.random.Gen
         offsets, place, value = sight.targets.offsets, sight.targets.place, np.zeros(len(sight.targets.place))
     lengths = np.diff(offsets)
     known = np.minimum(lengths, params.knowledge)
-    choices = [comb(n, m) for n, m in zip(lengths.tolist(), known.tolist(), strict=True)]
-    exact = sum(choices) <= params.samples
+    few = lengths if len(lengths) <= params.samples else lengths[:0]
+    choices = [comb(n, m) for n, m in zip(few.tolist(), known.tolist(), strict=False)]
+    exact = 0 < sum(choices) <= params.samples
     if exact:
         unit = np.repeat(np.arange(len(lengths)), choices)
         rows = [c for n, m in zip(lengths.tolist(), known.tolist(), strict=True) for c in combinations(range(n), m)]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
+from crowdveil.model.arrays import Floats, Ints, distinct, row_slices, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -51,23 +51,25 @@ class Traces:
     @cached_property
     def profiles(self) -> tuple[Ints, Ints, Ints]:
         """The different places of each unit, rising: offsets of units, places, and how often the unit was there."""
-        unit = row_slices(self.offsets)
-        key, count = np.unique(unit * max(self.places, 1) + self.place, return_counts=True)
-        of_unit, place = np.divmod(key, max(self.places, 1))
-        return np.searchsorted(of_unit, np.arange(len(self) + 1)), place, count
+        from crowdveil.kernels.ordering import group_offsets, rows_by_two
+
+        index, place = self.index, row_slices(self.index.place_offsets)
+        order = rows_by_two(index.unit, place, len(self), self.places)
+        return group_offsets(index.unit, len(self)), place[order], index.count[order]
 
     @cached_property
     def index(self) -> Index:
         """The same by place."""
+        from crowdveil.kernels.ordering import group_offsets, rows_by_two
+
         unit = row_slices(self.offsets)
         position = np.arange(len(self.place)) - self.offsets[:-1][unit]
-        key = self.place * max(len(self), 1) + unit
-        order = np.argsort(key, kind="stable")
-        key = key[order]
-        begins = np.flatnonzero(np.diff(key, prepend=-1))
-        place, who = np.divmod(key[begins], max(len(self), 1))
-        first = np.append(begins, len(key))
-        return Index(np.searchsorted(place, np.arange(self.places + 1)), who, first, position[order])
+        order = rows_by_two(self.place, unit, self.places, len(self))
+        place, unit = self.place[order], unit[order]
+        begins = np.flatnonzero((np.diff(place, prepend=-1) != 0) | (np.diff(unit, prepend=-1) != 0))
+        return Index(
+            group_offsets(place[begins], self.places), unit[begins], np.append(begins, len(place)), position[order]
+        )
 
     def share(self, of_unit: Ints, count: Ints) -> Floats:
         """Counts as shares of all records of their unit."""
@@ -191,11 +193,14 @@ class Scene:
                 lon, lat = self.release.lon, self.release.lat
                 more = (lon, lat) if tile_m is None else self.data.projection.to_plane(lon, lat)
                 x, y = np.concatenate([x, more[0]]), np.concatenate([y, more[1]])
-            if tile_m is not None:
-                x, y = np.floor(x / tile_m), np.floor(y / tile_m)
-            self._made[tile_m, "places"] = paired_numbers(y, x)
+            column, row = (x, y) if tile_m is None else (_squares(x, tile_m), _squares(y, tile_m))
+            self._made[tile_m, "places"] = paired_numbers(row, column)
         places: Ints = self._made[tile_m, "places"]
         return places
+
+
+def _squares(metres: Floats, tile_m: float) -> npt.NDArray[Any]:
+    return np.floor(metres / tile_m).astype(np.int64)
 
 
 def _traces(place: Ints, t: Ints, offsets: Ints, person: Ints | None, label: Ints | None, places: int) -> Traces:
@@ -229,6 +234,11 @@ def paired_numbers(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Ints:
 
 def _ranks(values: npt.NDArray[Any]) -> tuple[Ints, int]:
     """The place of each value among the different ones, and how many these are."""
+    if len(values) and np.issubdtype(values.dtype, np.integer):
+        low, high = int(values.min()), int(values.max())
+        if high - low < 4 * len(values) + 65_536:  # few numbers in between: counted, not sorted
+            used, rank = distinct(values - low, high - low + 1)
+            return rank, len(used)
     different, rank = np.unique(values, return_inverse=True)
     return rank.reshape(-1).astype(np.int64), max(len(different), 1)
 

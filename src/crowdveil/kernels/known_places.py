@@ -83,8 +83,8 @@ def _search(
 ) -> tuple[int, bool]:  # fmt: skip
     """The fewest labels in what items have in common, over all items that cost `knowledge` together.
 
-    Items are taken in falling order of how many they exclude. Where each unit has a label of its own, nothing is lost twice: what
-    all that are still to come exclude together is at most the sum, and a branch that cannot get below the best is left.
+    Items are taken in falling order of how many units they exclude. Where each unit has a label of its own, nothing is lost
+    twice: what all that are still to come exclude together is at most the sum, and a branch that cannot get below the best is left.
     """
     items, words = bits.shape
     true, sets = np.zeros(words, np.int64), np.zeros((knowledge + 1, words), np.int64)
@@ -95,11 +95,11 @@ def _search(
     every = sets[0].copy()
     for j in range(items):
         every &= bits[j]
-    least = max(1, _crowd(every, near, label, plain, seen))
+    least = max(1, _units(every) if plain else _labels(every, near, label, seen, NONE))
     order, gain = np.zeros((knowledge, items), np.int64), np.zeros((knowledge, items), np.int64)
     length, place, left = np.zeros(knowledge, np.int64), np.zeros(knowledge, np.int64), np.zeros(knowledge, np.int64)
     size = np.zeros(knowledge + 1, np.int64)
-    size[0] = _crowd(sets[0], near, label, plain, seen)
+    size[0] = len(near)
     both = np.zeros(words, np.int64)
     best, tried, depth = NONE, 0, -1
     opening = items > 0  # a node is to be looked at whose set is ready one deeper than the last
@@ -118,8 +118,8 @@ def _search(
                         found = found or (both[w] & true[w]) != 0
                     tried += 1
                     if found:
-                        here = _crowd(both, near, label, plain, seen)
-                        best = min(best, here)
+                        here = _units(both)
+                        best = min(best, here if plain else _labels(both, near, label, seen, best))
                         order[depth, length[depth]] = item
                         gain[depth, length[depth]] = size[depth] - here
                         length[depth] += 1
@@ -148,22 +148,28 @@ def _search(
 
 
 @kernel
-def _crowd(bits: Ints, near: Ints, label: Ints, plain: bool, seen: Ints) -> int:
-    """How many labels a set of units has; the last place of `seen` counts the calls."""
+def _units(bits: Ints) -> int:
+    """How many units a set has."""
     count = 0
-    if plain:
-        for w in range(len(bits)):
-            count += bits_set(bits[w])
-    else:
-        seen[-1] += 1
-        for w in range(len(bits)):
-            word = bits[w]
-            while word != 0:
-                whose = label[near[w * 64 + lowest_bit(word)]]
-                if seen[whose] != seen[-1]:
-                    seen[whose] = seen[-1]
-                    count += 1
-                word &= word - 1
+    for w in range(len(bits)):
+        count += bits_set(bits[w])
+    return count
+
+
+@kernel
+def _labels(bits: Ints, near: Ints, label: Ints, seen: Ints, enough: int) -> int:
+    """How many labels a set of units has, counted up to `enough`; the last place of `seen` counts the calls."""
+    count, w = 0, 0
+    seen[-1] += 1
+    while w < len(bits) and count < enough:
+        word = bits[w]
+        while word != 0 and count < enough:
+            whose = label[near[w * 64 + lowest_bit(word)]]
+            if seen[whose] != seen[-1]:
+                seen[whose] = seen[-1]
+                count += 1
+            word &= word - 1
+        w += 1
     return count
 
 
