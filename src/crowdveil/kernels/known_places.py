@@ -84,7 +84,7 @@ def _search(
     """The fewest labels in what items have in common, over all items that cost `knowledge` together.
 
     Items are taken in falling order of how many units they exclude. Where each unit has a label of its own, nothing is lost
-    twice: what all that are still to come exclude together is at most the sum, and a branch that cannot get below the best is left.
+    twice: what all that are still to come exclude together is at most the sum, and a branch that cannot beat the best is left.
     """
     items, words = bits.shape
     true, sets = np.zeros(words, np.int64), np.zeros((knowledge + 1, words), np.int64)
