@@ -123,6 +123,18 @@ def test_an_adversary_stops_a_run_whose_checker_is_broken(tmp_path: Path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_certificate_tells_risks_in_whole_percents_and_no_more(tmp_path: Path) -> None:
+    data = world([walk("ABC"), walk("ABD"), walk("ABE"), walk("FGH"), walk("FGC"), walk("FGB")])
+    result = run(Request("microaggregation", data, tmp_path / "out", {"k": 3}))
+    risk = result.manifest["risk"]
+    assert [entry["attack"] for entry in risk] == ["location", "sequence", "time", "sequence"]
+    for entry in risk:
+        assert set(entry) == {"attack", "knowledge", "risk_percent_before", "risk_percent", "promise"}
+        assert isinstance(entry["risk_percent"], int) and entry["risk_percent"] <= 33
+        assert entry["promise"] == "trajectory-k-anonymity"
+    assert [line for line in result.cost if line.startswith("found by location, 2 places by 500 m")]
+
+
 def test_a_small_row_stops_a_run() -> None:
     crowd = FlowKAnonymity(k=10, counts="people")
     flows = flow_release([(0, "a", "b", 12, 10), (0, "c", "b", 12, 9)])

@@ -222,17 +222,17 @@ def numbered(*columns: npt.NDArray[Any]) -> Ints:
     number = columns[0]
     for column in columns[1:]:
         number = paired_numbers(number, column)
-    return number if len(columns) > 1 else _ranks(number)[0]
+    return number if len(columns) > 1 else ranks(number)[0]
 
 
 def paired_numbers(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Ints:
     """The same of two columns."""
-    high, _ = _ranks(first)
-    low, count = _ranks(second)
-    return _ranks(high * count + low)[0]
+    high, _ = ranks(first)
+    low, count = ranks(second)
+    return ranks(high * count + low)[0]
 
 
-def _ranks(values: npt.NDArray[Any]) -> tuple[Ints, int]:
+def ranks(values: npt.NDArray[Any]) -> tuple[Ints, int]:
     """The place of each value among the different ones, and how many these are."""
     if len(values) and np.issubdtype(values.dtype, np.integer):
         low, high = int(values.min()), int(values.max())

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from crowdveil.attacks.base import USUAL_K, FlowAttackParams
+from crowdveil.attacks.sight import ranks
 from crowdveil.model.arrays import Indices, Ints
 from crowdveil.model.release import FlowRelease
 
@@ -40,6 +41,5 @@ class Published:
         """
         areas = max(len(self.release.areas), 1)
         key = area.astype(np.int64) if over_steps else self.release.step * areas + area
-        _, number = np.unique(key, return_inverse=True)
-        number = number.reshape(-1).astype(np.int64)
+        number, _ = ranks(key)
         return number, np.bincount(number, self.release.people).astype(np.int64)
