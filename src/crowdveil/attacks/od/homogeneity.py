@@ -56,8 +56,13 @@ def run(published: Published, params: FlowAttackParams) -> Exposure:
 
 def _different(number: Ints, area: Indices, areas: int) -> Ints:
     """How many different areas each group of rows has."""
-    pairs = np.unique(number * max(areas, 1) + area)
-    return np.bincount(pairs // max(areas, 1))
+    from crowdveil.kernels.ordering import rows_by_two
+
+    groups = int(number.max(initial=-1)) + 1
+    order = rows_by_two(number, area.astype(np.int64), groups, areas)
+    group, end = number[order], area[order]
+    new = (np.diff(group, prepend=-1) != 0) | (np.diff(end, prepend=-1) != 0)
+    return np.bincount(group[new], minlength=groups)
 
 
 def _all_small(number: Ints, size: Ints, groups: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
