@@ -9,8 +9,9 @@ from pathlib import Path
 from crowdveil.fields import Row, rows
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import FlowReading, TrajectoryReading
-from crowdveil.registry import METHODS, all_aggregations, all_distances, find_method
+from crowdveil.registry import METHODS, all_aggregations, all_attacks, all_distances, find_method
 
 DOCS = Path(__file__).parents[2] / "docs"
 _HEAD = "<!-- Generated from the code by `make docs`; change the code, not this page. -->\n"
@@ -25,7 +26,11 @@ def pages() -> dict[Path, str]:
     """Every generated page by its path under docs/. Only methods of this package have one."""
     own = [find_method(name) for name in METHODS]
     listed = {Path("methods") / f"{method.name}.md": _method_page(method) for method in own}
-    others = {Path("reading-options.md"): _reading_page(), Path("distances.md"): _distances_page()}
+    others = {
+        Path("reading-options.md"): _reading_page(),
+        Path("distances.md"): _distances_page(),
+        Path("attack-list.md"): _attacks_page(),
+    }
     return {Path("methods") / "README.md": _index(own), **listed, **others}
 
 
@@ -93,6 +98,20 @@ def _distances_page() -> str:
     for title, listed in (("Distances", all_distances()), ("Aggregations", all_aggregations())):
         lines += [f"## {title}\n", "| name | what it is | elsewhere |", "| --- | --- | --- |"]
         lines += [f"| `{kind.name}` | {kind.summary} | {', '.join(kind.aliases)} |" for kind in listed.values()] + [""]
+    return "\n".join(lines)
+
+
+def _attacks_page() -> str:
+    lines = [
+        _HEAD,
+        "# List of attacks\n",
+        "What each adversary knows and how it is matched. [How to read what they find](attacks.md).\n",
+    ]
+    for attack in all_attacks().values():
+        what = "trajectories" if attack.takes is Trajectories else "a release of flows"
+        known = f" In scikit-mobility: {', '.join(attack.aliases)}." if attack.aliases else ""
+        body = re.sub(r"^(\w[\w ]*)\n-+$", r"*\1.*", attack.doc.strip(), flags=re.M)
+        lines += [f"## {attack.name}\n", f"On {what}.{known}\n", f"{body}\n", _table(rows(attack.params))]
     return "\n".join(lines)
 
 

@@ -36,6 +36,7 @@ def build_manifest(
     counts: str,
     checked: list[tuple[Guarantee, Finding]],
     cost: dict[str, Any],
+    risk: list[dict[str, Any]],
     facts: Mapping[str, Any],
     folder: Path,
     files: dict[str, str],
@@ -75,6 +76,7 @@ def build_manifest(
         ],
         "original_ids_published": False,
         "cost": cost,
+        "risk": risk,
         "files": {role: {"name": name, "sha256": file_hash(folder / name)} for role, name in files.items()},
     }
 

@@ -1,4 +1,4 @@
-"""read → model → method → verify → write → report. Every door goes through here, and there is no second way in."""
+"""read → model → method → write → verify → attack → report. Every door goes through here, and there is no second way in."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.attacks.known_points import measured_lines
+from crowdveil.attacks.risk import against_promises, refuse_beaten
 from crowdveil.errors import InputError, ParameterError, PromiseBrokenError
 from crowdveil.guarantees import (
     BoundedVolumes,
@@ -30,7 +32,6 @@ from crowdveil.manifest import build_manifest, read_manifest, reading_again, wri
 from crowdveil.method import Method, Rows
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
-from crowdveil.model.known_points import measured_lines
 from crowdveil.model.release import FlowRelease, Release
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
@@ -130,15 +131,20 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             stage("verifying")
             checked = check(read_release(folder, files), promises, data, getattr(release, "source", None))
             refuse_broken(checked)
+            stage("attacking")
+            trials = against_promises(data, release, promises, method.status, request.seed, progress)
+            refuse_beaten(trials)
             manifest = build_manifest(
                 method=method, params=params, reading=reading, seed=request.seed, data=request.data, notes=notes,
                 counts=what_k_counts(data, params), checked=checked, cost=cost_numbers(data, release),
-                facts=getattr(release, "facts", {}), folder=folder, files=files,
+                risk=[trial.as_json() for trial in trials], facts=getattr(release, "facts", {}), folder=folder,
+                files=files,
             )  # fmt: skip
             if method.rows == "noisy":
                 manifest = _without_exact_figures(manifest)
             write_manifest(folder, manifest)
-    cost = [*cost_lines(data, release), *measured_lines(release.facts)]
+    risks = [trial.line() for trial in trials if trial.before is not None]
+    cost = [*cost_lines(data, release), *measured_lines(release.facts), *risks]
     return Result(Path(request.output), manifest, release, notes, cost)
 
 

@@ -1,5 +1,5 @@
-"""The one list of methods, that of measures and that of analyses, in the order that people see them; distances and aggregations
-of trajectories are listed in the model, since methods use them, and found here like the others.
+"""The one list of methods, and those of measures, analyses and attacks, in the order that people see them; distances and
+aggregations of trajectories are listed in the model, since methods use them, and found here like the others.
 
 Methods are named by module, so that listing a command's options imports the one method that it speaks of. Others are
 found through the entry-point group `crowdveil.methods`.
@@ -18,6 +18,7 @@ from crowdveil.method import Method
 
 if TYPE_CHECKING:
     from crowdveil.analysis.base import Analysis
+    from crowdveil.attacks.base import Attack
     from crowdveil.model.aggregation import Aggregation
     from crowdveil.model.distances import DistanceKind
 
@@ -97,6 +98,22 @@ ANALYSES: dict[str, str] = {
 }
 """The module of each analysis; its name is that of its command in `crowdveil analyze`."""
 
+ATTACKS: dict[str, str] = {
+    "location": "crowdveil.attacks.trajectory.location",
+    "sequence": "crowdveil.attacks.trajectory.sequence",
+    "time": "crowdveil.attacks.trajectory.time",
+    "unique-location": "crowdveil.attacks.trajectory.unique_location",
+    "frequency": "crowdveil.attacks.trajectory.frequency",
+    "probability": "crowdveil.attacks.trajectory.probability",
+    "proportion": "crowdveil.attacks.trajectory.proportion",
+    "home-work": "crowdveil.attacks.trajectory.home_work",
+    "minimum-crowd": "crowdveil.attacks.od.minimum_crowd",
+    "singleton-margins": "crowdveil.attacks.od.singleton_margins",
+    "differencing": "crowdveil.attacks.od.differencing",
+    "homogeneity": "crowdveil.attacks.od.homogeneity",
+}
+"""The module of each attack: first those on trajectories, then those on releases of flows."""
+
 
 @lru_cache(maxsize=1)
 def all_methods() -> dict[str, Method]:
@@ -174,6 +191,21 @@ def find_analysis(name: str) -> Analysis:
 def _own_analysis(name: str) -> Analysis:
     analysis: Analysis = import_module(ANALYSES[name]).ANALYSIS
     return analysis
+
+
+def all_attacks() -> dict[str, Attack]:
+    """All attacks by name."""
+    return {name: find_attack(name) for name in ATTACKS}
+
+
+def find_attack(name: str) -> Attack:
+    """An attack by its name or one of its aliases."""
+    known = [name] if name in ATTACKS else list(ATTACKS)
+    for each in known:
+        attack: Attack = import_module(ATTACKS[each]).ATTACK
+        if name == attack.name or name in attack.aliases:
+            return attack
+    raise ParameterError(f"there is no attack {name}; known are {', '.join(ATTACKS)}.")
 
 
 def all_distances() -> dict[str, DistanceKind]:

@@ -17,6 +17,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "anonymize": ("crowdveil.cli.anonymize", "Anonymise trips, flows or trajectories with a method."),
     "verify": ("crowdveil.cli.verify", "Check a release from its files alone."),
     "measure": ("crowdveil.cli.measure", "Measure what a release lost of the original flows or trajectories."),
+    "attack": (
+        "crowdveil.cli.attack",
+        "Find out what an adversary gets from trajectories, before and after, or from flows.",
+    ),
     "compare": ("crowdveil.cli.compare", "Run methods side by side on the same matrices, and publish nothing."),
     "sweep": ("crowdveil.cli.sweep", "Run a method with several k and budgets, and publish nothing."),
     "analyze": (

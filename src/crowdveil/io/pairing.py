@@ -108,9 +108,10 @@ def pairing_by_ids(original: Trajectories, published: Trajectories) -> Ints | No
     return None if -1 in found else np.array(found, np.int64)
 
 
-def read_pairing(file: str | Path, original: Trajectories, published: list[str]) -> Ints:
-    """The original of each published trajectory, whose ids are `published`, from a kept file."""
-    source = open_source(str(file))
+def read_pairing(pairing: Any, original: Trajectories, published: list[str]) -> Ints:
+    """The original of each published trajectory, whose ids are `published`, from a kept file or a table."""
+    source = open_source(pairing)
+    file = source.name
     missing = [name for name in (PUBLISHED, TRAJECTORY) if name not in source.columns]
     keys = _keys(original)
     needs_user = bool(keys) and len(keys[0]) == 2
@@ -123,13 +124,12 @@ def read_pairing(file: str | Path, original: Trajectories, published: list[str])
     table = source.read(names, as_is=True)
     columns = [_texts(table[name], f"{file}, column {name}") for name in names]
     new, old = columns[0], list(zip(*columns[1:], strict=True))
-    for what, listed in (("published", new), ("original", old)):
-        again = len(listed) - len(set(listed))
-        if again:
-            raise InputError(
-                f"{file}: {_trajectories(again)} {'is' if again == 1 else 'are'} there more than once as {what}; "
-                "give the pairing that was kept with the release."
-            )
+    again = len(new) - len(set(new))
+    if again:
+        raise InputError(
+            f"{file}: {_trajectories(again)} {'is' if again == 1 else 'are'} there more than once as published; "
+            "give the pairing that was kept with the release."
+        )
     place = {key: i for i, key in enumerate(keys)}
     of_new = dict(zip(new, (place.get(key, -1) for key in old), strict=True))
     _must_fit(file, "the release", len(of_new.keys() - set(published)))
@@ -147,7 +147,7 @@ def _texts(column: Any, what: str) -> list[str]:
     return [str(value) for value in ids_of(column, what).to_pylist()]
 
 
-def _must_fit(file: str | Path, what: str, strange: int) -> None:
+def _must_fit(file: str, what: str, strange: int) -> None:
     if strange:
         raise InputError(
             f"{file}: {_trajectories(strange)} in it {'is' if strange == 1 else 'are'} not in {what}; "

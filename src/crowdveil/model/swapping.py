@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from crowdveil.model.arrays import Ints, take_slices
-from crowdveil.model.known_points import measured_linkage
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -38,10 +35,10 @@ def sure_owners(owner: Ints, same: Ints) -> Ints:
     return np.where(least[same] == most[same], owner, -1)
 
 
-def release_of_points(
-    data: Trajectories, name: Ints, rng: np.random.Generator, facts: dict[str, Any], same: Ints | None = None
-) -> TrajectoryRelease:
-    """Points under the trajectory that they go by now (-1: left out), in order of time; trajectories in a random order."""
+def release_of_points(data: Trajectories, name: Ints, rng: np.random.Generator) -> tuple[TrajectoryRelease, Ints]:
+    """Points under the trajectory that they go by now (-1: left out), in order of time; trajectories in a random order. Also
+    the original point that each published one is.
+    """
     from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time
 
     left = np.flatnonzero(name >= 0)
@@ -51,12 +48,7 @@ def release_of_points(
     order = rng.permutation(len(source))
     places, offsets = take_slices(offsets, order)
     points = left[rows][places]
-    measured = measured_linkage(data, points, offsets, source[order], equal_points(data) if same is None else same, rng)
-    return TrajectoryRelease(
-        data.lon[points],
-        data.lat[points],
-        data.t[points],
-        offsets,
-        source=source[order],
-        facts=facts | {"measured": measured},
+    return (
+        TrajectoryRelease(data.lon[points], data.lat[points], data.t[points], offsets, source=source[order]),
+        points,
     )

@@ -43,6 +43,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints, SharedTilePairs
 from crowdveil.method import Method
 from crowdveil.model.arrays import Ints, row_slices
@@ -99,7 +100,8 @@ def run(
     owner = owners(data, params.count_trajectories)
     given = _swapped(data, params, owner, rng, progress)
     given = without_rare_steps(data, given, owner, params.least_pair, params.tile_size_m, corner_of(data))
-    return release_of_points(data, given, rng, {})
+    release, points = release_of_points(data, given, rng)
+    return with_linkage(data, release, points, rng)
 
 
 def _swapped(

@@ -55,6 +55,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints
 from crowdveil.method import Method
 from crowdveil.model.arrays import Ints
@@ -97,7 +98,8 @@ def run(
     owner = owners(data, params.count_trajectories)
     distance = Contemporaries(Paths.of(data))
     group = Grouping(distance, owner, params.k).groups(distance.components(), progress)
-    return release_of_points(data, _swapped(data, params, owner, group, rng), rng, {})
+    release, points = release_of_points(data, _swapped(data, params, owner, group, rng), rng)
+    return with_linkage(data, release, points, rng)
 
 
 def _swapped(

@@ -40,6 +40,7 @@ from itertools import pairwise
 import numpy as np
 from pydantic import Field
 
+from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, OriginalPoints, SwappedTrajectories
 from crowdveil.method import Method
 from crowdveil.model.arrays import Ints
@@ -72,7 +73,8 @@ def run(data: Trajectories, params: SwapMobParams, rng: np.random.Generator, pro
     owner, same = owners(data, params.count_trajectories), equal_points(data)
     path, changes = _paths(data, params, owner, sure_owners(owner[data.trajectory], same), rng, progress)
     good = (changes >= params.min_n_swaps) & (np.bincount(path, minlength=len(data)) > 1)
-    return release_of_points(data, np.where(good[path], path, -1), rng, {}, same)
+    release, points = release_of_points(data, np.where(good[path], path, -1), rng)
+    return with_linkage(data, release, points, rng, same)
 
 
 def _paths(

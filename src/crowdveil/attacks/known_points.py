@@ -1,22 +1,33 @@
-"""What an adversary gets who knows two points of somebody, or the whole way: measured, where a method promises no crowd.
-
-Belongs into attacks/ once there is one.
-"""
+"""What an adversary gets who knows two points of somebody, or the whole way: measured, where a method promises no crowd."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from crowdveil.model.arrays import Ints, take_slices
+from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.swapping import equal_points
 from crowdveil.model.trajectories import Trajectories
 
 KNOWN = 2
 TRIED, LINKED = 2_000, 500
 NEAR_S, FAR_M = 120, 2_000.0
 """Points at most this long apart are held against one another, and all that are this far apart are equally far."""
+
+
+def with_linkage(
+    data: Trajectories, release: TrajectoryRelease, points: Ints, rng: np.random.Generator, same: Ints | None = None
+) -> TrajectoryRelease:
+    """A release of original points, each by its number in `points`, with the measured linkage among its facts."""
+    if release.source is None:
+        raise ValueError("a release of points knows where its trajectories come from")
+    same = equal_points(data) if same is None else same
+    measured = measured_linkage(data, points, release.offsets, release.source, same, rng)
+    return replace(release, facts=release.facts | {"measured": measured})
 
 
 def measured_linkage(

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdveil.model.known_points import measured_lines, measured_linkage
+from crowdveil.attacks.known_points import measured_lines, measured_linkage
 from crowdveil.model.swapping import equal_points
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.testing import trajectories

@@ -1,0 +1,24 @@
+"""The door for Python: the same names as on the command line, with underscores."""
+
+from __future__ import annotations
+
+from crowdveil.api.analysing import analyse, land_use, profiles, quadtree_heatmap, reconstruct, topics
+from crowdveil.api.attacking import attack
+from crowdveil.api.comparing import compare, sweep
+from crowdveil.api.measuring import measure
+from crowdveil.api.releasing import anonymize, verify
+
+__all__ = [
+    "analyse",
+    "anonymize",
+    "attack",
+    "compare",
+    "land_use",
+    "measure",
+    "profiles",
+    "quadtree_heatmap",
+    "reconstruct",
+    "sweep",
+    "topics",
+    "verify",
+]

@@ -1,0 +1,68 @@
+"""Anonymise data, and verify a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crowdveil import pipeline
+from crowdveil.guarantees import Finding, Guarantee
+from crowdveil.io.release import TableFormat
+from crowdveil.progress import Progress, no_progress
+from crowdveil.reading import READINGS
+from crowdveil.registry import find_method
+
+if TYPE_CHECKING:
+    pass
+
+
+def anonymize(
+    method: str,
+    data: Any,
+    output: str | Path,
+    *,
+    seed: int = 0,
+    table_format: TableFormat = "parquet",
+    overwrite: bool = False,
+    resume: str | Path | None = None,
+    pairing: str | Path | None = None,
+    progress: Progress = no_progress,
+    **options: Any,
+) -> pipeline.Result:
+    """Anonymise data with a method, and write a verified release to the folder `output`.
+
+    `data` is a path, an Arrow table, a data frame, or `Flows` or `Trajectories`. `options` are the method's parameters
+    and the options of reading (see `crowdveil anonymize METHOD --help`), such as `k=10, zones="zones.geojson"`.
+    `resume` names a folder that keeps finished time steps, to go on from them after an interruption. `pairing` names a file
+    outside the release that is told which trajectory came of which, for measuring: it undoes the new ids, so keep it secret.
+
+    >>> crowdveil.anonymize("suppression", "trips.parquet", "out", zones="zones.geojson", k=10)  # doctest: +SKIP
+    """
+    reading = READINGS[find_method(method).takes].model_fields
+    return pipeline.run(
+        pipeline.Request(
+            method,
+            data,
+            Path(output),
+            {name: value for name, value in options.items() if name not in reading},
+            {name: value for name, value in options.items() if name in reading},
+            seed=seed,
+            table_format=table_format,
+            overwrite=overwrite,
+            resume=None if resume is None else Path(resume),
+            pairing=None if pairing is None else Path(pairing),
+        ),
+        progress,
+    )
+
+
+def verify(folder: str | Path, original: Any = None, **options: Any) -> list[tuple[Guarantee, Finding]]:
+    """Check a release from its files; returns each promise with what came of it.
+
+    `original` is what the release of flows was made from: `Flows`, or a path, a table or a data frame, which is read as
+    the manifest says. Files that were needed for it, such as zones, are given again as `options`. With it, promises are
+    checked that files alone cannot tell of; without it, the findings of these have `looked` false.
+
+    >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson")  # doctest: +SKIP
+    """
+    return pipeline.verify(Path(folder), original, options)

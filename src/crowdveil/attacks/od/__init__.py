@@ -1,0 +1,1 @@
+"""Adversaries who read a release of flows; one file each."""

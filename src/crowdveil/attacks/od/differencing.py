@@ -1,0 +1,126 @@
+"""What is left when published flows are subtracted from one another, and from what is told of the rest?
+
+The adversary looks for rows of one time step that lie inside another row: origin in origin, destination in destination. What
+the outer one has more than the inner ones is the volume of the rest. Where a total of what was withheld is told, the adversary
+looks for the pairs of tiles that it can belong to.
+
+Notes
+-----
+Rows that do not overlap cannot be subtracted; time steps are looked through only where some do. Volumes of different time steps
+are of different trips. Where each trip is in one row of several that overlap, or volumes have noise, a difference says nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdveil.attacks.base import Attack, Exposure, FlowAttackParams
+from crowdveil.attacks.od.published import Published
+from crowdveil.errors import counted
+from crowdveil.guarantees.painting import blocks, by_step
+from crowdveil.guarantees.runs import Runs
+from crowdveil.model.arrays import Ints, Mask, slice_sums, take_slices
+from crowdveil.model.release import FlowRelease
+
+MOST_ROWS = 10_000
+"""Time steps with overlapping rows are looked through up to so many rows: their number is squared."""
+
+
+def run(published: Published, params: FlowAttackParams) -> Exposure:
+    """The smallest difference, and where what was withheld can be one pair of tiles alone."""
+    if published.rows != "exact":
+        reason = (
+            "each trip is in one of several rows that overlap"
+            if published.rows == "overlapping"
+            else "volumes have noise"
+        )
+        return Exposure(ATTACK.name, ATTACK.title, {}, None, False, f"Nothing can be subtracted, since {reason}.")
+    release, k = published.release, published.crowd(params)
+    crossed, large = _overlapping_steps(release), 0
+    left = []
+    for step in np.flatnonzero(crossed).tolist():
+        rows = np.arange(release.offsets[step], release.offsets[step + 1])
+        large += len(rows) > MOST_ROWS
+        left += _differences(release, rows[:MOST_ROWS])
+    small = sum(1 for rest in left if 0 < rest < k)
+    told = release.withheld[release.withheld > 0]
+    few, one = int((told < k).sum()), int((~crossed & (release.withheld > 0) & (_pairs_left(release) == 1)).sum())
+    worst = min([rest for rest in left if rest > 0] + told.tolist(), default=None)
+    values = {
+        "steps_with_overlapping_rows": int(crossed.sum()),
+        "differences": len(left),
+        "smallest": worst,
+        "differences_below_k": small,
+        "withheld_totals_below_k": few,
+        "withheld_totals_of_one_pair": one,
+    }
+    said = (
+        f"{counted(len(left), 'difference')} found in {counted(int(crossed.sum()), 'time step')} with overlapping rows, "
+        f"{small:,} below {k:,}; {counted(len(told), 'withheld total')} told, {few:,} below, {one:,} of one pair of tiles alone"
+        + (f"; of {counted(large, 'time step')} with too many rows only some were looked at." if large else ".")
+    )
+    return Exposure(ATTACK.name, ATTACK.title, values, worst, small + few > 0, said)
+
+
+def _overlapping_steps(release: FlowRelease) -> Mask:
+    """The time steps in which a pair of tiles lies in two rows."""
+    areas, origin, destination = release.areas, release.origin.astype(np.int64), release.destination.astype(np.int64)
+    crossed = np.zeros(len(release.t), np.bool_)
+    if not len(release):
+        return crossed
+    tiles = [np.unique(part).astype(np.int64) for part in np.split(areas.tiles, areas.offsets[1:-1])]
+    named = np.bincount(origin, minlength=len(areas)) + np.bincount(destination, minlength=len(areas))
+    runs = Runs.of(tiles, len(areas.zones), named)
+    _, rows = by_step(release.step, origin, destination)
+    for block in blocks(runs, *rows):
+        crossed[block.steps[block.painted().crossed]] = True
+    return crossed
+
+
+def _differences(release: FlowRelease, rows: Ints) -> list[int]:
+    """What each row has more than one row inside it, and than all rows inside it that do not overlap."""
+    used, place = np.unique(np.concatenate([release.origin[rows], release.destination[rows]]), return_inverse=True)
+    inside, apart = _between(release, used)
+    o, d = place[: len(rows)], place[len(rows) :]
+    size = release.areas.size[used]
+    pairs, volume = size[o] * size[d], release.volume[rows]
+    left = []
+    for i in range(len(rows)):
+        within = inside[o, o[i]] & inside[d, d[i]]
+        within[i] = False
+        inner = np.flatnonzero(
+            within & ((pairs < pairs[i]) | (np.arange(len(rows)) > i))
+        )  # of equal ones each pair once
+        if len(inner):
+            left += np.abs(volume[i] - volume[inner]).tolist()
+            taken: list[int] = []
+            for j in inner[np.argsort(-pairs[inner], kind="stable")].tolist():
+                if all(apart[o[j], o[t]] or apart[d[j], d[t]] for t in taken):
+                    taken.append(j)
+            if len(taken) > 1:
+                left.append(abs(int(volume[i] - volume[taken].sum())))
+    return left
+
+
+def _between(release: FlowRelease, used: Ints) -> tuple[Mask, Mask]:
+    """Which of some areas lie inside which, and which have no tile in common."""
+    from scipy.sparse import csr_array
+
+    places, offsets = take_slices(release.areas.offsets, used)
+    tiles = release.areas.tiles[places]
+    held = csr_array((np.ones(len(tiles), np.int64), tiles, offsets), shape=(len(used), len(release.areas.zones)))
+    common = (held @ held.T).toarray()
+    return common == np.diff(offsets)[:, None], common == 0
+
+
+def _pairs_left(release: FlowRelease) -> Ints:
+    """How many pairs of tiles are in no row of each time step, where rows do not overlap."""
+    size = release.areas.size
+    covered = slice_sums(release.offsets, size[release.origin] * size[release.destination])
+    left: Ints = len(release.areas.zones) ** 2 - covered
+    return left
+
+
+ATTACK = Attack(
+    "differencing", "smallest difference", takes=FlowRelease, params=FlowAttackParams, run=run, doc=__doc__ or ""
+)

@@ -1,0 +1,267 @@
+"""Every run is attacked before it is published: risks before and after, and whether an adversary beats what was promised.
+
+Which adversary a promise speaks of
+-----------------------------------
+TrajectoryKAnonymity(k): all. Whatever is known, who matches it is a union of groups of equal trajectories, so that nobody in it
+is found with a probability above 1/k.
+
+CombinationKAnonymity(k, knowledge): who knows up to `knowledge` visits, in order or not, with times no finer than the promise
+says. Rows that follow one another with one place and one such time are one visit: how many they are is more than is promised.
+
+FlowKAnonymity(k): who reads rows, adds them up and reads totals; with TrueVolumes also who subtracts them.
+
+Only these can break a promise, and of a method whose promise is proved they stop the run. All others are measured and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from crowdveil import engine
+from crowdveil.attacks.base import Attack, FlowAttackParams, KnowledgeParams, Risk, TimeParams
+from crowdveil.attacks.od import differencing, homogeneity, minimum_crowd, singleton_margins
+from crowdveil.attacks.od.published import Published
+from crowdveil.attacks.search import Way, searched
+from crowdveil.attacks.sight import Scene, Sight, Traces, Units, numbered
+from crowdveil.attacks.trajectory import location, sequence, time
+from crowdveil.errors import PromiseBrokenError, counted
+from crowdveil.guarantees import (
+    CombinationKAnonymity,
+    DisjointFlows,
+    FlowKAnonymity,
+    Guarantee,
+    TrajectoryKAnonymity,
+    TrueVolumes,
+)
+from crowdveil.model.arrays import Ints
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import Progress, no_progress
+
+TRIED, LEAST, WORK, MOST_POINTS = 200, 25, 50_000_000, 5_000_000
+"""Trajectories that are tried, drawn at random: enough to see a method that does not work, and done in a second or so. Among many
+points a trial takes longer, so that fewer are made, and none among more than a few million."""
+CHOICES, SAMPLES = 20_000, 100
+TILE_M, KNOWN, OF_THE_RELEASE = 500.0, 2, 4
+"""Tiles that somebody's places are known by, and how many of them; and how many exact points of the release itself."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of one attack on a run.
+
+    Attributes
+    ----------
+    attack
+        Its name.
+    knowledge
+        What is known, in words; "" where the release is all.
+    before, after
+        Mean risk by the worst choice of what is known, in the original and in the release, or the share that is exposed; whole
+        percents, None where it was not looked at.
+    within
+        The name of the promise that speaks of this adversary, None if none does.
+    k
+        The crowd that it promises.
+    worst
+        The smallest crowd that was found, None where there was none.
+    beaten
+        Whether that is less than was promised.
+    proved
+        Whether the method's promise is proved, so that this adversary stops the run.
+    """
+
+    attack: str
+    knowledge: str
+    after: int | None
+    before: int | None = None
+    within: str | None = None
+    k: int | None = None
+    worst: int | None = None
+    beaten: bool = False
+    proved: bool = False
+
+    @property
+    def stops(self) -> bool:
+        """Whether nothing may be published."""
+        return self.beaten and self.proved and self.within is not None
+
+    def as_json(self) -> dict[str, Any]:
+        """For the certificate: whole percents and no crowd, which may be somebody."""
+        return {
+            "attack": self.attack,
+            "knowledge": self.knowledge or None,
+            "risk_percent_before": self.before,
+            "risk_percent": self.after,
+            "promise": self.within,
+        }
+
+    def line(self) -> str:
+        """For whoever ran it."""
+        before = "" if self.before is None else f" (in the original {self.before} %)"
+        return f"found by {self.attack}{f', {self.knowledge}' if self.knowledge else ''}  {self.after} %{before}"
+
+
+def against_promises(
+    data: Trajectories | Flows,
+    release: Release,
+    promises: Sequence[Guarantee],
+    status: str,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> list[Trial]:
+    """Attack a release that was just made, and say what came of it; `refuse_beaten` says whether it may be published.
+
+    Parameters
+    ----------
+    promises
+        Those of the release, of its form too.
+    status
+        How sure the method's promise is; adversaries stop the run where it is "proved".
+    seed
+        Of the trajectories that are tried.
+    """
+    proved = status == "proved"
+    # Not on an engine that keeps finished work: this is done anew each time.
+    with engine.use(engine.LocalEngine()):
+        if isinstance(release, FlowRelease):
+            return _on_flows(release, promises, proved)
+        if isinstance(data, Trajectories) and len(data) and len(release) and data.points <= MOST_POINTS:
+            return _on_trajectories(data, release, promises, proved, seed, progress)
+    return []
+
+
+def refuse_beaten(trials: Sequence[Trial]) -> None:
+    """Raise if an adversary beats a promise that is proved."""
+    for trial in trials:
+        if trial.stops:
+            known = trial.knowledge or "the release"
+            raise PromiseBrokenError(
+                f"the promise {trial.within} does not hold against an adversary ({trial.attack}, {known}), who finds a crowd of "
+                f"{trial.worst or 0:,} in place of {trial.k:,}, so nothing was published."
+            )
+
+
+def _on_flows(release: FlowRelease, promises: Sequence[Guarantee], proved: bool) -> list[Trial]:
+    crowd = next((p for p in promises if isinstance(p, FlowKAnonymity)), None)
+    exact = any(isinstance(p, TrueVolumes) for p in promises)
+    published = Published(release, None if crowd is None else crowd.k, "exact" if exact else "overlapping")
+    found = homogeneity.run(published, FlowAttackParams())
+    alone = found.values["trips_of_origins_with_one_tile_percent"]
+    trials = [Trial("homogeneity", "the origin", None if alone is None else round(alone))]
+    if crowd is None:
+        return trials
+    attacks = [minimum_crowd, singleton_margins]
+    if exact and not any(isinstance(p, DisjointFlows) for p in promises):
+        attacks.append(differencing)  # where rows do not overlap, as is checked, there is nothing to subtract
+    for attack in attacks:
+        exposure = attack.run(published, FlowAttackParams())
+        trials.append(
+            Trial(
+                attack.ATTACK.name, "", 100 if exposure.beats_k else 0, within=crowd.name, k=crowd.k, worst=exposure.worst,
+                beaten=exposure.beats_k, proved=proved,
+            )
+        )  # fmt: skip
+    return trials
+
+
+def _on_trajectories(
+    data: Trajectories,
+    release: TrajectoryRelease,
+    promises: Sequence[Guarantee],
+    proved: bool,
+    seed: int,
+    progress: Progress,
+) -> list[Trial]:
+    crowd = next((p for p in promises if isinstance(p, TrajectoryKAnonymity | CombinationKAnonymity)), None)
+    counts: Units = "people" if crowd is None else crowd.counts
+    known = crowd.knowledge if isinstance(crowd, CombinationKAnonymity) else KNOWN
+    seen = _visits_alone(release, crowd) if isinstance(crowd, CombinationKAnonymity) else release
+    adversaries: list[tuple[Attack, bool]] = [(location.ATTACK, True), (sequence.ATTACK, True)]
+    adversaries.append((time.ATTACK, not isinstance(crowd, CombinationKAnonymity) or crowd.interval_s is None))
+    scene, trials = Scene(data, seen, "trajectories", counts), []
+    tried = max(LEAST, min(TRIED, WORK // data.points))
+    for number, (attack, spoken_of) in enumerate(adversaries):
+        progress(number, len(adversaries) + 1)
+        parameters = {"tile_m": TILE_M, "knowledge": known, "people": tried, "seed": seed,
+                      "most_combinations": CHOICES, "samples": SAMPLES}  # fmt: skip
+        params = attack.params.checked(parameters)
+        before, after = attack.run(scene.before(), params, no_progress), attack.run(scene, params, no_progress)
+        when = f" and {params.time_precision}s" if isinstance(params, TimeParams) else ""
+        words = f"{counted(known, 'place')} by {TILE_M:.0f} m{when}"
+        within = crowd if spoken_of and after.paired else None
+        trials.append(_trial(attack.name, words, after, before, within, proved))
+    if crowd is not None:
+        trials.append(_on_itself(data, release, crowd, counts, proved, seed, tried))
+    progress(len(adversaries) + 1, len(adversaries) + 1)
+    return trials
+
+
+def _trial(
+    name: str, words: str, after: Risk, before: Risk | None,
+    crowd: TrajectoryKAnonymity | CombinationKAnonymity | None, proved: bool,
+) -> Trial:  # fmt: skip
+    found = after.crowd[after.crowd > 0]
+    worst = int(found.min()) if len(found) else None
+    return Trial(
+        name,
+        words,
+        round(100 * after.mean.value),
+        None if before is None else round(100 * before.mean.value),
+        None if crowd is None else crowd.name,
+        None if crowd is None else crowd.k,
+        worst,
+        crowd is not None and worst is not None and worst < crowd.k,
+        proved,
+    )
+
+
+def _on_itself(
+    data: Trajectories, release: TrajectoryRelease, crowd: TrajectoryKAnonymity | CombinationKAnonymity, counts: Units,
+    proved: bool, seed: int, tried: int,
+) -> Trial:  # fmt: skip
+    """Somebody who knows exact points of a published trajectory, as many as the promise says and in their order."""
+    traces, known = _published_visits(data, release, crowd, counts), OF_THE_RELEASE
+    if isinstance(crowd, CombinationKAnonymity):
+        known = crowd.knowledge
+    params = KnowledgeParams(
+        knowledge=known, people=tried, seed=seed, most_combinations=CHOICES, samples=SAMPLES, units="trajectories"
+    )
+    risk = searched(
+        Scene(data, release, "trajectories", counts), Sight(traces, traces), params, Way("in-order"), no_progress
+    )
+    return _trial("sequence", f"{counted(known, 'point')} of the release", risk, None, crowd, proved)
+
+
+def _published_visits(
+    data: Trajectories, release: TrajectoryRelease, crowd: TrajectoryKAnonymity | CombinationKAnonymity, counts: Units
+) -> Traces:
+    """Published trajectories as what may be known of them: places and times as finely as is promised."""
+    seen = _visits_alone(release, crowd) if isinstance(crowd, CombinationKAnonymity) else release
+    interval = crowd.interval_s if isinstance(crowd, CombinationKAnonymity) else None
+    place = numbered(seen.lat, seen.lon, _moments(seen.t, interval))
+    whose = np.arange(len(data)) if counts == "trajectories" else data.person
+    label = np.arange(len(seen)) if seen.source is None else whose[seen.source]
+    return Traces(place, seen.offsets, label, int(place.max(initial=-1)) + 1)
+
+
+def _visits_alone(release: TrajectoryRelease, crowd: CombinationKAnonymity) -> TrajectoryRelease:
+    """One row of those that follow one another in one place and at one time, as finely as it may be known."""
+    symbol = numbered(release.lat, release.lon, _moments(release.t, crowd.interval_s))
+    first = np.diff(symbol, prepend=-1) != 0
+    first[release.offsets[:-1][np.diff(release.offsets) > 0]] = True
+    kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(first)])
+    lon, lat, t = release.lon[first], release.lat[first], release.t[first]
+    return replace(release, lon=lon, lat=lat, t=t, offsets=kept[release.offsets])
+
+
+def _moments(t: Ints, interval_s: int | None) -> Ints:
+    """Times as finely as they may be known: as they are (None), in whole intervals, or not at all (0)."""
+    if interval_s is None:
+        return t
+    return t // interval_s if interval_s else np.zeros(len(t), np.int64)

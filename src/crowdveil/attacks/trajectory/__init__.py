@@ -1,0 +1,1 @@
+"""Adversaries who know where somebody was; one file each."""

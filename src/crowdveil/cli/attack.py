@@ -1,0 +1,106 @@
+"""`crowdveil attack NAME INPUT`: a command for each attack, drawn from the registry, and one for all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crowdveil import api
+from crowdveil.attacks.base import AllParams, Attack
+from crowdveil.cli.compare import IN_THE_HOUSE
+from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.options import given, options_of
+from crowdveil.errors import ParameterError
+from crowdveil.io.notes import ReadNotes
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
+from crowdveil.reading import TrajectoryReading
+from crowdveil.registry import ATTACKS, find_attack
+from crowdveil.report.attacks import ALL, Attacked
+
+_ZONES = ("zones", "zone_id")
+
+
+class AttackCommands(click.Group):
+    """A command for each attack in the registry, and one for all."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the attacks."""
+        return [*ATTACKS, ALL]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of an attack, by its name or an alias."""
+        if cmd_name == ALL:
+            return _command(ALL, AllParams, "All attacks on what is given: trajectories, or a release of flows.", True)
+        try:
+            attack = find_attack(cmd_name)
+        except ParameterError as error:
+            raise click.UsageError(str(error), ctx) from None
+        return _command(attack.name, attack.params, _help(attack), attack.takes is Trajectories)
+
+
+def _help(attack: Attack) -> str:
+    """What the adversary knows, without the sections below it."""
+    return attack.doc.strip().split("\n\nNotes\n")[0].split("\n\nReferences\n")[0]
+
+
+def _command(name: str, params: type[Params], text: str, trajectories: bool) -> click.Command:
+    def call(data: str, output: str | None, as_json: bool, overwrite: bool, **values: Any) -> None:
+        notes = ReadNotes()
+        options = given(params, values) | (given(TrajectoryReading, values) if trajectories else {})
+        with progress_bar() as (progress, stage):
+            found = api.attack(
+                name, data, values.get("release"), output, pairing=values.get("pairing"), overwrite=overwrite, notes=notes,
+                progress=progress, stage=stage, **options,
+            )  # fmt: skip
+        show_notes(notes)
+        if as_json:
+            click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+            return
+        click.echo("\n".join(found.lines()))
+        if isinstance(found, Attacked):
+            click.echo(IN_THE_HOUSE)
+        if output is not None:
+            click.echo(f"{Path(output)}: written")
+
+    metavar = "TRAJECTORIES_OR_RELEASE_FOLDER" if name == ALL else "TRAJECTORIES" if trajectories else "RELEASE_FOLDER"
+    example = f"crowdveil attack {name} {'cabs.csv --release out/ --tile-m 500' if trajectories else 'out/'}"
+    return click.Command(
+        name,
+        callback=call,
+        params=[
+            click.Argument(["data"], metavar=metavar),
+            *options_of(params),
+            *(_of_trajectories() if trajectories else []),
+            click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, with intervals."),
+            click.Option(["-o", "--output"], metavar="FILE", help="Write it: .json; .csv or .parquet with each individual."),
+            click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
+            *([o for o in options_of(TrajectoryReading) if o.name not in _ZONES] if trajectories else []),
+        ],
+        help=f"{text}\n\n\b\nExample:\n  {example}",
+        short_help=text.splitlines()[0],
+    )  # fmt: skip
+
+
+def _of_trajectories() -> list[click.Option]:
+    return [
+        click.Option(["--release"], metavar="FOLDER", help="Look for the same people in this release too."),
+        click.Option(["--pairing"], metavar="FILE", help="Table that says which published trajectory is whose."),
+    ]
+
+
+@click.command(cls=AttackCommands)
+def command() -> None:
+    """Find out what an adversary gets who knows a little: the probability of finding somebody.
+
+    Of trajectories in the original, and in a release beside it; of flows in the release alone.
+
+    \b
+    Examples:
+      crowdveil attack location cabs.csv --knowledge 3 --tile-m 500
+      crowdveil attack all cabs.csv --release out/ --pairing pairing.parquet --tile-m 500
+      crowdveil attack homogeneity out/
+    """

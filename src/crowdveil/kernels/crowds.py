@@ -1,0 +1,66 @@
+"""Units (people or trajectories) at places, and the crowds that they are: what the searches of adversaries share.
+
+The units at place p are unit[place_offsets[p]:place_offsets[p + 1]], rising.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.kernels._jit import kernel
+
+Ints = npt.NDArray[np.int64]
+
+
+@kernel
+def crowd_of(who: Ints, length: int, wanted: int, label: Ints, seen: Ints) -> int:
+    """How many labels the first units in `who` have, 0 if the one that is wanted is not among them (-1: any will do).
+
+    The last place of `seen` counts the calls, the others are when each label was seen last.
+    """
+    there, count = wanted < 0, 0
+    seen[-1] += 1
+    for c in range(length):
+        whose = label[who[c]]
+        there = there or whose == wanted
+        if seen[whose] != seen[-1]:
+            seen[whose] = seen[-1]
+            count += 1
+    return count if there else 0
+
+
+@kernel
+def find(values: Ints, low: int, high: int, wanted: int) -> int:
+    """Where a value is in a rising slice, -1 if it is not there."""
+    end = high
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and values[low] == wanted else -1
+
+
+@kernel
+def units_at(place: int, place_offsets: Ints) -> int:
+    """How many units are at a place."""
+    return int(place_offsets[place + 1] - place_offsets[place])
+
+
+@kernel
+def rarest_first(order: Ints, n: int, places: Ints, place_offsets: Ints) -> None:
+    """Put the first n of `order` into rising order of how many units are at places[order], by Shell's way."""
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            this, j = order[i], i
+            units = units_at(places[this], place_offsets)
+            while j >= gap and units_at(places[order[j - gap]], place_offsets) > units:
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = this
+        gap //= 3

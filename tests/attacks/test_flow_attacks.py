@@ -1,0 +1,139 @@
+"""Adversaries of flows, worked out by hand."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crowdveil.attacks.base import Exposure
+from crowdveil.attacks.od.published import Published
+from crowdveil.model.release import FlowRelease
+from crowdveil.registry import find_attack
+from small_worlds import flow_release
+from written_flows import AREAS
+
+
+def attacked(name: str, release: FlowRelease, k: int = 10, rows: Any = "exact") -> Exposure:
+    attack = find_attack(name)
+    found: Exposure = attack.run(Published(release, k, rows), attack.params())
+    return found
+
+
+def test_the_smallest_crowd() -> None:
+    found = attacked(
+        "minimum-crowd", flow_release([(0, "a", "b", 12, 11), (0, "c", "b", 30, 9), (60, "c", "b", 10, 10)])
+    )
+    assert found.values == {"rows": 3, "smallest_people": 9, "smallest_volume": 10, "rows_below_k": 1}
+    assert (found.worst, found.beats_k) == (9, True)
+    assert found.explanation == "3 rows looked at, 1 with fewer than 10 people."
+    nothing = attacked("minimum-crowd", flow_release([]))
+    assert (nothing.worst, nothing.beats_k) == (None, False)
+
+
+def test_totals_that_few_are_behind() -> None:
+    """From c go 4 in the first step and 5 in the second: both are few, together they are 9; b is reached by 24 and 5."""
+    rows = [(0, "a", "b", 20, 20), (0, "c", "b", 4, 4), (60, "c", "b", 5, 5)]
+    found = attacked("singleton-margins", flow_release(rows, [(0, 24, 30), (60, 5, 7), (120, 0, None)]))
+    # By step: a 20, c 4, c 5, and b 24, b 5; over steps: a 20, c 9, and b 29. Withheld: 30, 7.
+    assert found.values == {"totals": 8, "smallest": 4, "totals_below_k": 4, "withheld_totals_below_k": 1}
+    assert found.beats_k and found.worst == 4
+    fine = attacked("singleton-margins", flow_release(rows[:1], [(0, 20, 10)]))
+    assert not fine.beats_k and fine.worst == 10
+
+
+def test_one_destination_for_all() -> None:
+    """In the first step all of a go to b (one tile), all of c to ab (two), and ab goes to two; in the second a goes to two."""
+    rows = [(0, "a", "b", 10, 10), (0, "c", "ab", 30, 10), (0, "ab", "a", 20, 10), (0, "ab", "c", 20, 10),
+            (60, "a", "b", 10, 10), (60, "a", "c", 10, 10)]  # fmt: skip
+    found = attacked("homogeneity", flow_release(rows))
+    assert found.values["origins"] == 4 and found.values["fewest_destinations"] == 1
+    assert found.values["origins_with_one_end_percent"] == 50 and found.values["origins_with_one_tile_percent"] == 25
+    assert found.values["trips_of_origins_with_one_end_percent"] == 40
+    assert found.values["trips_of_origins_with_one_tile_percent"] == 10
+    assert found.values["destinations"] == 6 and found.values["destinations_with_one_end_percent"] == 100
+    assert (
+        not found.beats_k
+        and found.worst is None
+        and "from 2 all published travellers go to one area" in found.explanation
+    )
+    assert attacked("homogeneity", flow_release([])).values["origins_with_one_end_percent"] is None
+
+
+def test_what_is_left_of_a_row() -> None:
+    """ab to c has 25; a to c has 20 of them, so that b to c has 5. In the next step the rest is 15, then nothing overlaps."""
+    rows = [
+        (0, "ab", "c", 25, 20),
+        (0, "a", "c", 20, 15),
+        (60, "ab", "c", 35, 20),
+        (60, "a", "c", 20, 15),
+        (120, "a", "b", 9, 9),
+    ]
+    found = attacked("differencing", flow_release(rows))
+    assert found.values["steps_with_overlapping_rows"] == 2 and found.values["differences"] == 2
+    assert found.values["differences_below_k"] == 1 and found.worst == 5 and found.beats_k
+    assert not attacked("differencing", flow_release(rows[2:])).beats_k
+
+
+def test_all_parts_are_subtracted_together() -> None:
+    """ab to ab has 60; a to a 20, a to b 20 and b to ab 18 leave 2 in all, though each alone leaves many."""
+    rows = [(0, "ab", "ab", 60, 50), (0, "a", "a", 20, 15), (0, "a", "b", 20, 15), (0, "b", "ab", 18, 15)]
+    found = attacked("differencing", flow_release(rows))
+    assert found.values["differences"] == 4 and found.worst == 2 and found.beats_k
+
+
+def test_nothing_can_be_subtracted_from_what_says_not_all() -> None:
+    rows = [(0, "ab", "c", 25, 20), (0, "a", "c", 20, 15)]
+    for how, why in (("overlapping", "each trip is in one of several rows"), ("noisy", "volumes have noise")):
+        found = attacked("differencing", flow_release(rows), rows=how)
+        assert not found.beats_k and why in found.explanation
+
+
+def test_what_was_withheld_can_be_one_pair_alone() -> None:
+    """Of nine pairs of tiles eight are published: the twelve trips that were withheld are the ninth."""
+    pairs = [(o, d) for o, d in product("abc", "abc") if (o, d) != ("c", "c")]
+    found = attacked("differencing", flow_release([(0, o, d, 10, 10) for o, d in pairs], [(0, 80, 12)]))
+    assert found.values["withheld_totals_of_one_pair"] == 1 and not found.beats_k and found.worst == 12
+    few = attacked("differencing", flow_release([(0, o, d, 10, 10) for o, d in pairs], [(0, 80, 3)]))
+    assert few.beats_k and few.worst == 3
+
+
+def _cells(origin: str, destination: str) -> set[tuple[str, str]]:
+    return set(product(AREAS[origin], AREAS[destination]))
+
+
+AREA = st.sampled_from(list(AREAS))
+
+
+@given(drawn=st.lists(st.tuples(st.integers(0, 1), AREA, AREA, st.integers(1, 30)), max_size=7))
+def test_differences_are_those_of_sets(drawn: list[tuple[int, str, str, int]]) -> None:
+    """A row inside another: all its pairs are the other's. Of two equal ones it is the same either way."""
+    rows = [(60 * step, o, d, v, v) for step, o, d, v in sorted(drawn, key=lambda r: r[0])]
+    found = attacked("differencing", flow_release(rows), k=8)
+    left = []
+    for i, (step, o, d, v, _) in enumerate(rows):
+        outer = _cells(o, d)
+        inner = [j for j, r in enumerate(rows) if j != i and r[0] == step and _cells(r[1], r[2]) <= outer]
+        inner = [j for j in inner if _cells(rows[j][1], rows[j][2]) < outer or j > i]
+        left += [abs(v - rows[j][3]) for j in inner]
+        taken: list[int] = []
+        for j in sorted(inner, key=lambda j: -len(_cells(rows[j][1], rows[j][2]))):
+            if all(not _cells(rows[j][1], rows[j][2]) & _cells(rows[t][1], rows[t][2]) for t in taken):
+                taken.append(j)
+        if len(taken) > 1:
+            left.append(abs(v - sum(rows[j][3] for j in taken)))
+    assert (found.values["differences"], found.values["smallest"]) == (
+        len(left),
+        min((x for x in left if x), default=None),
+    )
+    assert found.beats_k == any(0 < x < 8 for x in left)
+
+
+@pytest.mark.parametrize("name", ["minimum-crowd", "singleton-margins", "differencing", "homogeneity"])
+def test_an_empty_release_tells_nothing(name: str) -> None:
+    found = attacked(name, flow_release([]))
+    assert not found.beats_k and found.worst is None and np.all([v in (0, None) for v in found.values.values()])
