@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from _bench import answer, measured, say
+from _bench import answer, measured, oldenburg, say
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -27,25 +27,11 @@ PAIRS = 40
 
 
 def movers(trajectories: int) -> Any:
-    """Paths of a made-up town of 10 km: from about one of 400 places to about another, in a crooked way, a point every ten
-    seconds; 58 to 138 points, 98 in the mean.
-    """
-    import numpy as np
-
+    """Paths of movers on the roads of a town, 98 points in the mean."""
     from crowdveil.model.distances import Paths
+    from crowdveil.synth.movers import make_movers
 
-    rng = np.random.default_rng(4)
-    places = rng.normal(5_000, 1_800, (400, 2))
-    ends = places[rng.integers(0, 400, (2, trajectories))] + rng.normal(0, 150, (2, trajectories, 2))
-    points = rng.integers(58, 139, trajectories)
-    start = rng.integers(0, 36_000, trajectories)
-    ways = []
-    for i, n in enumerate(points.tolist()):
-        share = np.arange(n)[:, None] / (n - 1)
-        crooked = np.cumsum(rng.normal(0, 60, (n, 2)), axis=0)
-        way = ends[0, i] + share * (ends[1, i] - ends[0, i]) + crooked - crooked[0] - share * (crooked[-1] - crooked[0])
-        ways.append(np.column_stack([way, start[i] + 10.0 * np.arange(n)]))
-    return Paths(*np.concatenate(ways).T.copy(), np.concatenate([[0], np.cumsum(points)]))
+    return Paths.of(make_movers(oldenburg(), trajectories, seed=0))
 
 
 def distances() -> dict[str, float]:

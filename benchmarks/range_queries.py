@@ -8,12 +8,11 @@ The movers are on Oldenburg's roads where its network lies beside the checkout, 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from _bench import say
+from _bench import oldenburg, say
 from crowdveil.measures.base import scores
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams, draw_queries
@@ -24,9 +23,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_measure, find_method
 from crowdveil.synth.movers import make_movers
-from crowdveil.synth.network import read_network, street_grid
 
-OLDENBURG = Path(__file__).resolve().parents[2] / "shared" / "data" / "oldenburg"
 MOVERS, SCANNED = 5000, 20
 KS, QUERIES = (2, 8), 10_000
 
@@ -88,8 +85,7 @@ def lost(data: Trajectories) -> None:
 
 def main() -> None:
     """Run and print."""
-    known = (OLDENBURG / "edges.txt").exists()
-    network = read_network(OLDENBURG / "vertices.txt", OLDENBURG / "edges.txt") if known else street_grid(0)
+    network = oldenburg()
     make_movers(network, 10, seed=0)
     data, took = cpu(lambda: make_movers(network, MOVERS, seed=0))
     say("movers", len(data))

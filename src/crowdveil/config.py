@@ -28,7 +28,7 @@ from crowdveil.registry import (
 )
 from crowdveil.report.measures import asked_for
 
-KEYS = ("method", "input", "output", "parameters", "reading", "seed", "format", "overwrite", "resume", "pairing")
+KEYS = ("method", "input", "output", "parameters", "reading", "seed", "format", "overwrite", "resume", "pairing", "attack")
 ANALYSIS_KEYS = ("method", "input", "output", "parameters", "reading", "overwrite")
 MDL_KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
 MDL_MEASURE_KEYS = ("original_dataset", "anonymized_dataset", "output_folder", "main_output_file", "measures")
@@ -103,8 +103,8 @@ def _tables(path: Path, content: dict[str, Any], *keys: str) -> dict[str, Any]:
     return found
 
 
-def _yes_or_no(path: Path, content: dict[str, Any], key: str) -> bool:
-    value = content.get(key, False)
+def _yes_or_no(path: Path, content: dict[str, Any], key: str, *, default: bool = False) -> bool:
+    value = content.get(key, default)
     if not isinstance(value, bool):
         raise ParameterError(f"{path}: {key} must be true or false.")
     return value
@@ -164,6 +164,7 @@ def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
         overwrite=overwrite or replace,
         resume=Path(need(path, content, "resume")) if "resume" in content else None,
         pairing=Path(need(path, content, "pairing")) if "pairing" in content else None,
+        attack=_yes_or_no(path, content, "attack", default=True),
     )
 
 

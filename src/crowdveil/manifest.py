@@ -36,7 +36,7 @@ def build_manifest(
     counts: str,
     checked: list[tuple[Guarantee, Finding]],
     cost: dict[str, Any],
-    risk: list[dict[str, Any]],
+    risk: list[dict[str, Any]] | None,
     facts: Mapping[str, Any],
     folder: Path,
     files: dict[str, str],

@@ -69,6 +69,8 @@ class Request:
         A folder that keeps finished time steps, to go on from them after an interruption; removed at the end.
     pairing
         A private file, outside the release, to write which trajectory came of which to.
+    attack
+        Attack the release before it is published: an adversary who beats a proved promise stops the run.
     """
 
     method: str
@@ -82,6 +84,7 @@ class Request:
     overwrite: bool = False
     resume: Path | None = None
     pairing: Path | None = None
+    attack: bool = True
 
 
 @dataclass(frozen=True)
@@ -131,13 +134,15 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             stage("verifying")
             checked = check(read_release(folder, files), promises, data, getattr(release, "source", None))
             refuse_broken(checked)
-            stage("attacking")
-            trials = against_promises(data, release, promises, method.status, request.seed, progress)
-            refuse_beaten(trials)
+            trials = []
+            if request.attack:
+                stage("attacking")
+                trials = against_promises(data, release, promises, method.status, request.seed, progress)
+                refuse_beaten(trials)
             manifest = build_manifest(
                 method=method, params=params, reading=reading, seed=request.seed, data=request.data, notes=notes,
                 counts=what_k_counts(data, params), checked=checked, cost=cost_numbers(data, release),
-                risk=[trial.as_json() for trial in trials], facts=getattr(release, "facts", {}), folder=folder,
+                risk=[trial.as_json() for trial in trials] if request.attack else None, facts=getattr(release, "facts", {}), folder=folder,
                 files=files,
             )  # fmt: skip
             if method.rows == "noisy":

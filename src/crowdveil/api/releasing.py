@@ -26,6 +26,7 @@ def anonymize(
     overwrite: bool = False,
     resume: str | Path | None = None,
     pairing: str | Path | None = None,
+    attack: bool = True,
     progress: Progress = no_progress,
     **options: Any,
 ) -> pipeline.Result:
@@ -35,6 +36,7 @@ def anonymize(
     and the options of reading (see `crowdveil anonymize METHOD --help`), such as `k=10, zones="zones.geojson"`.
     `resume` names a folder that keeps finished time steps, to go on from them after an interruption. `pairing` names a file
     outside the release that is told which trajectory came of which, for measuring: it undoes the new ids, so keep it secret.
+    Without `attack` the release is not attacked before it is published, which takes a fraction of a second.
 
     >>> crowdveil.anonymize("suppression", "trips.parquet", "out", zones="zones.geojson", k=10)  # doctest: +SKIP
     """
@@ -51,6 +53,7 @@ def anonymize(
             overwrite=overwrite,
             resume=None if resume is None else Path(resume),
             pairing=None if pairing is None else Path(pairing),
+            attack=attack,
         ),
         progress,
     )

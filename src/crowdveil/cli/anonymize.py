@@ -57,6 +57,7 @@ def method_command(method: Method) -> click.Command:
             overwrite=values["overwrite"],
             resume=_path(values, "resume"),
             pairing=_path(values, "pairing"),
+            attack=values["attack"],
         )
         perform(request)
 
@@ -89,6 +90,8 @@ def _run_options() -> list[click.Option]:
         click.Option(["--seed"], type=click.IntRange(min=0), default=0, metavar="N",
                      help="Seed of every random choice. [default 0]"),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier release in the folder."),
+        click.Option(["--attack/--no-attack"], default=True,
+                     help="Attack the release before it is published; whoever beats a proved promise stops the run. [default on]"),
     ]  # fmt: skip
 
 
