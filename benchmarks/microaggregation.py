@@ -2,8 +2,8 @@
 
 Ours is measured from reading the file to the verified release, without attacking it, which the peer does not do either; in a
 process that has done a small run before, the best of several runs. The peer's figures were measured once on two cores of the same
-kind, and two seconds of imports are taken off. The ratio is that of CPU seconds; the last line is the least one on the sets of 6,581
-and of 23,830 trajectories. On the set of 643 the peer takes about as long as its imports, so that its ratios say little.
+kind, and two seconds of imports are taken off. The ratio is that of CPU seconds; the last line is the least one on the sets of
+6,581 and 23,830 trajectories. On the set of 643 the peer takes about as long as its imports, so that its ratios say little.
 
 The loss beside it is the root mean square over all trajectories of the spatio-temporal distance to what is published for them.
 The peer picks points in a way that misses the last ones, so ours is told by its picks too ("their points"). It counts
