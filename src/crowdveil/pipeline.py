@@ -142,8 +142,8 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             manifest = build_manifest(
                 method=method, params=params, reading=reading, seed=request.seed, data=request.data, notes=notes,
                 counts=what_k_counts(data, params), checked=checked, cost=cost_numbers(data, release),
-                risk=[trial.as_json() for trial in trials] if request.attack else None, facts=getattr(release, "facts", {}), folder=folder,
-                files=files,
+                risk=[trial.as_json() for trial in trials] if request.attack else None,
+                facts=getattr(release, "facts", {}), folder=folder, files=files,
             )  # fmt: skip
             if method.rows == "noisy":
                 manifest = _without_exact_figures(manifest)

@@ -91,7 +91,7 @@ def _run_options() -> list[click.Option]:
                      help="Seed of every random choice. [default 0]"),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier release in the folder."),
         click.Option(["--attack/--no-attack"], default=True,
-                     help="Attack the release before it is published; whoever beats a proved promise stops the run. [default on]"),
+                     help="Attack the release before it is published; who beats a proved promise stops the run. [default on]"),
     ]  # fmt: skip
 
 
