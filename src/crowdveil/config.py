@@ -28,7 +28,9 @@ from crowdveil.registry import (
 )
 from crowdveil.report.measures import asked_for
 
-KEYS = ("method", "input", "output", "parameters", "reading", "seed", "format", "overwrite", "resume", "pairing", "attack")
+KEYS = (
+    "method", "input", "output", "parameters", "reading", "seed", "format", "overwrite", "resume", "pairing", "attack",
+)  # fmt: skip
 ANALYSIS_KEYS = ("method", "input", "output", "parameters", "reading", "overwrite")
 MDL_KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
 MDL_MEASURE_KEYS = ("original_dataset", "anonymized_dataset", "output_folder", "main_output_file", "measures")
