@@ -53,6 +53,8 @@ def anonymize(
     table_format: TableFormat = "parquet",
     overwrite: bool = False,
     resume: str | Path | None = None,
+    report: bool = True,
+    private_report: str | Path | None = None,
     progress: Progress = no_progress,
     **options: Any,
 ) -> pipeline.Result:
@@ -60,7 +62,8 @@ def anonymize(
 
     `data` is a path, an Arrow table, a data frame, or `Flows` or `Trajectories`. `options` are the method's parameters
     and the options of reading (see `crowdveil anonymize METHOD --help`), such as `k=10, zones="zones.geojson"`.
-    `resume` names a folder that keeps finished time steps, to go on from them after an interruption.
+    `resume` names a folder that keeps finished time steps, to go on from them after an interruption. `report=False` writes no
+    report.html; `private_report` names a file outside the release for a report with the original, which is not for release.
 
     >>> crowdveil.anonymize("suppression", "trips.parquet", "out", zones="zones.geojson", k=10)  # doctest: +SKIP
     """
@@ -76,6 +79,8 @@ def anonymize(
             table_format=table_format,
             overwrite=overwrite,
             resume=None if resume is None else Path(resume),
+            report=report,
+            private_report=None if private_report is None else Path(private_report),
         ),
         progress,
     )
@@ -91,6 +96,31 @@ def verify(folder: str | Path, original: Any = None, **options: Any) -> list[tup
     >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson")  # doctest: +SKIP
     """
     return pipeline.verify(Path(folder), original, options)
+
+
+def write_report(
+    folder: str | Path,
+    private_report: str | Path | None = None,
+    *,
+    original: Any = None,
+    overwrite: bool = False,
+    **options: Any,
+) -> Path:
+    """Write the report of a release anew into its folder, as one HTML file that needs nothing else.
+
+    With `private_report` the original is shown too, in a file outside the release, and nothing in the release changes:
+    `original` is what it was made from, and `options` are files such as zones, given again as for `verify`.
+
+    >>> crowdveil.write_report("out")  # doctest: +SKIP
+    """
+    if private_report is None:
+        if original is not None or options:
+            raise ParameterError("original: a report in the release shows none of it; name a file with private_report.")
+        return pipeline.report_again(Path(folder))
+    if original is None:
+        raise ParameterError("private_report: the original is needed for it; give it with --original.")
+    pipeline.report_of_original(Path(folder), Path(private_report), original, options, overwrite=overwrite)
+    return Path(private_report)
 
 
 def measure(

@@ -16,7 +16,19 @@ from crowdveil.pipeline import Request
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_aggregation, find_distance, find_method
 
-KEYS = ("method", "input", "output", "parameters", "reading", "seed", "format", "overwrite", "resume")
+KEYS = (
+    "method",
+    "input",
+    "output",
+    "parameters",
+    "reading",
+    "seed",
+    "format",
+    "overwrite",
+    "resume",
+    "report",
+    "private_report",
+)
 MDL_KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
 MDL_METHODS = (
     "SimpleGeneralization", "ProtectedGeneralization", "Microaggregation", "TimePartMicroaggregation",
@@ -82,6 +94,8 @@ def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
         raise ParameterError(f"{path}: format must be parquet or csv.")
     if not isinstance(content.get("overwrite", False), bool):
         raise ParameterError(f"{path}: overwrite must be true or false.")
+    if not isinstance(content.get("report", True), bool):
+        raise ParameterError(f"{path}: report must be true or false.")
     _check_seed(path, seed)
     return Request(
         need(path, content, "method"),
@@ -93,6 +107,8 @@ def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
         table_format=table_format,
         overwrite=overwrite or content.get("overwrite", False),
         resume=Path(need(path, content, "resume")) if "resume" in content else None,
+        report=content.get("report", True),
+        private_report=Path(need(path, content, "private_report")) if "private_report" in content else None,
     )
 
 

@@ -55,6 +55,8 @@ def method_command(method: Method) -> click.Command:
             seed=values["seed"],
             table_format=values["table_format"],
             overwrite=values["overwrite"],
+            report=not values["no_report"],
+            private_report=Path(values["private_report"]) if values["private_report"] is not None else None,
             resume=Path(values["resume"]) if values.get("resume") is not None else None,
         )
         perform(request)
@@ -83,6 +85,9 @@ def _run_options(*, resume: bool) -> list[click.Option]:
         click.Option(["--seed"], type=click.IntRange(min=0), default=0, metavar="N",
                      help="Seed of every random choice. [default 0]"),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier release in the folder."),
+        click.Option(["--no-report"], is_flag=True, help="Write no report.html into the release."),
+        click.Option(["--private-report"], metavar="FILE",
+                     help="Also write a report with the original beside the release, outside its folder; not for release."),
         click.Option(["--resume"], metavar="FOLDER",
                      help="Keep finished time steps in this folder, and go on from them after an interruption; "
                      "removed at the end."),
@@ -99,6 +104,8 @@ def perform(request: pipeline.Request) -> pipeline.Result:
         raise StoppedError(f"Stopped; {stopped}") from None
     show_notes(result.notes)
     click.echo(f"{result.folder}: verified and written")
+    if request.private_report is not None:
+        click.echo(f"{request.private_report}: report with the original, not for release")
     for promise in result.manifest["promises"]:
         if promise["kind"] == "privacy":
             click.echo(f"  promise  {promise['statement']}")

@@ -55,10 +55,7 @@ def check_target(target: Path, *, overwrite: bool, mark_file: str) -> None:
 def new_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """A temporary file that becomes `target` if all goes well, and is removed if anything goes wrong."""
     target = Path(target).absolute()
-    if target.is_dir():
-        raise OutputError(f"{target}: wanted a file to write to, but this is a folder; name another with -o.")
-    if target.exists() and not overwrite:
-        raise OutputError(f"{target}: the file exists; name another with -o, or replace it with --overwrite.")
+    check_file(target, overwrite=overwrite)
     _sweep(target)
     temporary = _beside(target, target.suffix)
     with write_errors(target), _parents(target):
@@ -67,6 +64,14 @@ def new_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def check_file(target: Path, *, overwrite: bool) -> None:
+    """Raise unless a file can be put at `target`."""
+    if target.is_dir():
+        raise OutputError(f"{target}: wanted a file to write to, but this is a folder; name another with -o.")
+    if target.exists() and not overwrite:
+        raise OutputError(f"{target}: the file exists; name another with -o, or replace it with --overwrite.")
 
 
 @contextmanager
