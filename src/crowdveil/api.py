@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from crowdveil.method import Rows
 
 
+PLOTS = ("flows", "areas", "profiles", "heatmap", "pareto")
+"""What `plot` draws."""
+
+
 def anonymize(
     method: str,
     data: Any,
@@ -121,6 +125,36 @@ def write_report(
         raise ParameterError("private_report: the original is needed for it; give it with --original.")
     pipeline.report_of_original(Path(folder), Path(private_report), original, options, overwrite=overwrite)
     return Path(private_report)
+
+
+def plot(
+    kind: str,
+    folder: str | Path,
+    output: str | Path,
+    *,
+    top: int = 300,
+    zones: Sequence[str] = (),
+    overwrite: bool = False,
+) -> None:
+    """Draw a release as PNG or SVG: `flows` or `areas` on a map, `profiles` of areas, a `heatmap` of trajectories; or the
+    `pareto` curves of a folder that `compare` or `sweep` wrote. Needs matplotlib (extra `report`).
+
+    `top` is the number of flows on the map, `zones` are the areas whose profiles are drawn, the busiest where none are named.
+
+    >>> crowdveil.plot("flows", "out", "flows.svg")  # doctest: +SKIP
+    """
+    from crowdveil.report.release_plots import Wanted, draw, pareto
+
+    if kind not in PLOTS:
+        raise ParameterError(f"kind: wanted one of {', '.join(PLOTS)}, but got {kind!r}.")
+    if Path(output).suffix.lower() not in (".png", ".svg"):
+        raise OutputError(f"{output}: wanted a name that ends in .png or .svg; name another with -o.")
+    with new_file(Path(output), overwrite=overwrite) as file:
+        if kind == "pareto":
+            pareto(Path(folder), file)
+        else:
+            manifest, written = pipeline.open_release(Path(folder), but="report")
+            draw(kind, written, manifest, Wanted(top, tuple(zones)), file)
 
 
 def measure(

@@ -11,7 +11,7 @@ export interface FlowData {
 
 interface Rows { origin: Int32Array; destination: Int32Array; volume: Float64Array }
 
-const MOST_LINES = 20_000;
+const MOST_LINES = 10_000;
 const CHUNK = 150;
 
 /** A layer of areas and flows, unpacked. */

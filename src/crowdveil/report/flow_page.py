@@ -71,7 +71,7 @@ class Parts:
 
 def parts(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | None) -> Parts:
     """What is shown of a release of flows."""
-    tz = _zone(written, manifest)
+    tz = time_zone(written, manifest)
     after, values = picture.released(written, tz)
     before = None if inside is None else picture.original(inside.original)
     shades = _shades(after, values)
@@ -82,7 +82,7 @@ def parts(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | No
     data: dict[str, Any] = {"kind": "flows", "frame": None, "layers": []}
     located = [(name, title, p, s) for name, title, p, s in shown if p.located]
     if located:
-        frame = _frame([p for _, _, p, _ in located])
+        frame = map_frame([p for _, _, p, _ in located])
         data |= {"frame": frame.as_json(), "layers": [layers.flow_layer(*each[:3], frame, each[3]) for each in located]}
         for _, title, p, s in located:
             pictures += _maps(title, p, frame, s)
@@ -91,13 +91,14 @@ def parts(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | No
     return Parts("flows", data, pictures, [t for t in tables if t.rows], _tiles(written, manifest), _left_out(after))
 
 
-def _zone(written: WrittenRelease, manifest: dict[str, Any]) -> str:
+def time_zone(written: WrittenRelease, manifest: dict[str, Any]) -> str:
     """The time zone that steps were cut in: as the data was read, or as Parquet keeps it."""
     given = manifest["input"]["options"].get("tz")
     return str(given or getattr(written.steps.schema.field("t").type, "tz", None) or "UTC")
 
 
-def _frame(pictures: list[FlowPicture]) -> Frame:
+def map_frame(pictures: list[FlowPicture]) -> Frame:
+    """The frame around all that is drawn."""
     lon = np.concatenate([c for p in pictures for c in (p.lon[np.isfinite(p.lon)], p.rings.lon)])
     lat = np.concatenate([c for p in pictures for c in (p.lat[np.isfinite(p.lat)], p.rings.lat)])
     return Frame.around(lon, lat)

@@ -101,13 +101,19 @@ def _stirred(bits: Any) -> Any:
     return bits ^ (bits >> np.uint64(31))
 
 
-def heat_map(picture: TrackPicture, frame: Frame, title: str) -> str:
-    """Square cells by how many trajectories have a point in them, as an SVG."""
+def heat(picture: TrackPicture, frame: Frame) -> tuple[Ints, Ints, float]:
+    """The square cells that are met, row by row from the north west, how many trajectories meet each, and the side of a cell."""
     cell = max(frame.width, frame.height) / HEAT_CELLS
     x, y = (np.minimum(c / cell, HEAT_CELLS - 1).astype(np.int64) for c in frame.place(picture.lon, picture.lat))
     whose = np.repeat(np.arange(len(picture)), np.diff(picture.offsets))
     once = np.unique((whose * HEAT_CELLS + y) * HEAT_CELLS + x) % (HEAT_CELLS * HEAT_CELLS)
     cells, count = np.unique(once, return_counts=True)
+    return cells, count, cell
+
+
+def heat_map(picture: TrackPicture, frame: Frame, title: str) -> str:
+    """Square cells by how many trajectories have a point in them, as an SVG."""
+    cells, count, cell = heat(picture, frame)
     level = np.minimum((7 * np.sqrt(count / count.max(initial=1))).astype(np.int64), 6)
     marks = [
         f'<rect class="q{q}" x="{c % HEAT_CELLS}" y="{c // HEAT_CELLS}" width="1" height="1"/>'
