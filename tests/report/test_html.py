@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reporting import unpacked
 
 import crowdveil
 from crowdveil import pipeline
@@ -29,6 +28,7 @@ from crowdveil.report.shapes import Frame, Rings
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
 from crowdveil.synth.trips import write_trips
+from reporting import unpacked
 
 ROOT = Path(__file__).parents[2]
 MOST_BYTES = 5_000_000
@@ -47,11 +47,18 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _made(kind: str, city: Path, out: Path, **more: Any) -> Path:
     """A release of each kind that a report must be able to show."""
-    ids = {"origin": ["a"] * 12 + ["<b>&amp;"] * 15, "destination": ["</script><script>alert(1)</script>"] * 12 + ["a"] * 15}
+    ids = {
+        "origin": ["a"] * 12 + ["<b>&amp;"] * 15,
+        "destination": ["</script><script>alert(1)</script>"] * 12 + ["a"] * 15,
+    }
     times = {"t": ["2026-01-01T00:00"] * 27}
     how: dict[str, tuple[str, Any, dict[str, Any]]] = {
         "map": ("joint", city / "trips.parquet", {"zones": city / "zones.geojson", "tz": "Europe/Paris", "k": 5}),
-        "csv": ("suppression", city / "trips.parquet", {"zones": city / "zones.geojson", "k": 5, "table_format": "csv"}),
+        "csv": (
+            "suppression",
+            city / "trips.parquet",
+            {"zones": city / "zones.geojson", "k": 5, "table_format": "csv"},
+        ),
         "one step": ("suppression", pa.table(ids | times), {"k": 5}),
         "no times": ("suppression", pa.table(ids), {"k": 5}),
         "nothing": ("suppression", pa.table(ids | times), {"k": 20}),
@@ -91,7 +98,9 @@ def test_one_file_that_asks_nobody_for_anything(releases: dict[str, Path], kind:
     assert len(text.encode()) < MOST_BYTES and text.startswith("<!doctype html>")
     assert [m for m in re.findall(r"""\b(?:src|href|action|srcset|data)\s*=\s*["']?([^"'\s>]+)""", text.split("<script>")[0])
             if not m.startswith("#")] == []  # fmt: skip
-    assert set(re.findall(r"\w+://[^\s\"'<>`)]+", text)) <= {"http://www.w3.org/2000/svg"}, "the name of SVG is no request"
+    assert set(re.findall(r"\w+://[^\s\"'<>`)]+", text)) <= {"http://www.w3.org/2000/svg"}, (
+        "the name of SVG is no request"
+    )
     assert "@import" not in text and not re.search(r"url\(", text)
 
 
@@ -114,13 +123,15 @@ def test_the_policy_lets_no_other_script_run(releases: dict[str, Path], kind: st
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_cannot_become_markup(releases: dict[str, Path], kind: str) -> None:
     text = _text(releases[kind])
-    assert "<script>alert" not in text and "<b>&amp;\"" not in text
+    assert "<script>alert" not in text and '<b>&amp;"' not in text
     if kind == "one step":
         assert "&lt;/script&gt;&lt;script&gt;alert(1)" in text
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_release_gives_the_same_report(releases: dict[str, Path], city: Path, tmp_path: Path, kind: str) -> None:
+def test_the_same_release_gives_the_same_report(
+    releases: dict[str, Path], city: Path, tmp_path: Path, kind: str
+) -> None:
     before = _text(releases[kind])
     manifest = json.loads((releases[kind] / "manifest.json").read_text())
     assert manifest["files"]["report"]["name"] == "report.html"
@@ -148,14 +159,26 @@ def test_the_map_has_the_published_flows_and_no_others(releases: dict[str, Path]
         origin, destination = unpacked(layer["origin"], rising=True), unpacked(layer["destination"], rising=True)
         step = [s for s, n in enumerate(unpacked(layer["rows"])) for _ in range(n)]
         names = layer["areas"]
-        drawn = sorted(zip(step, (names[i] for i in origin), (names[i] for i in destination), unpacked(layer["volume"]), strict=True))
+        drawn = sorted(
+            zip(
+                step,
+                (names[i] for i in origin),
+                (names[i] for i in destination),
+                unpacked(layer["volume"]),
+                strict=True,
+            )
+        )
         times = {t: i for i, t in enumerate(sorted({str(row["t"]) for row in rows}))}
-        told = sorted((times[str(r["t"])], str(r["origin_area"]), str(r["destination_area"]), r["volume"]) for r in rows)
+        told = sorted(
+            (times[str(r["t"])], str(r["origin_area"]), str(r["destination_area"]), r["volume"]) for r in rows
+        )
         assert drawn == told and len(layer["steps"]) == len(times)
 
 
 def test_what_was_withheld_leaves_no_trace(city: Path, tmp_path: Path) -> None:
-    table = pa.table({"t": ["2026-01-01T00:00"] * 14, "origin": ["a"] * 12 + ["onlyhere"] * 2, "destination": ["b"] * 14})
+    table = pa.table(
+        {"t": ["2026-01-01T00:00"] * 14, "origin": ["a"] * 12 + ["onlyhere"] * 2, "destination": ["b"] * 14}
+    )
     crowdveil.anonymize("suppression", table, tmp_path / "out", k=5)
     assert "onlyhere" not in _text(tmp_path / "out")
 
@@ -190,7 +213,9 @@ def test_exact_costs_stay_in_the_house(releases: dict[str, Path], city: Path, tm
 
 
 def test_a_private_report_of_trajectories_shows_how_far_points_moved(city: Path, tmp_path: Path) -> None:
-    crowdveil.anonymize("microaggregation", city / "tracks.parquet", tmp_path / "out", k=3, private_report=tmp_path / "p.html")
+    crowdveil.anonymize(
+        "microaggregation", city / "tracks.parquet", tmp_path / "out", k=3, private_report=tmp_path / "p.html"
+    )
     assert "Displaced distance" in (tmp_path / "p.html").read_text()
     again = crowdveil.write_report(tmp_path / "out", tmp_path / "q.html", original=city / "tracks.parquet")
     assert "Displaced distance" not in again.read_text() and "The original: heat map" in again.read_text()
@@ -221,7 +246,9 @@ def test_what_a_private_report_needs(city: Path, tmp_path: Path) -> None:
 
 def test_no_report_where_none_is_wanted_and_one_later(city: Path, tmp_path: Path) -> None:
     out = _made("map", city, tmp_path / "out", report=False)
-    assert not (out / "report.html").exists() and "report" not in json.loads((out / "manifest.json").read_text())["files"]
+    assert (
+        not (out / "report.html").exists() and "report" not in json.loads((out / "manifest.json").read_text())["files"]
+    )
     crowdveil.write_report(out)
     assert all(finding.holds for _, finding in crowdveil.verify(out))
     (out / "report.html").write_text(_text(out) + " ")
@@ -284,7 +311,9 @@ def test_values_of_tiles_as_the_words_say(draw: st.DataObject) -> None:
     )  # fmt: skip
     over, trips = shown.by_tile()
     for tile in range(len(over)):
-        shares = [(volume / len(sets[end]), len(sets[end])) for *both, volume in rows for end in both if tile in sets[end]]
+        shares = [
+            (volume / len(sets[end]), len(sets[end])) for *both, volume in rows for end in both if tile in sets[end]
+        ]
         assert trips[tile] == pytest.approx(sum(share for share, _ in shares))
         if shares:
             assert over[tile] == pytest.approx(sum(s * n for s, n in shares) / sum(s for s, _ in shares))
@@ -330,7 +359,9 @@ def test_doors_refuse_what_they_cannot_draw(releases: dict[str, Path], tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("kind", "release"), [("flows", "map"), ("areas", "map"), ("profiles", "map"), ("heatmap", "groups")])
+@pytest.mark.parametrize(
+    ("kind", "release"), [("flows", "map"), ("areas", "map"), ("profiles", "map"), ("heatmap", "groups")]
+)
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_every_plot_is_drawn(releases: dict[str, Path], tmp_path: Path, kind: str, release: str, ending: str) -> None:
     pytest.importorskip("matplotlib")
@@ -342,7 +373,9 @@ def test_every_plot_is_drawn(releases: dict[str, Path], tmp_path: Path, kind: st
 def test_pareto_curves_of_a_comparison(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     head = "method,generalisation,reconstruction-error,distribution-distance,suppressed,seconds,remark\n"
-    (tmp_path / "summary.csv").write_text(f"{head}joint,3,0.5,0.6,0.1,0.01,\noigh,9,0.9,0.9,0.2,0.01,\nx,,,,,0.1,fails\n")
+    (tmp_path / "summary.csv").write_text(
+        f"{head}joint,3,0.5,0.6,0.1,0.01,\noigh,9,0.9,0.9,0.2,0.01,\nx,,,,,0.1,fails\n"
+    )
     crowdveil.plot("pareto", tmp_path, tmp_path / "p.svg")
     assert "oigh" in (tmp_path / "p.svg").read_text() or (tmp_path / "p.svg").stat().st_size > 5000
 
@@ -364,7 +397,9 @@ def test_in_a_run_file(city: Path, tmp_path: Path) -> None:
     from crowdveil.config import read_run_file
 
     run = tmp_path / "run.toml"
-    run.write_text(f'method = "suppression"\ninput = "{city / "trips.parquet"}"\noutput = "{tmp_path / "out"}"\nreport = false\n')
+    run.write_text(
+        f'method = "suppression"\ninput = "{city / "trips.parquet"}"\noutput = "{tmp_path / "out"}"\nreport = false\n'
+    )
     request = read_run_file(run)
     assert request.report is False and request.private_report is None
     run.write_text(run.read_text().replace("report = false", f'private_report = "{tmp_path / "p.html"}"'))

@@ -153,12 +153,12 @@ def _short(value: float) -> str:
     return f"{value:,.3g}" if value < 100 else f"{value:,.0f}"
 
 
-def spread(values: Ints, least: int = 1) -> tuple[list[int], list[str]]:
-    """How many values lie in each class, the classes growing with the numbers; and what each class is called."""
+def spread(values: Ints, least: int = 1, times: Ints | None = None) -> tuple[list[int], list[str]]:
+    """How many values lie in each class, each as often as `times` says, the classes growing with the numbers; and their names."""
     top = int(values.max(initial=least))
     cuts = [least]
     while cuts[-1] <= top:
         cuts.append(max(cuts[-1] + 1, round(cuts[-1] * 1.35)))
-    counts, _ = np.histogram(values, np.array(cuts, np.float64) - 0.5)
+    counts, _ = np.histogram(values, np.array(cuts, np.float64) - 0.5, weights=times)
     labels = [f"{low:,}" if high - low == 1 else f"{low:,}–{high - 1:,}" for low, high in pairwise(cuts)]
     return counts.tolist(), labels

@@ -163,9 +163,12 @@ def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[
         made.append(Figure("Crowd sizes", svg, text, []))
     sizes = np.array([len(t) for t in written.area_tiles], np.int64)
     if len(written.data):
-        ends = np.concatenate([sizes[written.area_numbers(c)] for c in ("origin_area", "destination_area")])
-        values, labels = figures.spread(ends)
-        half, most = int(np.median(ends)), int(ends.max())
+        origins, destinations = (written.area_numbers(column) for column in ("origin_area", "destination_area"))
+        ends = np.bincount(origins, minlength=len(sizes)) + np.bincount(destinations, minlength=len(sizes))
+        values, labels = figures.spread(sizes, times=ends.astype(np.int64))
+        order = np.argsort(sizes, kind="stable")
+        half = int(sizes[order][np.searchsorted(np.cumsum(ends[order]), len(written.data))])
+        most = int(sizes.max())
         text = f"Half of the ends of flows are areas of {half:,} tiles or fewer; the largest has {most:,}."
         svg = figures.bars(values, labels, "Distribution of area sizes", "tiles of an area", "ends of flows")
         made.append(Figure("Area sizes", svg, text, []))

@@ -18,8 +18,8 @@ from crowdveil.report.shapes import Rings
 
 MOST_STEPS, MOST_FLOWS, MOST_AREAS = 200, 100_000, 12_000
 """What a page holds; of more, hours of the week are taken together, and the largest are shown."""
-MOST_MEETINGS = 20_000_000
-"""Time steps times tiles up to which it is counted in how many steps each tile occurs."""
+MOST_MEETINGS = 1_000_000
+"""Time steps times tiles: in so many it is looked which tiles occur, in every second or tenth time step where there are more."""
 _WEEK = 168
 _A_MONDAY_S = 4 * 86400
 
@@ -110,7 +110,7 @@ class FlowPicture:
 @dataclass(frozen=True, eq=False)
 class TileValues:
     """Of each tile of a release: the mean number of tiles that its trips are spread over, its trips if they are spread evenly,
-    and the share of time steps in which it occurs (None where that is not counted).
+    and the share of time steps, or of every so many, in which it occurs (None where that is not counted).
     """
 
     spread_over: Floats
@@ -157,12 +157,15 @@ def original(flows: Flows) -> FlowPicture:
 
 def _occurrence(picture: FlowPicture, steps: int) -> Floats | None:
     tiles, n = int(picture.tiles.max(initial=-1)) + 1, len(picture.names)
-    if steps * max(tiles, n) > MOST_MEETINGS or not len(picture.step):
+    every = -(-steps * max(tiles, n) // MOST_MEETINGS)
+    if not len(picture.step) or every > max(steps // 20, 1):
         return None
+    looked, steps = picture.step % every == 0, -(-steps // every)
     there = np.zeros((steps, n), np.bool_)
-    there[picture.step, picture.origin] = there[picture.step, picture.destination] = True
+    at = picture.step[looked] // every
+    there[at, picture.origin[looked]] = there[at, picture.destination[looked]] = True
     step, area = np.nonzero(there)
-    if int(picture.size[area].sum()) > MOST_MEETINGS:
+    if int(picture.size[area].sum()) > 20 * MOST_MEETINGS:
         return None
     rows, offsets = take_slices(picture.offsets, area)
     met = np.zeros((steps, tiles), np.bool_)
@@ -215,12 +218,12 @@ def _largest(values: Ints, most: int) -> Ints:
 def _added(step: Ints, origin: Ints, destination: Ints, volume: Ints, areas: int) -> tuple[Ints, Ints, Ints, Ints]:
     """Rows of one step, origin and destination added up."""
     key = (step * areas + origin) * areas + destination
-    order = np.argsort(key, kind="stable")
-    sorted_key = key[order]
-    first = np.flatnonzero(np.diff(sorted_key, prepend=-1))
-    at = order[first]
+    order = np.argsort(key)
+    key = key[order]
+    first = np.flatnonzero(np.diff(key, prepend=-1))
     sums = np.add.reduceat(volume[order], first) if len(first) else volume[:0]
-    return step[at], origin[at], destination[at], sums
+    step, pair = np.divmod(key[first], areas * areas)
+    return step, pair // areas, pair % areas, sums
 
 
 def _named(t: Ints, step: Ints, tz: str) -> tuple[list[str], Ints, str]:

@@ -96,15 +96,15 @@ def _conclusions(written: WrittenRelease, noise: dict[str, Any] | None) -> list[
     """Who knows where and when somebody left: how much do they learn about where to?"""
     _, step = written.row_steps()
     origin, volume = written.area_numbers("origin_area"), np.maximum(written.column("volume"), 0)
-    areas = max(len(written.features), 1)
-    key, group = np.unique(step * areas + origin, return_inverse=True)
-    total = np.bincount(group, volume, len(key))
-    largest = np.zeros(len(key))
-    np.maximum.at(largest, group, volume)
-    alone = np.bincount(group, minlength=len(key)) == 1
+    reached = np.array([len(tiles) for tiles in written.area_tiles], np.int64)[written.area_numbers("destination_area")]
+    key = step * max(len(written.features), 1) + origin
+    if np.any(key[1:] < key[:-1]):
+        order = np.argsort(key)
+        key, volume, reached = key[order], volume[order], reached[order]
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    total, largest = np.add.reduceat(volume, first), np.maximum.reduceat(volume, first)
+    alone = np.diff(np.append(first, len(key))) == 1
     trips = max(float(total.sum()), 1.0)
-    size = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
-    reached = size[written.area_numbers("destination_area")]
     sized = float(np.sum(volume * reached)) / max(float(volume.sum()), 1.0)
     lines = [
         f"Who knows the time step and the area that somebody left, and that their trip is in the file, knows the area that they "
