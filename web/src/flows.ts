@@ -196,7 +196,10 @@ export class FlowPainter implements Painter {
     const look = colours();
     yield* this.paintAreas(context, view, look);
     if (this.chosen >= 0) this.outline(context, view, look.ink);
-    if (!this.shade) yield* this.paintFlows(context, view, look);
+    if (this.shade) return;
+    // With a zone chosen its own flows stand out from all others.
+    yield* this.paintFlows(context, view, look, this.chosen >= 0 ? 0.2 : 1, -1);
+    if (this.chosen >= 0) yield* this.paintFlows(context, view, look, 1, this.chosen);
   }
 
   private *paintAreas(context: CanvasRenderingContext2D, view: View, look: ReturnType<typeof colours>): Generator<void> {
@@ -232,7 +235,7 @@ export class FlowPainter implements Painter {
     context.stroke();
   }
 
-  private *paintFlows(context: CanvasRenderingContext2D, view: View, look: ReturnType<typeof colours>): Generator<void> {
+  private *paintFlows(context: CanvasRenderingContext2D, view: View, look: ReturnType<typeof colours>, strength: number, of: number): Generator<void> {
     const { x, y } = this.layer;
     const { origin, destination, volume } = this.layer.at_step(this.step);
     const { drawn } = this.counts();
@@ -241,7 +244,7 @@ export class FlowPainter implements Painter {
     context.strokeStyle = context.fillStyle = look.flow;
     context.lineCap = "round";
     const [left, upper, right, lower] = [view.x, view.y, view.x + view.width / view.scale, view.y + view.height / view.scale];
-    context.globalAlpha = drawn > 5000 ? 0.22 : drawn > 800 ? 0.38 : 0.6;
+    context.globalAlpha = strength * (of >= 0 ? 0.8 : drawn > 5000 ? 0.22 : drawn > 800 ? 0.38 : 0.6);
     // Small ones first, in pieces of one width each: a stroke of few lines is quick, and the canvas is never busy for long.
     for (let last = drawn; last > 0; ) {
       const first = Math.max(0, last - CHUNK);
@@ -250,6 +253,7 @@ export class FlowPainter implements Painter {
       context.lineWidth = width;
       context.beginPath();
       for (let i = last - 1; i >= first; i--) {
+        if (of >= 0 && origin[i] !== of && destination[i] !== of) continue;
         const [x0, y0, x1, y1] = [x[origin[i]], y[origin[i]], x[destination[i]], y[destination[i]]];
         if (Math.max(x0, x1) < left || Math.min(x0, x1) > right || Math.max(y0, y1) < upper || Math.min(y0, y1) > lower) continue;
         const own = single ? (0.5 + 6.5 * Math.sqrt(Math.max(volume[i], 0) / top)) / view.scale : width;

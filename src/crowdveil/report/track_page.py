@@ -32,7 +32,7 @@ def parts(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | No
         data |= {"frame": frame.as_json(), "layers": drawn, "bins": labels}
         for _, title, p in shown:
             svg = tracks.heat_map(p, frame, f"{title}: heat map")
-            text = f"{len(p):,} trajectories with {len(p.lon):,} points; darker cells are met by more of them."
+            text = f"{len(p):,} trajectories with {len(p.lon):,} points; the more of them meet a cell, the more it stands out."
             made.append(Figure(f"{title}: heat map", svg, text, []))
     made += _charts(equal, after)
     if inside is not None and inside.displaced_m is not None and len(inside.displaced_m):
