@@ -1,6 +1,6 @@
 // A chart of lines over time steps, as an SVG of the page.
 const NS = "http://www.w3.org/2000/svg";
-const [WIDTH, HEIGHT, LEFT, BELOW] = [640, 220, 52, 30];
+const [WIDTH, HEIGHT, LEFT, BELOW] = [640, 220, 60, 30];
 
 export interface Line { title: string; values: ArrayLike<number>; second?: boolean }
 
@@ -18,7 +18,7 @@ export function chart(title: string, lines: Line[], labels: string[]): SVGElemen
     const last = Math.max(line.values.length - 1, 1);
     const points = Array.from(line.values, (v, i) => `${(LEFT + ((WIDTH - LEFT - 8) * i) / last).toFixed(1)},${(low - ((low - high) * v) / top).toFixed(1)}`);
     svg.append(made("polyline", { class: line.second ? "line second" : "line", points: points.join(" ") }));
-    const x = LEFT + 120 * n;
+    const x = LEFT + 170 * n;
     svg.append(made("line", { class: line.second ? "line second" : "line", x1: x, x2: x + 26, y1: 10, y2: 10 }), text("text", { x: x + 32, y: 14 }, line.title));
   });
   [0, labels.length >> 1, labels.length - 1].forEach((i, n) => {

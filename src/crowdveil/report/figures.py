@@ -19,7 +19,7 @@ from crowdveil.report.shapes import Frame
 CELLS = 900
 """Of a static map along its longer side."""
 MOST_LINES, MOST_OUTLINES, MOST_CORNERS = 300, 3_000, 25_000
-_WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 240, 52, 44
+_WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 260, 60, 54
 
 
 def still_frame(frame: Frame) -> tuple[Frame, int]:
@@ -94,17 +94,17 @@ def bars(values: Sequence[float], labels: Sequence[str], title: str, x_title: st
     """Bars beside one another, each with its label."""
     top = max([*values, 1])
     step = (_WIDTH - _LEFT - 8) / max(len(values), 1)
-    every = -(-len(values) // 12)
+    every = -(-len(values) // 7)
     marks = _scale(top, y_title)
     for i, (value, label) in enumerate(zip(values, labels, strict=True)):
-        height = (_HEIGHT - _BELOW - 16) * value / top
+        height = (_HEIGHT - _BELOW - 36) * value / top
         left, low = _LEFT + i * step, _HEIGHT - _BELOW
         marks.append(
             f'<rect class="bar" x="{left + 0.08 * step:.1f}" y="{low - height:.1f}" width="{0.84 * step:.1f}" '
             f'height="{height:.1f}"><title>{escape(label)}: {value:,.0f}</title></rect>'
         )
         if i % every == 0:
-            marks.append(f'<text x="{left + step / 2:.1f}" y="{low + 16}" text-anchor="middle">{escape(label)}</text>')
+            marks.append(f'<text x="{left + step / 2:.1f}" y="{low + 20}" text-anchor="middle">{escape(label)}</text>')
     return _chart(title, x_title, marks)
 
 
@@ -114,27 +114,25 @@ def line(values: Floats, labels: Sequence[str], title: str, x_title: str, y_titl
     low, wide = _HEIGHT - _BELOW, _WIDTH - _LEFT - 8
     n = max(len(values) - 1, 1)
     points = " ".join(
-        f"{_LEFT + wide * i / n:.1f},{low - (low - 16) * v / top:.1f}" for i, v in enumerate(values.tolist())
+        f"{_LEFT + wide * i / n:.1f},{low - (low - 36) * v / top:.1f}" for i, v in enumerate(values.tolist())
     )
     marks = [*_scale(top, y_title), f'<polyline class="line" points="{points}"/>']
     for i in sorted({0, len(labels) // 2, len(labels) - 1}) if len(labels) else []:
         anchor = "start" if i == 0 else "end" if i == len(labels) - 1 else "middle"
         marks.append(
-            f'<text x="{_LEFT + wide * i / n:.1f}" y="{low + 16}" text-anchor="{anchor}">{escape(labels[i])}</text>'
+            f'<text x="{_LEFT + wide * i / n:.1f}" y="{low + 20}" text-anchor="{anchor}">{escape(labels[i])}</text>'
         )
     return _chart(title, x_title, marks)
 
 
 def _scale(top: float, title: str) -> list[str]:
     low = _HEIGHT - _BELOW
-    marks = [f'<text x="4" y="11" class="axis">{escape(title)}</text>']
+    marks = [f'<text x="4" y="17" class="axis">{escape(title)}</text>']
     for part in (0, 0.5, 1):
-        y = low - (low - 16) * part
+        y = low - (low - 36) * part
         marks.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - 8}" y1="{y:.1f}" y2="{y:.1f}"/>')
         if part:
-            marks.append(
-                f'<text x="{_LEFT - 6}" y="{y + (14 if part == 1 else 4):.1f}" text-anchor="end">{_short(top * part)}</text>'
-            )
+            marks.append(f'<text x="{_LEFT - 6}" y="{y + 5:.1f}" text-anchor="end">{_short(top * part)}</text>')
     return marks
 
 

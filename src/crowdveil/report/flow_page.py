@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crowdveil.errors import counted
 from crowdveil.io.release import NO_TIME, WrittenRelease
 from crowdveil.io.times import iso_times
 from crowdveil.model.arrays import Floats, Ints
@@ -169,7 +170,7 @@ def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[
         order = np.argsort(sizes, kind="stable")
         half = int(sizes[order][np.searchsorted(np.cumsum(ends[order]), len(written.data))])
         most = int(sizes.max())
-        text = f"Half of the ends of flows are areas of {half:,} tiles or fewer; the largest has {most:,}."
+        text = f"Half of the ends of flows are areas of {counted(half, 'tile')} or fewer; the largest has {most:,}."
         svg = figures.bars(values, labels, "Distribution of area sizes", "tiles of an area", "ends of flows")
         made.append(Figure("Area sizes", svg, text, []))
     published, _ = written.listed("published")
@@ -237,6 +238,4 @@ def _left_out(after: FlowPicture) -> list[str]:
             f"The map has the {len(after.volume):,} largest flows and {len(after.names):,} of {after.all_areas:,} areas: "
             f"{share} of the published trips. The files of the release have all of them."
         )
-    if not after.located and len(after.names):
-        said.append("The zones have no positions, so that there is no map.")
     return said
