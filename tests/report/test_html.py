@@ -177,6 +177,20 @@ def test_trajectories_and_noise_are_answered_too(releases: dict[str, Path]) -> N
         assert says in _text(releases[kind]), kind
 
 
+def test_attacks_are_shown_where_the_certificate_has_any(releases: dict[str, Path]) -> None:
+    manifest, written = pipeline.open_release(releases["groups"])
+    trial = {
+        "attack": "known places",
+        "knowledge": "2 places",
+        "risk_percent_before": 97,
+        "risk_percent": 33,
+        "promise": None,
+    }
+    text = html.public_report(written, manifest | {"risk": [trial]})
+    assert "known places" in text and ">97<" in text and ">33<" in text
+    assert "Attacks on this release" not in html.public_report(written, manifest | {"risk": []})
+
+
 @pytest.mark.parametrize(("apart", "count"), [(3600, 150), (3600, 500), (900, 4000), (86400, 500), (7 * 86400, 201)])
 def test_time_steps_have_names_and_are_few(apart: int, count: int) -> None:
     t, step = 1_772_409_600 + apart * np.arange(count), np.arange(count)
