@@ -45,9 +45,7 @@ def test_nothing_is_left_to_gain(data: st.DataObject) -> None:
     more = data.draw(st.lists(st.integers(0, groups - 1), max_size=3))
     before = sure + more
     n = len(before)
-    person = (
-        data.draw(st.permutations(range(n))) if data.draw(st.booleans()) else [*range(len(sure)), *([0] * len(more))]
-    )
+    person = data.draw(st.permutations(range(n))) if data.draw(st.booleans()) else [*range(len(sure)), *([0] * len(more))]
     places = data.draw(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=n, max_size=n))
     x, y = np.array(places, np.float64).T
     square = (x[:, None] - x) ** 2 + (y[:, None] - y) ** 2
