@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format docs bench clean
+.PHONY: demo test check format docs web bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo "make check   formatting, lint, types, import rules, generated pages"
 	@echo "make format  put the code into its format"
 	@echo "make docs    write the generated pages anew"
+	@echo "make web     build the script and the style of the report anew (needs node)"
 	@echo "make bench   run every benchmark"
 
 $(STAMP): pyproject.toml
@@ -33,6 +34,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m crowdveil.docs --check
+	web/check.sh
 
 format: $(STAMP)
 	$(BIN)/ruff format src tests benchmarks
@@ -41,8 +43,11 @@ format: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m crowdveil.docs
 
+web:
+	cd web && npm ci --no-audit --no-fund --silent && npm run --silent build
+
 bench: $(STAMP)
 	@for b in benchmarks/[a-z]*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
 
 clean:
-	rm -rf $(VENV) demo-out .bench build dist
+	rm -rf $(VENV) demo-out .bench build dist web/node_modules

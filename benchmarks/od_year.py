@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from crowdveil.model.flows import Flows
 
 MATRICES, DISTINCT = 7242, 400
-STAGES = ("reading", "anonymising", "writing", "verifying")
+STAGES = ("reading", "anonymising", "writing", "verifying", "reporting")
 QUADTREE_MATRICES, QUADTREE_DISTINCT = 2616, 40
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "atg-dual": ("atg-dual", {"v_target": 100}),

@@ -8,6 +8,8 @@ from typing import Any
 _PUBLIC = {
     "anonymize": "crowdveil.api",
     "verify": "crowdveil.api",
+    "write_report": "crowdveil.api",
+    "plot": "crowdveil.api",
     "measure": "crowdveil.api",
     "attack": "crowdveil.api",
     "compare": "crowdveil.api",

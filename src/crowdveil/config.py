@@ -30,6 +30,7 @@ from crowdveil.report.measures import asked_for
 
 KEYS = (
     "method", "input", "output", "parameters", "reading", "seed", "format", "overwrite", "resume", "pairing", "attack",
+    "report", "private_report",
 )  # fmt: skip
 ANALYSIS_KEYS = ("method", "input", "output", "parameters", "reading", "overwrite")
 MDL_KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
@@ -167,6 +168,8 @@ def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
         resume=Path(need(path, content, "resume")) if "resume" in content else None,
         pairing=Path(need(path, content, "pairing")) if "pairing" in content else None,
         attack=_yes_or_no(path, content, "attack", default=True),
+        report=_yes_or_no(path, content, "report", default=True),
+        private_report=Path(need(path, content, "private_report")) if "private_report" in content else None,
     )
 
 

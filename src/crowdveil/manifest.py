@@ -13,6 +13,7 @@ from typing import Any
 
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.guarantees.base import Finding, Guarantee
+from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release import MANIFEST_FILE, file_hash
 from crowdveil.method import Method
@@ -132,9 +133,15 @@ def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Write the certificate into the release's folder."""
+    """Write the certificate into the release's folder; at every moment there is a whole one."""
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-    (folder / MANIFEST_FILE).write_text(text, encoding="utf-8")
+    with new_file(folder / MANIFEST_FILE, overwrite=True) as file:
+        file.write_text(text, encoding="utf-8")
+
+
+def with_file(manifest: dict[str, Any], role: str, path: Path) -> dict[str, Any]:
+    """The certificate with one more file of the release."""
+    return manifest | {"files": manifest["files"] | {role: {"name": path.name, "sha256": file_hash(path)}}}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -23,12 +23,13 @@ from crowdveil.guarantees import (
     guarantee_from_manifest,
 )
 from crowdveil.guarantees.base import refuse_broken
-from crowdveil.io.atomic import check_target, new_folder
+from crowdveil.io.atomic import check_file, check_target, new_file, new_folder
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import kept_pairing
 from crowdveil.io.parallel import side_by_side
+from crowdveil.io.read_back import flow_release_from
 from crowdveil.io.release import MANIFEST_FILE, TableFormat, WrittenRelease, file_hash, read_release, write_release
-from crowdveil.manifest import build_manifest, read_manifest, reading_again, write_manifest
+from crowdveil.manifest import build_manifest, read_manifest, reading_again, with_file, write_manifest
 from crowdveil.method import Method, Rows
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
@@ -71,6 +72,10 @@ class Request:
         A private file, outside the release, to write which trajectory came of which to.
     attack
         Attack the release before it is published: an adversary who beats a proved promise stops the run.
+    report
+        Write the report into the release.
+    private_report
+        A file outside the release for a report that shows the original too, and is not for release.
     """
 
     method: str
@@ -85,6 +90,8 @@ class Request:
     resume: Path | None = None
     pairing: Path | None = None
     attack: bool = True
+    report: bool = True
+    private_report: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,8 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     check_target(Path(request.output).absolute(), overwrite=request.overwrite, mark_file=MANIFEST_FILE)
     if request.pairing is not None and method.takes is not Trajectories:
         raise ParameterError(f"pairing: {method.name} is for flows, which have none; leave it out.")
+    if request.private_report is not None:
+        check_private(request.private_report, request.output, overwrite=request.overwrite)
 
     finished = None if request.resume is None else open_finished(
         request.resume, request.output, method=method, params=params, reading=reading, seed=request.seed,
@@ -132,7 +141,8 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             stage("writing")
             files = write_release(release, folder, request.table_format, request.data_name)
             stage("verifying")
-            checked = check(read_release(folder, files), promises, data, getattr(release, "source", None))
+            written = read_release(folder, files)
+            checked = check(written, promises, data, getattr(release, "source", None))
             refuse_broken(checked)
             trials = []
             if request.attack:
@@ -147,6 +157,12 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             )  # fmt: skip
             if method.rows == "noisy":
                 manifest = _without_exact_figures(manifest)
+            if request.report:
+                stage("reporting")
+                manifest = add_report(folder, written, manifest)
+            if request.private_report is not None:
+                stage("reporting for the house")
+                write_private(request.private_report, written, manifest, data, release, overwrite=request.overwrite)
             write_manifest(folder, manifest)
     risks = [trial.line() for trial in trials if trial.before is not None]
     cost = [*cost_lines(data, release), *measured_lines(release.facts), *risks]
@@ -169,16 +185,82 @@ def verify(
     return check(written, promises, _read_again(manifest, takes, original, reading or {}))
 
 
-def open_release(folder: Path) -> tuple[dict[str, Any], WrittenRelease]:
-    """The certificate and the files of a release; files that are not as they were written are refused."""
+def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
+    """The certificate and the files of a release; files that are not as they were written are refused, except that of a role."""
     manifest = read_manifest(folder)
     written = read_release(folder, {role: entry["name"] for role, entry in manifest["files"].items()})
-    changed = [e["name"] for e in manifest["files"].values() if file_hash(folder / e["name"]) != e["sha256"]]
+    looked = [entry for role, entry in manifest["files"].items() if role != but]
+    gone = [e["name"] for e in looked if not (folder / e["name"]).is_file()]
+    if gone:
+        raise InputError(f"{folder}: the release lacks {', '.join(gone)}; it cannot be verified.")
+    changed = [e["name"] for e in looked if file_hash(folder / e["name"]) != e["sha256"]]
     if changed:
         raise PromiseBrokenError(
             f"{folder}: {', '.join(changed)} changed since the release was made; do not publish it."
         )
     return manifest, written
+
+
+def add_report(folder: Path, written: WrittenRelease, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Write the report of a release into its folder; returns the certificate with it."""
+    from crowdveil.report.html import REPORT_FILE, public_report
+
+    (folder / REPORT_FILE).write_text(public_report(written, manifest), encoding="utf-8", newline="\n")
+    return with_file(manifest, "report", folder / REPORT_FILE)
+
+
+def report_again(folder: Path) -> Path:
+    """Write the report of a release anew, or for the first time, and enter it in the certificate.
+
+    At every moment the certificate speaks of no report, or of the one that is there.
+    """
+    from crowdveil.report.html import REPORT_FILE, public_report
+
+    manifest, written = open_release(folder, but="report")
+    plain = manifest | {"files": {role: entry for role, entry in manifest["files"].items() if role != "report"}}
+    text = public_report(written, plain)
+    if "report" in manifest["files"]:
+        write_manifest(folder, plain)
+    with new_file(folder / REPORT_FILE, overwrite=True) as file:
+        file.write_text(text, encoding="utf-8", newline="\n")
+    write_manifest(folder, with_file(plain, "report", folder / REPORT_FILE))
+    return folder / REPORT_FILE
+
+
+def check_private(target: Path, folder: Path, *, overwrite: bool) -> None:
+    """Raise unless a private report can be put at `target`; never in the release, which is published as a whole."""
+    inside, outside = Path(target).resolve(), Path(folder).resolve()
+    if inside.is_relative_to(outside):
+        raise ParameterError(
+            f"private_report: wanted a file outside the release, but got one in {folder}, which is to be published; name another."
+        )
+    if inside.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"private_report: wanted a name that ends in .html, but got {Path(target).name}.")
+    check_file(inside, overwrite=overwrite)
+
+
+def write_private(
+    target: Path, written: WrittenRelease, manifest: dict[str, Any], data: Flows | Trajectories, release: Release | None,
+    *, overwrite: bool,
+) -> None:  # fmt: skip
+    """Write the report that shows the original too, for its owner's eyes alone."""
+    from crowdveil.report.html import private_report
+    from crowdveil.report.inside import inside_of
+
+    with new_file(Path(target), overwrite=overwrite) as file:
+        file.touch(mode=0o600)
+        file.write_text(private_report(written, manifest, inside_of(data, release)), encoding="utf-8", newline="\n")
+
+
+def report_of_original(
+    folder: Path, target: Path, original: Any, reading: dict[str, Any], *, overwrite: bool = False
+) -> None:  # fmt: skip
+    """Write the private report of a release that lies there, with the original read as its certificate says."""
+    check_private(target, folder, overwrite=overwrite)
+    manifest, written = open_release(folder, but="report")
+    data = _read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
+    release = flow_release_from(written, data) if isinstance(data, Flows) else None
+    write_private(target, written, manifest, data, release, overwrite=overwrite)
 
 
 def _read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:

@@ -7,18 +7,22 @@ from crowdveil.api.attacking import attack
 from crowdveil.api.comparing import compare, sweep
 from crowdveil.api.measuring import measure
 from crowdveil.api.releasing import anonymize, verify
+from crowdveil.api.showing import PLOTS, plot, write_report
 
 __all__ = [
+    "PLOTS",
     "analyse",
     "anonymize",
     "attack",
     "compare",
     "land_use",
     "measure",
+    "plot",
     "profiles",
     "quadtree_heatmap",
     "reconstruct",
     "sweep",
     "topics",
     "verify",
+    "write_report",
 ]

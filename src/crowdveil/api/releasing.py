@@ -27,6 +27,8 @@ def anonymize(
     resume: str | Path | None = None,
     pairing: str | Path | None = None,
     attack: bool = True,
+    report: bool = True,
+    private_report: str | Path | None = None,
     progress: Progress = no_progress,
     **options: Any,
 ) -> pipeline.Result:
@@ -36,7 +38,8 @@ def anonymize(
     and the options of reading (see `crowdveil anonymize METHOD --help`), such as `k=10, zones="zones.geojson"`.
     `resume` names a folder that keeps finished time steps, to go on from them after an interruption. `pairing` names a file
     outside the release that is told which trajectory came of which, for measuring: it undoes the new ids, so keep it secret.
-    Without `attack` the release is not attacked before it is published, which takes a fraction of a second.
+    Without `attack` the release is not attacked before it is published, which takes a fraction of a second. `report=False` writes
+    no report.html; `private_report` names a file outside the release for a report with the original, which is not for release.
 
     >>> crowdveil.anonymize("suppression", "trips.parquet", "out", zones="zones.geojson", k=10)  # doctest: +SKIP
     """
@@ -54,6 +57,8 @@ def anonymize(
             resume=None if resume is None else Path(resume),
             pairing=None if pairing is None else Path(pairing),
             attack=attack,
+            report=report,
+            private_report=None if private_report is None else Path(private_report),
         ),
         progress,
     )

@@ -58,6 +58,8 @@ def method_command(method: Method) -> click.Command:
             resume=_path(values, "resume"),
             pairing=_path(values, "pairing"),
             attack=values["attack"],
+            report=not values["no_report"],
+            private_report=_path(values, "private_report"),
         )
         perform(request)
 
@@ -92,6 +94,9 @@ def _run_options() -> list[click.Option]:
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier release in the folder."),
         click.Option(["--attack/--no-attack"], default=True,
                      help="Attack the release before it is published; who beats a proved promise stops the run. [default on]"),
+        click.Option(["--no-report"], is_flag=True, help="Write no report.html into the release."),
+        click.Option(["--private-report"], metavar="FILE",
+                     help="Also write a report with the original beside the release, outside its folder; not for release."),
     ]  # fmt: skip
 
 
@@ -119,6 +124,8 @@ def perform(request: pipeline.Request) -> pipeline.Result:
         # Not among the notes, which are in the manifest: that must not tell that there is such a file.
         click.echo(f"note: {request.pairing} tells whose each published trajectory is: keep it secret.", err=True)
     click.echo(f"{result.folder}: verified and written")
+    if request.private_report is not None:
+        click.echo(f"{request.private_report}: report with the original, not for release")
     for promise in result.manifest["promises"]:
         if promise["kind"] == "privacy":
             click.echo(f"  promise  {promise['statement']}")

@@ -56,6 +56,7 @@ def command(output: str, seed: int, overwrite: bool) -> None:
     click.echo(
         f"\n{looked} promises checked on the written files, all kept. Check again: crowdveil verify {out / 'flows'}"
     )
+    click.echo(f"Look at it: {out / 'flows' / 'report.html'} and {out / 'trajectories' / 'report.html'}")
 
 
 def _make_city(folder: Path, seed: int) -> None:

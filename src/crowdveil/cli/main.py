@@ -16,6 +16,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("crowdveil.cli.demo", "Make a synthetic city, anonymise it, verify it."),
     "anonymize": ("crowdveil.cli.anonymize", "Anonymise trips, flows or trajectories with a method."),
     "verify": ("crowdveil.cli.verify", "Check a release from its files alone."),
+    "report": ("crowdveil.cli.report", "Write the report of a release, one HTML file, anew."),
+    "plot": ("crowdveil.cli.plot", "Draw flows, areas, profiles, heat maps or Pareto curves, as PNG or SVG."),
     "measure": ("crowdveil.cli.measure", "Measure what a release lost of the original flows or trajectories."),
     "attack": (
         "crowdveil.cli.attack",

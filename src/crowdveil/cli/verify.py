@@ -18,11 +18,11 @@ from crowdveil.reading import FlowReading, TrajectoryReading
 NOT_CHECKED = "not checked: needs the original data; give it with --original"
 
 
-class _Either(FlowReading, TrajectoryReading):
+class EitherReading(FlowReading, TrajectoryReading):
     """Options of reading flows or trajectories; those of the other kind are refused when the original is read."""
 
 
-@click.command(params=options_of(_Either))
+@click.command(params=options_of(EitherReading))
 @click.argument("folder")
 @click.option("--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
@@ -37,7 +37,7 @@ def command(folder: str, original: str | None, as_json: bool, **values: Any) -> 
       crowdveil verify out/
       crowdveil verify out/ --original trips.parquet --zones zones.geojson
     """
-    reading = given(_Either, values)
+    reading = given(EitherReading, values)
     if reading and original is None:
         raise click.UsageError("options of reading are for the original data; give it with --original.")
     checked = pipeline.verify(Path(folder), original, reading)

@@ -81,6 +81,10 @@ class Measurement:
             for row, values in zip(rows, told, strict=True)
         ]
 
+    def rows(self) -> list[tuple[str, str, str]]:
+        """What is measured, its mean over matrices and its value over all of them together, as text."""
+        return [(label.strip(), shown(mean, unit), shown(pooled, unit)) for label, unit, mean, pooled in self._rows()]
+
     def _rows(self) -> list[tuple[str, str, float, float]]:
         listed = []
         for found in self.scores:

@@ -1,0 +1,162 @@
+"""Pictures that are always in a report: SVG without a script, for print, for readers of screens, and where nothing can run.
+
+Colours are classes of the page's style, so that they follow light and dark; widths are attributes, which its policy allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from itertools import pairwise
+
+import numpy as np
+
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.report.layers import Shade
+from crowdveil.report.picture import FlowPicture
+from crowdveil.report.shapes import Frame
+
+CELLS = 900
+"""Of a static map along its longer side."""
+MOST_LINES, MOST_OUTLINES, MOST_CORNERS = 300, 3_000, 25_000
+_WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 260, 60, 54
+
+
+def still_frame(frame: Frame) -> tuple[Frame, int]:
+    """A coarse frame for a map that does not move, and the margin around it."""
+    factor = max(frame.width, frame.height) / CELLS
+    return Frame(frame.west, frame.north, frame.unit * factor, frame.squeeze,
+                 max(round(frame.width / factor), 1), max(round(frame.height / factor), 1)), 14  # fmt: skip
+
+
+def map_outlines(picture: FlowPicture, frame: Frame) -> list[str]:
+    """Each area as a path, the largest first in `paint_order`; empty where it has no outline."""
+    if int(picture.rings.drawn.sum()) > MOST_OUTLINES:
+        return [""] * len(picture.names)
+    return picture.rings.fitted(frame, MOST_CORNERS).paths()
+
+
+def paint_order(picture: FlowPicture) -> Ints:
+    """Larger areas first, so that none hides another."""
+    return np.argsort(-picture.size, kind="stable")
+
+
+def still_map(
+    picture: FlowPicture, frame: Frame, paths: list[str], title: str, *, shade: Shade | None = None, flows: bool = False
+) -> str:
+    """A map of areas, by a number if one is given, with the largest flows if they are wanted."""
+    small, margin = still_frame(frame)
+    x, y = (c.tolist() for c in small.place(np.nan_to_num(picture.lon), np.nan_to_num(picture.lat)))
+    classes = None if shade is None else shade.classes.tolist()
+    marks = []
+    for i in paint_order(picture).tolist():
+        colour = "a" if classes is None else f"q{classes[i]}" if classes[i] >= 0 else "none"
+        if paths[i]:
+            marks.append(f'<path class="{colour}" d="{paths[i]}"/>')
+        elif np.isfinite(picture.lon[i]) and len(picture.names) <= MOST_OUTLINES:
+            marks.append(f'<circle class="{colour}" cx="{x[i]}" cy="{y[i]}" r="4"/>')
+    if flows:
+        marks += _lines(picture, x, y)
+    return (
+        f'<svg class="map" role="img" viewBox="{-margin} {-margin} {small.width + 2 * margin} {small.height + 2 * margin}">'
+        f"<title>{escape(title)}</title>{''.join(marks)}</svg>"
+    )
+
+
+def _lines(picture: FlowPicture, x: list[int], y: list[int]) -> list[str]:
+    o, d, v = top_flows(picture, MOST_LINES)
+    top = float(v.max(initial=1))
+    marks = []
+    for origin, destination, volume in zip(o[::-1].tolist(), d[::-1].tolist(), v[::-1].tolist(), strict=True):
+        if not (np.isfinite(picture.lon[origin]) and np.isfinite(picture.lon[destination])):
+            continue
+        width = 0.8 + 6 * np.sqrt(max(volume, 0) / top)
+        x0, y0, x1, y1 = x[origin], y[origin], x[destination], y[destination]
+        if (x0, y0) == (x1, y1):
+            marks.append(f'<circle class="f" cx="{x0}" cy="{y0}" r="{3 + width:.1f}" stroke-width="{width / 2:.1f}"/>')
+        else:
+            # Bent to its right, so that both directions are seen.
+            bx, by = (x0 + x1) / 2 - 0.15 * (y1 - y0), (y0 + y1) / 2 + 0.15 * (x1 - x0)
+            marks.append(f'<path class="f" d="M{x0} {y0}Q{bx:.0f} {by:.0f} {x1} {y1}" stroke-width="{width:.1f}"/>')
+    return marks
+
+
+def top_flows(picture: FlowPicture, most: int) -> tuple[Ints, Ints, Ints]:
+    """The pairs of areas with most trips over all time steps, the largest first."""
+    n = max(len(picture.names), 1)
+    key, place = np.unique(picture.origin * n + picture.destination, return_inverse=True)
+    volume = np.rint(np.bincount(place, picture.volume, len(key))).astype(np.int64)
+    order = np.argsort(-volume, kind="stable")[:most]
+    return key[order] // n, key[order] % n, volume[order]
+
+
+def bars(values: Sequence[float], labels: Sequence[str], title: str, x_title: str, y_title: str) -> str:
+    """Bars beside one another, each with its label."""
+    top = max([*values, 1])
+    step = (_WIDTH - _LEFT - 8) / max(len(values), 1)
+    every = -(-len(values) // 7)
+    marks = _scale(top, y_title)
+    for i, (value, label) in enumerate(zip(values, labels, strict=True)):
+        height = (_HEIGHT - _BELOW - 36) * value / top
+        left, low = _LEFT + i * step, _HEIGHT - _BELOW
+        marks.append(
+            f'<rect class="bar" x="{left + 0.08 * step:.1f}" y="{low - height:.1f}" width="{0.84 * step:.1f}" '
+            f'height="{height:.1f}"><title>{escape(label)}: {value:,.0f}</title></rect>'
+        )
+        if i % every == 0:
+            marks.append(f'<text x="{left + step / 2:.1f}" y="{low + 20}" text-anchor="middle">{escape(label)}</text>')
+    return _chart(title, x_title, marks)
+
+
+def line(values: Floats, labels: Sequence[str], title: str, x_title: str, y_title: str) -> str:
+    """A line over time steps."""
+    top = max(float(np.nanmax(values, initial=0)), 1.0)
+    low, wide = _HEIGHT - _BELOW, _WIDTH - _LEFT - 8
+    n = max(len(values) - 1, 1)
+    points = " ".join(
+        f"{_LEFT + wide * i / n:.1f},{low - (low - 36) * v / top:.1f}" for i, v in enumerate(values.tolist())
+    )
+    marks = [*_scale(top, y_title), f'<polyline class="line" points="{points}"/>']
+    for i in sorted({0, len(labels) // 2, len(labels) - 1}) if len(labels) else []:
+        anchor = "start" if i == 0 else "end" if i == len(labels) - 1 else "middle"
+        marks.append(
+            f'<text x="{_LEFT + wide * i / n:.1f}" y="{low + 20}" text-anchor="{anchor}">{escape(labels[i])}</text>'
+        )
+    return _chart(title, x_title, marks)
+
+
+def _scale(top: float, title: str) -> list[str]:
+    low = _HEIGHT - _BELOW
+    marks = [f'<text x="4" y="17" class="axis">{escape(title)}</text>']
+    for part in (0, 0.5, 1):
+        y = low - (low - 36) * part
+        marks.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - 8}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        if part:
+            marks.append(f'<text x="{_LEFT - 6}" y="{y + 5:.1f}" text-anchor="end">{_short(top * part)}</text>')
+    return marks
+
+
+def _chart(title: str, x_title: str, marks: list[str]) -> str:
+    name = f'<text class="axis" x="{(_WIDTH + _LEFT) / 2:.0f}" y="{_HEIGHT - 6}" text-anchor="middle">{escape(x_title)}</text>'
+    return (
+        f'<svg class="chart" role="img" viewBox="0 0 {_WIDTH} {_HEIGHT}"><title>{escape(title)}</title>'
+        f"{''.join(marks)}{name}</svg>"
+    )
+
+
+def _short(value: float) -> str:
+    for least, sign in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
+        if value >= least:
+            return f"{value / (1e3 if sign == ' k' else least):.3g}{sign}"
+    return f"{value:,.3g}" if value < 100 else f"{value:,.0f}"
+
+
+def spread(values: Ints, least: int = 1, times: Ints | None = None) -> tuple[list[int], list[str]]:
+    """How many values lie in each class, each as often as `times` says, the classes growing with the numbers; and their names."""
+    top = int(values.max(initial=least))
+    cuts = [least]
+    while cuts[-1] <= top:
+        cuts.append(max(cuts[-1] + 1, round(cuts[-1] * 1.35)))
+    counts, _ = np.histogram(values, np.array(cuts, np.float64) - 0.5, weights=times)
+    labels = [f"{low:,}" if high - low == 1 else f"{low:,}–{high - 1:,}" for low, high in pairwise(cuts)]
+    return counts.tolist(), labels

@@ -1,0 +1,144 @@
+"""The report of a release: one HTML file that needs nothing else, with scripts, styles and data inside.
+
+`public_report` sees the files of a release and its certificate and nothing else, so that nothing of the original can get into it.
+`private_report` shows the original too, and says on every page that it is not for release.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from crowdveil.io.release import WrittenRelease
+from crowdveil.model.arrays import Floats
+from crowdveil.report import flow_page, track_page
+from crowdveil.report.questions import answers, smallest_crowd
+
+REPORT_FILE = "report.html"
+_PAGE = "crowdveil.report.page"
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """What stays in the house, for a private report.
+
+    Attributes
+    ----------
+    original
+        `Flows` or `Trajectories` that the release was made from.
+    cost
+        Exact lines of what it cost.
+    measures
+        Rows of label, mean and pooled value.
+    displaced_m
+        How far the points of published trajectories are from those that they come from, in metres.
+    lost
+        The share of each original tile's trips that are in no row.
+    """
+
+    original: Any
+    cost: list[str] = field(default_factory=list)
+    measures: list[tuple[str, str, str]] = field(default_factory=list)
+    displaced_m: Floats | None = None
+    lost: Floats | None = None
+
+
+def public_report(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
+    """The report that lies in the release's folder, from its files and its certificate alone.
+
+    It does not tell when it was made: the same release gives the same bytes.
+    """
+    return _page(written, dict(manifest), None)
+
+
+def private_report(written: WrittenRelease, manifest: Mapping[str, Any], inside: Inside) -> str:
+    """The report with the original beside the release and exact numbers: not for release."""
+    return _page(written, dict(manifest), inside)
+
+
+def _page(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | None) -> str:
+    made = (flow_page if written.is_flows else track_page).parts(written, manifest, inside)
+    script, style = _asset("report.js"), _asset("report.css")
+    return str(
+        _template().render(
+            title=f"{manifest['method']['name']}: report of a release",
+            policy=_policy(script, style),
+            script=script,
+            style=style,
+            data=_data(made.data),
+            private=inside,
+            made=made,
+            manifest=manifest,
+            facts=_plain_facts(manifest),
+            measured=manifest["method"].get("facts", {}).get("measured"),
+            promises=manifest["promises"],
+            broken=[p["name"] for p in manifest["promises"] if not p["holds"]],
+            questions=answers(written, manifest, made.equal),
+            crowd=smallest_crowd(written, manifest) if written.is_flows else None,
+            files={role: entry for role, entry in manifest["files"].items() if role != "report"},
+        )
+    )
+
+
+def _plain_facts(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {n: v for n, v in manifest["method"].get("facts", {}).items() if not isinstance(v, dict)}
+
+
+def _policy(script: str, style: str) -> str:
+    """No request to anywhere, and no script or style but these, whatever the names in the data are."""
+    return (
+        f"default-src 'none'; script-src {_hash_of(script)}; style-src {_hash_of(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash_of(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def _data(data: dict[str, Any]) -> str:
+    """JSON that cannot end the element that it stands in."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+@cache
+def _asset(name: str) -> str:
+    """A built file of the page."""
+    return files(_PAGE).joinpath(name).read_text(encoding="utf-8").strip()
+
+
+@cache
+def _template() -> Any:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: files(_PAGE).joinpath(name).read_text(encoding="utf-8")),
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int | np.integer) else str(value)
+    environment.filters["words"] = lambda name: str(name).replace("_", " ")
+    environment.filters["value"] = _shown
+    return environment.get_template("report.html.j2")
+
+
+def _shown(value: Any) -> str:
+    """A parameter as people read it."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_shown(inner)}" for name, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(_shown(inner) for inner in value)
+    return f"{value:,}" if isinstance(value, int) and abs(value) >= 1000 else str(value)

@@ -1,0 +1,112 @@
+"""Pictures as data for the page: `web/src` draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.report.packing import packed
+from crowdveil.report.picture import FlowPicture
+from crowdveil.report.shapes import Frame
+
+MOST_TILES = 400_000
+"""Tiles of all areas up to which the page knows them, for the profile of a zone."""
+SIZES = ((1, 2, 3, 5, 9, 17, 33), ("1", "2", "3–4", "5–8", "9–16", "17–32", "33 and more"))
+SHARES = (
+    (0, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85),
+    ("below 10 %", "10–25 %", "25–40 %", "40–55 %", "55–70 %", "70–85 %", "85–100 %"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Shade:
+    """Areas by a number, in at most seven classes.
+
+    Attributes
+    ----------
+    name, title
+        For the page and for people.
+    values
+        Of each area, NaN where there is none.
+    least, labels
+        The least number of each class, rising, and what the class is called.
+    """
+
+    name: str
+    title: str
+    values: Floats
+    least: Sequence[float]
+    labels: Sequence[str]
+
+    @property
+    def classes(self) -> Ints:
+        """The class of each area, -1 where it has no value."""
+        with np.errstate(invalid="ignore"):
+            found = np.searchsorted(np.asarray(self.least, np.float64), self.values, side="right") - 1
+        return np.where(np.isfinite(self.values), np.maximum(found, 0), -1)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the page."""
+        return {"name": self.name, "title": self.title, "labels": list(self.labels), "classes": packed(self.classes)}
+
+
+def by_size(name: str, title: str, values: Floats) -> Shade:
+    """In classes of numbers of tiles."""
+    return Shade(name, title, np.round(values), *SIZES)
+
+
+def by_share(name: str, title: str, values: Floats) -> Shade:
+    """In classes of percents."""
+    return Shade(name, title, values, *SHARES)
+
+
+def by_rank(name: str, title: str, values: Floats) -> Shade:
+    """In classes with about as many areas each."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return Shade(name, title, values, (0.0,), ("none",))
+    cuts = [_round(float(v)) for v in np.quantile(known, np.arange(1, 7) / 7)]
+    least = list(dict.fromkeys([0.0, *(c for c in cuts if c > 0)]))
+    labels = [f"{low:,.0f}–{high:,.0f}" for low, high in pairwise(least)]
+    return Shade(name, title, values, least, [*labels, f"{least[-1]:,.0f} and more"])
+
+
+def _round(value: float) -> float:
+    """Two digits, as people would cut."""
+    if value < 1:
+        return 0.0
+    scale = 10 ** max(int(np.floor(np.log10(value))) - 1, 0)
+    return float(round(value / scale) * scale)
+
+
+def flow_layer(name: str, title: str, picture: FlowPicture, frame: Frame, shades: Sequence[Shade]) -> dict[str, Any]:
+    """Areas and flows for the page."""
+    snapped = picture.rings.fitted(frame)
+    x, y = frame.place(*(np.nan_to_num(c, nan=v) for c, v in ((picture.lon, frame.west), (picture.lat, frame.north))))
+    per_step = np.bincount(picture.step, minlength=max(len(picture.labels), 1))
+    layer = {
+        "name": name,
+        "title": title,
+        "areas": picture.names,
+        "sizes": packed(picture.size),
+        "x": packed(x, rising=True),
+        "y": packed(y, rising=True),
+        "rings": packed(snapped.rings),
+        "corners": packed(snapped.corners),
+        "cx": packed(snapped.x, rising=True),
+        "cy": packed(snapped.y, rising=True),
+        "steps": picture.labels,
+        "rows": packed(per_step),
+        "origin": packed(picture.origin, rising=True),
+        "destination": packed(picture.destination, rising=True),
+        "volume": packed(picture.volume),
+        "shades": [shade.as_json() for shade in shades],
+    }
+    if len(picture.tiles) <= MOST_TILES:
+        layer["tiles"] = packed(picture.tiles, rising=True)
+    return layer

@@ -1,0 +1,155 @@
+"""Outlines for pictures: corners on a grid of whole numbers, so coarse that there are few enough of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crowdveil.model.arrays import Floats, Ints, Mask
+
+FINEST = 8192
+"""Cells of the finest grid along the longer side of the map."""
+MOST_CORNERS = 120_000
+"""Of all outlines in a page; the grid is made coarser until there are no more."""
+METRES_A_DEGREE = 111_195.0
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A part of the map as a picture: x to the right, y down, whole numbers from 0 to `width` and `height`."""
+
+    west: float
+    north: float
+    unit: float
+    squeeze: float
+    width: int
+    height: int
+
+    @classmethod
+    def around(cls, lon: Floats, lat: Floats, cells: int = FINEST) -> Frame:
+        """The frame around points; degrees of longitude are as wide as they are in the middle of it."""
+        west, east, south, north = lon.min(), lon.max(), lat.min(), lat.max()
+        squeeze = max(float(np.cos(np.radians((south + north) / 2))), 0.05)
+        across, down = float(east - west) * squeeze, float(north - south)
+        unit = max(across, down, 1e-4) / cells
+        return cls(float(west), float(north), unit, squeeze, max(round(across / unit), 1), max(round(down / unit), 1))
+
+    def place(self, lon: Floats, lat: Floats) -> tuple[Ints, Ints]:
+        """Where points lie."""
+        x, y = (lon - self.west) * self.squeeze / self.unit, (self.north - lat) / self.unit
+        return np.rint(x).astype(np.int64), np.rint(y).astype(np.int64)
+
+    @property
+    def metres(self) -> float:
+        """Metres of a unit."""
+        return self.unit * METRES_A_DEGREE
+
+    def as_json(self) -> dict[str, Any]:
+        """For the page."""
+        return {"width": self.width, "height": self.height, "metres": round(self.metres, 6)}
+
+
+@dataclass(frozen=True, eq=False)
+class Rings:
+    """Closed lines; those of area i are rings[first[i]:first[i + 1]], and ring j is lon, lat[start[j]:start[j + 1]]."""
+
+    lon: Floats
+    lat: Floats
+    start: Ints
+    first: Ints
+
+    @classmethod
+    def of_geometries(cls, geometries: Sequence[dict[str, Any] | None]) -> Rings:
+        """From GeoJSON; what is no polygon has no ring."""
+        arrays: list[Floats] = []
+        first = [0]
+        for geometry in geometries:
+            kind = None if geometry is None else geometry.get("type")
+            polygons: list[Any] = []
+            if geometry is not None and kind in ("Polygon", "MultiPolygon"):
+                polygons = geometry["coordinates"] if kind == "MultiPolygon" else [geometry["coordinates"]]
+            arrays += [np.array(ring, np.float64)[:, :2] for polygon in polygons for ring in polygon if len(ring) > 3]
+            first.append(len(arrays))
+        return cls._of(arrays, first)
+
+    @classmethod
+    def of_shapes(cls, shapes: Sequence[Any]) -> Rings:
+        """From shapes; what is no polygon has no ring."""
+        import shapely
+
+        arrays: list[Floats] = []
+        first = [0]
+        for shape in shapes:
+            if shape is not None and shapely.get_type_id(shape) in (3, 6):
+                for polygon in shapely.get_parts(shape):
+                    arrays += [shapely.get_coordinates(ring) for ring in (polygon.exterior, *polygon.interiors)]
+            first.append(len(arrays))
+        return cls._of(arrays, first)
+
+    @classmethod
+    def _of(cls, arrays: list[Floats], first: list[int]) -> Rings:
+        corners = np.concatenate([np.zeros((0, 2)), *arrays])
+        start = np.cumsum([0, *(len(ring) for ring in arrays)])
+        return cls(corners[:, 0], corners[:, 1], start, np.array(first, np.int64))
+
+    @property
+    def drawn(self) -> Mask:
+        """Which areas have an outline."""
+        return np.diff(self.first) > 0
+
+    def snapped(self, frame: Frame, coarser: int = 1) -> Snapped:
+        """Corners on the grid of a frame, or on one that is so many times coarser; rings that shrink to nothing are gone."""
+        x, y = (np.rint(c / coarser).astype(np.int64) * coarser for c in frame.place(self.lon, self.lat))
+        ring = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+        new = np.ones(len(x), np.bool_)
+        new[1:] = (x[1:] != x[:-1]) | (y[1:] != y[:-1]) | (ring[1:] != ring[:-1])
+        # A corner in the middle of a straight line along the grid says nothing.
+        x, y, ring = x[new], y[new], ring[new]
+        bent = np.ones(len(x), np.bool_)
+        same = (ring[2:] == ring[1:-1]) & (ring[1:-1] == ring[:-2])
+        turn = (x[1:-1] - x[:-2]) * (y[2:] - y[1:-1]) - (y[1:-1] - y[:-2]) * (x[2:] - x[1:-1])
+        bent[1:-1] = ~same | (turn != 0)
+        x, y, ring = x[bent], y[bent], ring[bent]
+        size = np.bincount(ring, minlength=len(self.start) - 1)
+        kept = size >= 4
+        keep = kept[ring]
+        of_area = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+        rings = np.bincount(of_area[kept], minlength=len(self.first) - 1)
+        return Snapped(x[keep], y[keep], size[kept], rings)
+
+    def fitted(self, frame: Frame, most: int = MOST_CORNERS) -> Snapped:
+        """On the finest grid on which there are not too many corners."""
+        coarser = 1
+        while True:
+            snapped = self.snapped(frame, coarser)
+            if len(snapped.x) <= most or coarser >= FINEST // 64:
+                return snapped
+            coarser *= 2
+
+
+@dataclass(frozen=True, eq=False)
+class Snapped:
+    """Corners of all rings one after the other, the corners of each ring, and the rings of each area."""
+
+    x: Ints
+    y: Ints
+    corners: Ints
+    rings: Ints
+
+    def paths(self) -> list[str]:
+        """Each area as the path of an SVG; empty where nothing is left of it."""
+        made = []
+        ends = np.cumsum(self.corners)
+        ring, x, y = 0, self.x.tolist(), self.y.tolist()
+        for count in self.rings.tolist():
+            parts = []
+            for j in range(ring, ring + count):
+                low, high = int(ends[j] - self.corners[j]), int(ends[j])
+                steps = "".join(f"l{x[i] - x[i - 1]} {y[i] - y[i - 1]}" for i in range(low + 1, high - 1))
+                parts.append(f"M{x[low]} {y[low]}{steps}z")
+            ring += count
+            made.append("".join(parts))
+        return made

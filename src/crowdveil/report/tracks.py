@@ -1,0 +1,126 @@
+"""Trajectories as they are drawn: points by time, few enough for a page; and how alike the published ones are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from crowdveil.io.release import WrittenRelease
+from crowdveil.io.times import iso_times
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.report.packing import packed
+from crowdveil.report.shapes import Frame
+
+MOST_POINTS, MOST_BINS, HEAT_CELLS = 150_000, 48, 72
+_BINS_S = (60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400, 28 * 86400)
+
+
+@dataclass(frozen=True, eq=False)
+class TrackPicture:
+    """Points of trajectories; those of trajectory i are lon, lat, t[offsets[i]:offsets[i + 1]]."""
+
+    lon: Floats
+    lat: Floats
+    t: Ints
+    offsets: Ints
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def shown(self) -> int:
+        """How many trajectories a page shows: the first ones. Their order is random in a release."""
+        if len(self.lon) <= MOST_POINTS:
+            return len(self)
+        return int(np.searchsorted(self.offsets, MOST_POINTS, side="right")) - 1
+
+    def layer(self, name: str, title: str, frame: Frame, t0: int, bin_s: int) -> dict[str, Any]:
+        """For the page."""
+        last = int(self.offsets[self.shown])
+        x, y = frame.place(self.lon[:last], self.lat[:last])
+        return {
+            "name": name,
+            "title": title,
+            "points": packed(np.diff(self.offsets[: self.shown + 1])),
+            "x": packed(x, rising=True),
+            "y": packed(y, rising=True),
+            "bin": packed((self.t[:last] - t0) // bin_s, rising=True),
+        }
+
+
+def released(written: WrittenRelease) -> TrackPicture:
+    """The trajectories of a written release."""
+    number = written.column("trajectory_id")
+    offsets = (
+        np.append(np.flatnonzero(np.diff(number, prepend=-1)), len(number)) if len(number) else np.zeros(1, np.int64)
+    )
+    return TrackPicture(written.column("lon"), written.column("lat"), written.column("timestamp"), offsets)
+
+
+def original(data: Trajectories) -> TrackPicture:
+    """The trajectories that a release was made from, exactly: for reports that are not for release alone."""
+    return TrackPicture(data.lon, data.lat, data.t, data.offsets)
+
+
+def time_bins(pictures: list[TrackPicture]) -> tuple[int, int, list[str]]:
+    """Start and length of the bins that times are shown in, and what each is called."""
+    t = np.concatenate([picture.t for picture in pictures])
+    if not len(t):
+        return 0, 1, []
+    span = int(t.max() - t.min()) + 1
+    bin_s = next((s for s in _BINS_S if span <= s * (MOST_BINS - 1)), -(-span // (MOST_BINS - 1)))
+    t0 = int(t.min()) // bin_s * bin_s
+    starts = np.arange(t0, int(t.max()) + 1, bin_s)
+    return t0, bin_s, [f"{text[:10]} {text[11:16]} UTC" for text in iso_times(starts, "UTC").to_pylist()]
+
+
+def alike(picture: TrackPicture) -> Ints:
+    """How many published trajectories are equal to each one in all places and times, itself included."""
+    if not len(picture):
+        return np.zeros(0, np.int64)
+    place = np.arange(len(picture.t)) - np.repeat(picture.offsets[:-1], np.diff(picture.offsets))
+    mixed = np.zeros(len(picture.t), np.uint64)
+    columns = ((picture.lon + 0.0).view(np.int64), (picture.lat + 0.0).view(np.int64), picture.t, place)
+    for column in columns:
+        mixed = _stirred(mixed ^ column.astype(np.int64).view(np.uint64))
+    total = np.add.reduceat(mixed, picture.offsets[:-1])
+    _, group, count = np.unique(total, return_inverse=True, return_counts=True)
+    sizes: Ints = count[group]
+    return sizes
+
+
+def _stirred(bits: Any) -> Any:
+    """Bits mixed well enough that sums of them are alike only where the numbers are (the finaliser of splitmix64)."""
+    bits = bits + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def heat(picture: TrackPicture, frame: Frame) -> tuple[Ints, Ints, float]:
+    """The square cells that are met, row by row from the north west, how many trajectories meet each, and the side of a cell."""
+    cell = max(frame.width, frame.height) / HEAT_CELLS
+    x, y = (np.minimum(c / cell, HEAT_CELLS - 1).astype(np.int64) for c in frame.place(picture.lon, picture.lat))
+    whose = np.repeat(np.arange(len(picture)), np.diff(picture.offsets))
+    once = np.unique((whose * HEAT_CELLS + y) * HEAT_CELLS + x) % (HEAT_CELLS * HEAT_CELLS)
+    cells, count = np.unique(once, return_counts=True)
+    return cells, count, cell
+
+
+def heat_map(picture: TrackPicture, frame: Frame, title: str) -> str:
+    """Square cells by how many trajectories have a point in them, as an SVG."""
+    cells, count, cell = heat(picture, frame)
+    level = np.minimum((7 * np.sqrt(count / count.max(initial=1))).astype(np.int64), 6)
+    marks = [
+        f'<rect class="q{q}" x="{c % HEAT_CELLS}" y="{c // HEAT_CELLS}" width="1" height="1"/>'
+        for c, q in zip(cells.tolist(), level.tolist(), strict=True)
+    ]
+    width, height = frame.width / cell, frame.height / cell
+    return (
+        f'<svg class="map heat" role="img" viewBox="-1 -1 {width + 2:.1f} {height + 2:.1f}"><title>{escape(title)}</title>'
+        f"{''.join(marks)}</svg>"
+    )

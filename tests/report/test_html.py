@@ -1,0 +1,486 @@
+"""The report of a release: what is in it, and above all what is not."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import inspect
+import json
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import crowdveil
+from crowdveil import pipeline
+from crowdveil.errors import InputError, OutputError, ParameterError, PromiseBrokenError
+from crowdveil.io.release import WrittenRelease
+from crowdveil.io.times import Clock
+from crowdveil.report import html, picture, questions, tracks
+from crowdveil.report.packing import packed
+from crowdveil.report.shapes import Frame, Rings
+from crowdveil.synth.city import City
+from crowdveil.synth.trajectories import write_trajectories
+from crowdveil.synth.trips import write_trips
+from reporting import unpacked
+
+ROOT = Path(__file__).parents[2]
+MOST_BYTES = 5_000_000
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trips, trajectories and zones of a small town."""
+    folder = tmp_path_factory.mktemp("city")
+    town = City.make(1, 36, 300)
+    crowdveil.write_zones(town.zones, folder / "zones.geojson")
+    write_trips(town, folder / "trips.parquet", 4000, 1, seed=1)
+    write_trajectories(town, folder / "tracks.parquet", 60, 1, seed=1)
+    return folder
+
+
+def _made(kind: str, city: Path, out: Path, **more: Any) -> Path:
+    """A release of each kind that a report must be able to show."""
+    ids = {
+        "origin": ["a"] * 12 + ["<b>&amp;"] * 15,
+        "destination": ["</script><script>alert(1)</script>"] * 12 + ["a"] * 15,
+    }
+    times = {"t": ["2026-01-01T00:00"] * 27}
+    how: dict[str, tuple[str, Any, dict[str, Any]]] = {
+        "map": ("joint", city / "trips.parquet", {"zones": city / "zones.geojson", "tz": "Europe/Paris", "k": 5}),
+        "csv": (
+            "suppression",
+            city / "trips.parquet",
+            {"zones": city / "zones.geojson", "k": 5, "table_format": "csv"},
+        ),
+        "one step": ("suppression", pa.table(ids | times), {"k": 5}),
+        "no times": ("suppression", pa.table(ids), {"k": 5}),
+        "nothing": ("suppression", pa.table(ids | times), {"k": 20}),
+        "noise": ("laplace", city / "trips.parquet", {"zones": city / "zones.geojson", "step": "1d", "seed": 7}),
+        "groups": ("microaggregation", city / "tracks.parquet", {"k": 3}),
+        "tiles": ("simple-generalization", city / "tracks.parquet", {}),
+        "swapped": ("swapmob", city / "tracks.parquet", {"max_distance_m": 5000, "max_time_s": 900}),
+    }
+    method, data, options = how[kind]
+    crowdveil.anonymize(method, data, out, **options, **more)
+    return out
+
+
+KINDS = ["map", "csv", "one step", "no times", "nothing", "noise", "groups", "tiles", "swapped"]
+
+
+@pytest.fixture(scope="module")
+def releases(city: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A release of each kind, made once."""
+    folder = tmp_path_factory.mktemp("releases")
+    return {kind: _made(kind, city, folder / kind.replace(" ", "-")) for kind in KINDS}
+
+
+def _text(folder: Path) -> str:
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def _data(text: str) -> Any:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, flags=re.S)
+    assert found is not None
+    return json.loads(found.group(1))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_file_that_asks_nobody_for_anything(releases: dict[str, Path], kind: str) -> None:
+    text = _text(releases[kind])
+    assert len(text.encode()) < MOST_BYTES and text.startswith("<!doctype html>")
+    assert [m for m in re.findall(r"""\b(?:src|href|action|srcset|data)\s*=\s*["']?([^"'\s>]+)""", text.split("<script>")[0])
+            if not m.startswith("#")] == []  # fmt: skip
+    assert set(re.findall(r"\w+://[^\s\"'<>`)]+", text)) <= {"http://www.w3.org/2000/svg"}, (
+        "the name of SVG is no request"
+    )
+    assert "@import" not in text and not re.search(r"url\(", text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_policy_lets_no_other_script_run(releases: dict[str, Path], kind: str) -> None:
+    text = _text(releases[kind])
+    found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
+    assert found is not None
+    policy = found.group(1).replace("&#39;", "'")
+    assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy
+    assert text.index("Content-Security-Policy") < text.index("<style>") < text.index("<script")
+    for tag, rule in (("script", "script-src"), ("style", "style-src")):
+        blocks = re.findall(rf"<{tag}>(.*?)</{tag}>", text, flags=re.S)
+        assert len(blocks) == 1
+        digest = base64.b64encode(hashlib.sha256(blocks[0].encode()).digest()).decode()
+        assert f"{rule} 'sha256-{digest}'" in policy
+    assert not re.search(r"<[^>]+\s(?:style|on\w+)=", text.split("<script")[0]), "the policy would forbid these"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_cannot_become_markup(releases: dict[str, Path], kind: str) -> None:
+    text = _text(releases[kind])
+    assert "<script>alert" not in text
+    if kind == "one step":
+        assert "&lt;/script&gt;&lt;script&gt;alert(1)" in text
+
+
+def test_names_on_the_map_cannot_become_markup(tmp_path: Path) -> None:
+    """In the data of the script too, where they stand as they are."""
+    evil = "</script><script>alert(1)</script><!--"
+    square = [[0, 0], [0.01, 0], [0.01, 0.01], [0, 0.01], [0, 0]]
+    shapes = [
+        {"type": "Feature", "properties": {"id": name}, "geometry": {"type": "Polygon", "coordinates": [
+            [[x + 0.01 * i, y] for x, y in square]]}} for i, name in enumerate((evil, "plain"))
+    ]  # fmt: skip
+    (tmp_path / "z.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": shapes}))
+    crowdveil.anonymize("suppression", pa.table({"origin": [evil] * 9, "destination": ["plain"] * 9}), tmp_path / "out", k=5,
+                        zones=tmp_path / "z.geojson", zone_id="id")  # fmt: skip
+    text = _text(tmp_path / "out")
+    assert "<script>alert" not in text and "<!--" not in text and text.count("</script>") == 2
+    assert sorted(_data(text)["layers"][0]["areas"]) == [evil, "plain"], "and come out as they were"
+
+
+def test_answers_are_what_the_files_say(releases: dict[str, Path]) -> None:
+    """Counted again, row by row."""
+    folder = releases["map"]
+    manifest, written = pipeline.open_release(folder)
+    single, linked, inferred = questions.answers(written, manifest, None)
+    rows = pq.read_table(folder / "flows.parquet").to_pylist()
+    sizes = {f["properties"]["area"]: len(f["properties"]["tiles"]) for f in written.features}
+    assert f"is {min(row['people'] for row in rows):,} people" in single.lines[0]
+    near = sum(row["people"] < 10 for row in rows) / len(rows)
+    assert "At least 5 are promised" in single.lines[1] and f"{100 * near:.0f} % of the flows" in single.lines[1]
+    groups: dict[Any, list[int]] = {}
+    for row in rows:
+        groups.setdefault((row["t"], row["origin_area"]), []).append(row["volume"])
+    trips = sum(row["volume"] for row in rows)
+    alone = sum(volumes[0] for volumes in groups.values() if len(volumes) == 1) / trips
+    guessed = sum(max(volumes) for volumes in groups.values()) / trips
+    assert (
+        f"for {100 * alone:.0f} % of the trips" in inferred.lines[0]
+        and f"for {100 * guessed:.0f} %." in inferred.lines[0]
+    )
+    reached = sum(sizes[row["destination_area"]] * row["volume"] for row in rows) / trips
+    assert f"has {reached:,.1f} tiles" in inferred.lines[1] and "no original id" in linked.lines[0]
+
+
+def test_trajectories_and_noise_are_answered_too(releases: dict[str, Path]) -> None:
+    for kind, says in (
+        ("groups", "the smallest group of equal ones has 3"), ("tiles", "the method is a heuristic"),
+        ("swapped", "exact points of somebody"), ("noise", "Crowds are not promised"), ("nothing", "Nothing was published"),
+    ):  # fmt: skip
+        assert says in _text(releases[kind]), kind
+
+
+def test_attacks_are_shown_where_the_certificate_has_any(releases: dict[str, Path]) -> None:
+    manifest, written = pipeline.open_release(releases["groups"])
+    trial = {
+        "attack": "known places",
+        "knowledge": "2 places",
+        "risk_percent_before": 97,
+        "risk_percent": 33,
+        "promise": None,
+    }
+    text = html.public_report(written, manifest | {"risk": [trial]})
+    assert "known places" in text and ">97<" in text and ">33<" in text
+    assert "Attacks on this release" not in html.public_report(written, manifest | {"risk": []})
+
+
+@pytest.mark.parametrize(("apart", "count"), [(3600, 150), (3600, 500), (900, 4000), (86400, 500), (7 * 86400, 201)])
+def test_time_steps_have_names_and_are_few(apart: int, count: int) -> None:
+    t, step = 1_772_409_600 + apart * np.arange(count), np.arange(count)
+    labels, place, together = picture._named(t, step, "Europe/Paris")
+    assert len(labels) <= picture.MOST_STEPS and len(set(labels)) == len(labels)
+    assert place.min() == 0 and place.max() == len(labels) - 1
+    assert bool(together) == (count > picture.MOST_STEPS)
+    if together and apart < 86400:
+        clock = Clock("Europe/Paris").to_wall(t)
+        hours = [f"{picture.DAYS[int((w // 86400 + 3) % 7)]} {int(w % 86400 // 3600):02d}:00" for w in clock]
+        assert [labels[i] for i in place] == hours
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_release_gives_the_same_report(
+    releases: dict[str, Path], city: Path, tmp_path: Path, kind: str
+) -> None:
+    before = _text(releases[kind])
+    manifest = json.loads((releases[kind] / "manifest.json").read_text())
+    assert manifest["files"]["report"]["name"] == "report.html"
+    assert manifest["created"] not in before, "the time of the run would make it another file"
+    assert all(finding.holds for _, finding in crowdveil.verify(releases[kind]))
+    crowdveil.write_report(releases[kind])
+    assert _text(releases[kind]) == before == _text(_made(kind, city, tmp_path / "again"))
+    assert json.loads((releases[kind] / "manifest.json").read_text()) == manifest
+    assert not [p.name for p in releases[kind].iterdir() if p.name.startswith(".")]
+
+
+def test_it_can_be_made_from_the_release_alone() -> None:
+    """The one door to the report has no room for the original."""
+    assert list(inspect.signature(html.public_report).parameters) == ["written", "manifest"]
+    hints = inspect.get_annotations(html.public_report, eval_str=True)
+    assert hints["written"] is WrittenRelease
+
+
+def test_the_map_has_the_published_flows_and_no_others(releases: dict[str, Path]) -> None:
+    for kind in ("map", "csv", "noise"):
+        folder = releases[kind]
+        (layer,) = _data(_text(folder))["layers"]
+        table = folder / ("flows.csv" if kind == "csv" else "flows.parquet")
+        rows = (pa.csv.read_csv(table) if kind == "csv" else pq.read_table(table)).to_pylist()  # type: ignore[attr-defined]
+        origin, destination = unpacked(layer["origin"], rising=True), unpacked(layer["destination"], rising=True)
+        step = [s for s, n in enumerate(unpacked(layer["rows"])) for _ in range(n)]
+        names = layer["areas"]
+        drawn = sorted(
+            zip(
+                step,
+                (names[i] for i in origin),
+                (names[i] for i in destination),
+                unpacked(layer["volume"]),
+                strict=True,
+            )
+        )
+        times = {t: i for i, t in enumerate(sorted({str(row["t"]) for row in rows}))}
+        told = sorted(
+            (times[str(r["t"])], str(r["origin_area"]), str(r["destination_area"]), r["volume"]) for r in rows
+        )
+        assert drawn == told and len(layer["steps"]) == len(times)
+
+
+def test_what_was_withheld_leaves_no_trace(city: Path, tmp_path: Path) -> None:
+    table = pa.table(
+        {"t": ["2026-01-01T00:00"] * 14, "origin": ["a"] * 12 + ["onlyhere"] * 2, "destination": ["b"] * 14}
+    )
+    crowdveil.anonymize("suppression", table, tmp_path / "out", k=5)
+    assert "onlyhere" not in _text(tmp_path / "out")
+
+
+def test_no_original_point_or_id_of_a_trajectory_is_in_it(releases: dict[str, Path], city: Path) -> None:
+    raw = pq.read_table(city / "tracks.parquet").to_pydict()
+    for kind in ("groups", "tiles"):
+        text = _text(releases[kind])
+        (layer,) = _data(text)["layers"]
+        released = pq.read_table(releases[kind] / "trajectories.parquet").to_pydict()
+        frame = Frame.around(np.array(released["lon"]), np.array(released["lat"]))
+        x, y = frame.place(np.array(released["lon"]), np.array(released["lat"]))
+        assert unpacked(layer["x"], rising=True) == x.tolist() and unpacked(layer["y"], rising=True) == y.tolist()
+        assert not any(f"{v:.6f}"[:9] in text for v in raw["lat"][:200])
+        assert not any(f">{v}<" in text for v in set(map(str, raw["user_id"])) if not v.isdecimal())
+
+
+def test_exact_costs_stay_in_the_house(releases: dict[str, Path], city: Path, tmp_path: Path) -> None:
+    result = crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "out", zones=city / "zones.geojson", k=5,
+                                 private_report=tmp_path / "ours.html")  # fmt: skip
+    exact = result.cost[0].split("  ")[-1].strip()
+    public, private = _text(tmp_path / "out"), (tmp_path / "ours.html").read_text()
+    assert exact in private and exact not in public
+    assert "mean generalisation error" in private and "mean generalisation error" not in public
+    assert [layer["name"] for layer in _data(private)["layers"]] == ["after", "before"]
+    assert [layer["name"] for layer in _data(public)["layers"]] == ["after"]
+    assert 'class="mark"' in private and "Not for release" in private and "<title>NOT FOR RELEASE" in private
+    assert 'class="mark"' not in public and "NOT FOR RELEASE" not in public
+    assert stat.S_IMODE((tmp_path / "ours.html").stat().st_mode) == 0o600
+    lost = next(s for s in _data(private)["layers"][1]["shades"] if s["name"] == "lost")
+    assert len(unpacked(lost["classes"])) == len(_data(private)["layers"][1]["areas"])
+
+
+def test_a_private_report_of_trajectories_shows_how_far_points_moved(city: Path, tmp_path: Path) -> None:
+    crowdveil.anonymize(
+        "microaggregation", city / "tracks.parquet", tmp_path / "out", k=3, private_report=tmp_path / "p.html"
+    )
+    assert "Displaced distance" in (tmp_path / "p.html").read_text()
+    again = crowdveil.write_report(tmp_path / "out", tmp_path / "q.html", original=city / "tracks.parquet")
+    assert "Displaced distance" not in again.read_text() and "The original: heat map" in again.read_text()
+
+
+@pytest.mark.parametrize("name", ["out/ours.html", "out/inner/ours.html", "out/../out/ours.html"])
+def test_a_private_report_never_lies_in_the_release(city: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises(ParameterError, match="outside the release"):
+        _made("map", city, tmp_path / "out", private_report=tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_private_report_needs(city: Path, tmp_path: Path) -> None:
+    out = _made("map", city, tmp_path / "out")
+    with pytest.raises(ParameterError, match="--original"):
+        crowdveil.write_report(out, tmp_path / "p.html")
+    with pytest.raises(ParameterError, match="private_report"):
+        crowdveil.write_report(out, original=city / "trips.parquet")
+    (tmp_path / "p.html").write_text("somebody's")
+    with pytest.raises(OutputError, match="exists"):
+        crowdveil.write_report(out, tmp_path / "p.html", original=city / "trips.parquet", zones=city / "zones.geojson")
+    with pytest.raises(ParameterError, match=r"\.html"):
+        crowdveil.write_report(out, tmp_path / "p.pdf", original=city / "trips.parquet")
+    crowdveil.write_report(out, tmp_path / "p.html", original=city / "trips.parquet", zones=city / "zones.geojson",
+                           overwrite=True)  # fmt: skip
+    assert "Measures" in (tmp_path / "p.html").read_text()
+
+
+def test_no_report_where_none_is_wanted_and_one_later(city: Path, tmp_path: Path) -> None:
+    out = _made("map", city, tmp_path / "out", report=False)
+    assert (
+        not (out / "report.html").exists() and "report" not in json.loads((out / "manifest.json").read_text())["files"]
+    )
+    crowdveil.write_report(out)
+    assert all(finding.holds for _, finding in crowdveil.verify(out))
+    (out / "report.html").write_text(_text(out) + " ")
+    with pytest.raises(PromiseBrokenError, match=r"report\.html"):
+        crowdveil.verify(out)
+    crowdveil.write_report(out)
+    assert all(finding.holds for _, finding in crowdveil.verify(out))
+    (out / "report.html").unlink()
+    with pytest.raises(InputError, match=r"lacks report\.html"):
+        crowdveil.verify(out)
+
+
+def test_a_long_release_has_a_short_report(monkeypatch: pytest.MonkeyPatch, city: Path, tmp_path: Path) -> None:
+    """Of more than a page holds, hours of the week are added up and the largest flows are shown; it says so."""
+    monkeypatch.setattr(picture, "MOST_STEPS", 6)
+    monkeypatch.setattr(picture, "MOST_FLOWS", 20)
+    monkeypatch.setattr(picture, "MOST_AREAS", 8)
+    out = _made("map", city, tmp_path / "out")
+    text = _text(out)
+    (layer,) = _data(text)["layers"]
+    assert len(layer["areas"]) <= 8 and len(unpacked(layer["volume"])) <= 20
+    assert layer["steps"][0].split()[0] in picture.DAYS
+    assert "the same hours of all weeks are added up" in text and "largest flows and 8 of" in text
+
+
+def test_the_built_page_is_not_stale() -> None:
+    """Whoever changes the source must build it (make web); node is not needed to find out."""
+    web, page = ROOT / "web", ROOT / "src" / "crowdveil" / "report" / "page"
+    digest = hashlib.sha256()
+    for name in ["build.mjs", "package-lock.json", *(f"src/{p.name}" for p in sorted((web / "src").iterdir()))]:
+        digest.update(f"{name}\n".encode() + (web / name).read_bytes())
+    for name in ("report.js", "report.css"):
+        assert (page / name).read_text().startswith(f"/* built by make web from {digest.hexdigest()} */"), name
+
+
+@given(st.lists(st.integers(-(2**52), 2**52)), st.booleans())
+def test_packed_numbers_come_back(values: list[int], rising: bool) -> None:
+    assert unpacked(packed(values, rising=rising), rising=rising) == values
+
+
+@given(st.lists(st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=3), min_size=1, max_size=12))
+def test_equal_trajectories_are_found(drawn: list[list[tuple[int, int, int]]]) -> None:
+    points = np.array([point for track in drawn for point in track])
+    offsets = np.cumsum([0, *(len(track) for track in drawn)])
+    shown = tracks.TrackPicture(points[:, 0] / 3, points[:, 1] / 3, points[:, 2], offsets)
+    assert tracks.alike(shown).tolist() == [drawn.count(track) for track in drawn]
+
+
+@given(st.data())
+def test_values_of_tiles_as_the_words_say(draw: st.DataObject) -> None:
+    """Every trip of an area is spread evenly over its tiles; an area is painted with what is seen of it under smaller ones."""
+    sets = draw.draw(st.lists(st.sets(st.integers(0, 5), min_size=1), min_size=1, max_size=5))
+    ends = st.integers(0, len(sets) - 1)
+    rows = draw.draw(st.lists(st.tuples(ends, ends, st.integers(1, 9)), min_size=1, max_size=8))
+    nan = np.full(len(sets), np.nan)
+    o, d, v = np.array(rows).T
+    shown = picture.FlowPicture(
+        [str(i) for i in range(len(sets))], nan, nan, nan, np.cumsum([0, *map(len, sets)]),
+        np.array([t for s in sets for t in sorted(s)]), Rings.of_geometries([]), [], np.zeros(len(rows), np.int64), o, d, v,
+    )  # fmt: skip
+    over, trips = shown.by_tile()
+    for tile in range(len(over)):
+        shares = [
+            (volume / len(sets[end]), len(sets[end])) for *both, volume in rows for end in both if tile in sets[end]
+        ]
+        assert trips[tile] == pytest.approx(sum(share for share, _ in shares))
+        if shares:
+            assert over[tile] == pytest.approx(sum(s * n for s, n in shares) / sum(s for s, _ in shares))
+    seen = shown.by_face(trips)
+    top = {t: min((len(s), -i) for i, s in enumerate(sets) if t in s)[1] for s in sets for t in s}
+    for i, tiles in enumerate(sets):
+        visible = [trips[t] for t in tiles if -top[t] == i] or [trips[t] for t in tiles]
+        assert seen[i] == pytest.approx(np.mean(visible))
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 3, st.integers(1, 9)), max_size=20))
+def test_rows_are_added_up(rows: list[tuple[int, int, int, int]]) -> None:
+    sums: dict[tuple[int, ...], int] = {}
+    for *key, volume in rows:
+        sums[tuple(key)] = sums.get(tuple(key), 0) + volume
+    columns = np.array(rows, np.int64).reshape(-1, 4).T
+    found = picture._added(*columns, 4)  # type: ignore[call-arg]
+    assert list(zip(*(c.tolist() for c in found), strict=True)) == [(*key, sums[key]) for key in sorted(sums)]
+
+
+def test_outlines_keep_their_shape_on_the_grid() -> None:
+    square = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 0.5], [1, 1], [0, 1], [0, 0]]]}
+    speck = {"type": "Polygon", "coordinates": [[[0, 0], [1e-9, 0], [1e-9, 1e-9], [0, 0]]]}
+    rings = Rings.of_geometries([square, None, speck, {"type": "Point", "coordinates": [0, 0]}])
+    frame = Frame.around(np.array([0.0, 1.0]), np.array([0.0, 1.0]), 100)
+    paths = rings.snapped(frame).paths()
+    assert paths[0] == "M0 100l100 0l0 -100l-100 0z" and paths[1:] == ["", "", ""]
+
+
+def test_doors_refuse_what_they_cannot_draw(releases: dict[str, Path], tmp_path: Path) -> None:
+    for kind, release, says in (
+        ("heatmap", "map", "trajectories"), ("flows", "groups", "flows"), ("flows", "one step", "positions"),
+        ("areas", "nothing", "nothing"), ("pareto", "map", "compare"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=says):
+            crowdveil.plot(kind, releases[release], tmp_path / "p.png")
+    with pytest.raises(ParameterError, match="no area"):
+        crowdveil.plot("profiles", releases["map"], tmp_path / "p.png", zones=["nowhere"])
+    with pytest.raises(ParameterError, match="wanted one of"):
+        crowdveil.plot("pie", releases["map"], tmp_path / "p.png")
+    with pytest.raises(OutputError, match=r"\.svg"):
+        crowdveil.plot("flows", releases["map"], tmp_path / "p.pdf")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "release"), [("flows", "map"), ("areas", "map"), ("profiles", "map"), ("heatmap", "groups")]
+)
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_every_plot_is_drawn(releases: dict[str, Path], tmp_path: Path, kind: str, release: str, ending: str) -> None:
+    pytest.importorskip("matplotlib")
+    crowdveil.plot(kind, releases[release], tmp_path / f"p.{ending}")
+    begins = b"\x89PNG" if ending == "png" else b"<?xml"
+    assert (tmp_path / f"p.{ending}").read_bytes().startswith(begins)
+
+
+def test_pareto_curves_of_a_comparison(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    head = "method,generalisation,reconstruction-error,distribution-distance,suppressed,seconds,remark\n"
+    (tmp_path / "summary.csv").write_text(
+        f"{head}joint,3,0.5,0.6,0.1,0.01,\noigh,9,0.9,0.9,0.2,0.01,\nx,,,,,0.1,fails\n"
+    )
+    crowdveil.plot("pareto", tmp_path, tmp_path / "p.svg")
+    assert "oigh" in (tmp_path / "p.svg").read_text() or (tmp_path / "p.svg").stat().st_size > 5000
+
+
+def test_from_the_command_line(command: Any, city: Path, tmp_path: Path) -> None:
+    zones, trips, out = city / "zones.geojson", city / "trips.parquet", tmp_path / "out"
+    assert command("anonymize", "joint", trips, "--zones", zones, "--k", 5, "-o", out, "--no-report").code == 0
+    assert not (out / "report.html").exists()
+    assert command("report", out).out.endswith("report.html: written\n") and (out / "report.html").exists()
+    ran = command("report", out, "--private-report", tmp_path / "p.html", "--original", trips, "--zones", zones)
+    assert ran.code == 0 and "not for release" in ran.out
+    assert command("report", out, "--private-report", out / "p.html", "--original", trips, "--zones", zones).code == 2
+    assert command("report", out, "--original", trips).code == 2
+    assert command("plot", "flows", out, "-o", tmp_path / "p.svg").code == 0
+    assert command("verify", out).code == 0
+
+
+def test_in_a_run_file(city: Path, tmp_path: Path) -> None:
+    from crowdveil.config import read_run_file
+
+    run = tmp_path / "run.toml"
+    run.write_text(
+        f'method = "suppression"\ninput = "{city / "trips.parquet"}"\noutput = "{tmp_path / "out"}"\nreport = false\n'
+    )
+    request = read_run_file(run)
+    assert request.report is False and request.private_report is None
+    run.write_text(run.read_text().replace("report = false", f'private_report = "{tmp_path / "p.html"}"'))
+    pipeline.run(read_run_file(run))
+    assert (tmp_path / "p.html").exists() and (tmp_path / "out" / "report.html").exists()
+    run.write_text(run.read_text().replace("private_report =", "report ="))
+    with pytest.raises(ParameterError, match="report must be"):
+        read_run_file(run)

@@ -1,0 +1,303 @@
+// Areas and flows on the map, and the profile of a zone.
+import { colours, type Painter, type View } from "./mapview";
+import { starts, unpacked } from "./unpack";
+
+export interface Shade { name: string; title: string; labels: string[]; classes: string }
+
+export interface FlowData {
+  name: string; title: string; areas: string[]; sizes: string; x: string; y: string; rings: string; corners: string; cx: string; cy: string;
+  steps: string[]; rows: string; origin: string; destination: string; volume: string; tiles?: string; shades: Shade[];
+}
+
+interface Rows { origin: Int32Array; destination: Int32Array; volume: Float64Array }
+
+const MOST_LINES = 10_000;
+const CHUNK = 150;
+
+/** A layer of areas and flows, unpacked. */
+export class FlowLayer {
+  readonly x: Float64Array;
+  readonly y: Float64Array;
+  readonly sizes: Float64Array;
+  readonly order: number[];
+  readonly classes: Map<string, Float64Array>;
+  private readonly rowStart: Int32Array;
+  private readonly rows: Rows;
+  private readonly ringStart: Int32Array;
+  private readonly cornerStart: Int32Array;
+  private readonly cx: Float64Array;
+  private readonly cy: Float64Array;
+  private readonly tileStart: Int32Array;
+  private readonly tiles: Float64Array | null;
+  private readonly paths: (Path2D | null | undefined)[];
+  private readonly boxes: Float64Array;
+  private together: Rows | null = null;
+
+  constructor(readonly data: FlowData) {
+    this.x = unpacked(data.x, true);
+    this.y = unpacked(data.y, true);
+    this.sizes = unpacked(data.sizes);
+    this.rowStart = starts(unpacked(data.rows));
+    this.rows = {
+      origin: Int32Array.from(unpacked(data.origin, true)), destination: Int32Array.from(unpacked(data.destination, true)), volume: unpacked(data.volume),
+    };
+    this.ringStart = starts(unpacked(data.rings));
+    this.cornerStart = starts(unpacked(data.corners));
+    this.cx = unpacked(data.cx, true);
+    this.cy = unpacked(data.cy, true);
+    this.tileStart = starts(this.sizes);
+    this.tiles = data.tiles === undefined ? null : unpacked(data.tiles, true);
+    this.paths = new Array(data.areas.length);
+    this.boxes = this.boundingBoxes();
+    this.order = data.areas.map((_, i) => i).sort((a, b) => this.sizes[b] - this.sizes[a] || a - b);
+    this.classes = new Map(data.shades.map((shade) => [shade.name, unpacked(shade.classes)]));
+  }
+
+  get count(): number { return this.data.areas.length; }
+
+  /** The outline of an area, made when it is first drawn; null where there is none. */
+  path(area: number): Path2D | null {
+    let path = this.paths[area];
+    if (path === undefined) {
+      path = this.ringStart[area] === this.ringStart[area + 1] ? null : new Path2D();
+      for (let ring = this.ringStart[area]; path && ring < this.ringStart[area + 1]; ring++) {
+        const [low, high] = [this.cornerStart[ring], this.cornerStart[ring + 1]];
+        path.moveTo(this.cx[low], this.cy[low]);
+        for (let i = low + 1; i < high - 1; i++) path.lineTo(this.cx[i], this.cy[i]);
+        path.closePath();
+      }
+      this.paths[area] = path;
+    }
+    return path;
+  }
+
+  /** Whether an area may be seen. */
+  inside(area: number, view: View): boolean {
+    const b = 4 * area;
+    return this.boxes[b] <= view.x + view.width / view.scale && this.boxes[b + 2] >= view.x
+      && this.boxes[b + 1] <= view.y + view.height / view.scale && this.boxes[b + 3] >= view.y;
+  }
+
+  /** The smallest area at a place, -1 if there is none. */
+  at(x: number, y: number, view: View, context: CanvasRenderingContext2D): number {
+    const near = 7 / view.scale;
+    for (let i = this.order.length - 1; i >= 0; i--) {
+      const area = this.order[i], b = 4 * area;
+      if (x < this.boxes[b] - near || y < this.boxes[b + 1] - near || x > this.boxes[b + 2] + near || y > this.boxes[b + 3] + near) continue;
+      const path = this.path(area);
+      if (path ? context.isPointInPath(path, x, y, "evenodd") : Math.hypot(x - this.x[area], y - this.y[area]) < near) return area;
+    }
+    return -1;
+  }
+
+  /** The rows of a step, or of all together (-1), the largest first. */
+  at_step(step: number): Rows {
+    if (step < 0) return (this.together ??= this.added());
+    const order = [];
+    for (let i = this.rowStart[step]; i < this.rowStart[step + 1]; i++) order.push(i);
+    return this.picked(order);
+  }
+
+  private added(): Rows {
+    const sums = new Map<number, number>();
+    const { origin, destination, volume } = this.rows;
+    for (let i = 0; i < volume.length; i++) {
+      const key = origin[i] * this.count + destination[i];
+      sums.set(key, (sums.get(key) ?? 0) + volume[i]);
+    }
+    const pairs = [...sums].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
+    return {
+      origin: Int32Array.from(pairs, ([key]) => Math.floor(key / this.count)), destination: Int32Array.from(pairs, ([key]) => key % this.count),
+      volume: Float64Array.from(pairs, ([, sum]) => sum),
+    };
+  }
+
+  private picked(order: number[]): Rows {
+    const { origin, destination, volume } = this.rows;
+    order.sort((a, b) => volume[b] - volume[a] || a - b);
+    return {
+      origin: Int32Array.from(order, (i) => origin[i]), destination: Int32Array.from(order, (i) => destination[i]),
+      volume: Float64Array.from(order, (i) => volume[i]),
+    };
+  }
+
+  /** Trips that leave and reach a zone in each step; what is published of larger areas is spread evenly over their tiles. */
+  profile(zone: number): { leave: Float64Array; reach: Float64Array } {
+    const share = this.shares(zone);
+    const steps = this.rowStart.length - 1;
+    const leave = new Float64Array(steps), reach = new Float64Array(steps);
+    for (let step = 0; step < steps; step++)
+      for (let i = this.rowStart[step]; i < this.rowStart[step + 1]; i++) {
+        leave[step] += share[this.rows.origin[i]] * this.rows.volume[i];
+        reach[step] += share[this.rows.destination[i]] * this.rows.volume[i];
+      }
+    return { leave, reach };
+  }
+
+  /** Trips of each area over all steps. */
+  trips(): Float64Array {
+    const trips = new Float64Array(this.count);
+    const { origin, destination, volume } = this.rows;
+    for (let i = 0; i < volume.length; i++) { trips[origin[i]] += volume[i]; trips[destination[i]] += volume[i]; }
+    return trips;
+  }
+
+  private shares(zone: number): Float64Array {
+    const share = new Float64Array(this.count);
+    share[zone] = 1;
+    if (!this.tiles) return share;
+    const wanted = new Set(this.tiles.subarray(this.tileStart[zone], this.tileStart[zone + 1]));
+    for (let area = 0; area < this.count; area++) {
+      let both = 0;
+      for (let i = this.tileStart[area]; i < this.tileStart[area + 1]; i++) if (wanted.has(this.tiles[i])) both++;
+      share[area] = both / Math.max(this.sizes[area], 1);
+    }
+    return share;
+  }
+
+  private boundingBoxes(): Float64Array {
+    const boxes = new Float64Array(4 * this.data.areas.length);
+    for (let area = 0; area < this.data.areas.length; area++) {
+      let [left, top, right, low] = [this.x[area], this.y[area], this.x[area], this.y[area]];
+      for (let i = this.cornerStart[this.ringStart[area]]; i < this.cornerStart[this.ringStart[area + 1]]; i++) {
+        left = Math.min(left, this.cx[i]); right = Math.max(right, this.cx[i]);
+        top = Math.min(top, this.cy[i]); low = Math.max(low, this.cy[i]);
+      }
+      boxes.set([left, top, right, low], 4 * area);
+    }
+    return boxes;
+  }
+}
+
+/** Paints a layer as it is chosen. */
+export class FlowPainter implements Painter {
+  step = -1;
+  least = 0;
+  shade = "";
+  chosen = -1;
+  select: (area: number) => void = () => {};
+  private probe = document.createElement("canvas").getContext("2d")!;
+
+  constructor(public layer: FlowLayer) {}
+
+  /** How many flows reach the threshold, and how many of them are drawn. */
+  counts(): { above: number; drawn: number } {
+    const { volume } = this.layer.at_step(this.step);
+    let [low, high] = [0, volume.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (volume[middle] >= this.least) low = middle + 1;
+      else high = middle;
+    }
+    return { above: low, drawn: this.shade ? 0 : Math.min(low, MOST_LINES) };
+  }
+
+  *paint(context: CanvasRenderingContext2D, view: View): Generator<void> {
+    const look = colours();
+    yield* this.paintAreas(context, view, look);
+    if (this.chosen >= 0) this.outline(context, view, look.ink);
+    if (this.shade) return;
+    // With a zone chosen its own flows stand out from all others.
+    yield* this.paintFlows(context, view, look, this.chosen >= 0 ? 0.2 : 1, -1);
+    if (this.chosen >= 0) yield* this.paintFlows(context, view, look, 1, this.chosen);
+  }
+
+  private *paintAreas(context: CanvasRenderingContext2D, view: View, look: ReturnType<typeof colours>): Generator<void> {
+    const { layer } = this;
+    const classes = layer.classes.get(this.shade);
+    context.lineWidth = 0.6 / view.scale;
+    context.strokeStyle = look.border;
+    let since = 0;
+    for (const area of layer.order) {
+      if (!layer.inside(area, view)) continue;
+      const level = classes ? classes[area] : -1;
+      context.fillStyle = level >= 0 ? look.classes[Math.min(level, 6)] : look.areas;
+      const path = layer.path(area);
+      if (path) {
+        context.fill(path, "evenodd");
+        context.stroke(path);
+      } else {
+        context.beginPath();
+        context.arc(layer.x[area], layer.y[area], 3.5 / view.scale, 0, 7);
+        context.fill();
+      }
+      if (++since % CHUNK === 0) yield;
+    }
+  }
+
+  private outline(context: CanvasRenderingContext2D, view: View, ink: string): void {
+    const path = this.layer.path(this.chosen);
+    context.lineWidth = 2.5 / view.scale;
+    context.strokeStyle = ink;
+    if (path) return context.stroke(path);
+    context.beginPath();
+    context.arc(this.layer.x[this.chosen], this.layer.y[this.chosen], 7 / view.scale, 0, 7);
+    context.stroke();
+  }
+
+  private *paintFlows(context: CanvasRenderingContext2D, view: View, look: ReturnType<typeof colours>, strength: number, of: number): Generator<void> {
+    const { x, y } = this.layer;
+    const { origin, destination, volume } = this.layer.at_step(this.step);
+    const { drawn } = this.counts();
+    const top = volume.length ? Math.max(volume[0], 1) : 1;
+    const heads = Math.min(drawn, 200);
+    context.strokeStyle = context.fillStyle = look.flow;
+    context.lineCap = "round";
+    const [left, upper, right, lower] = [view.x, view.y, view.x + view.width / view.scale, view.y + view.height / view.scale];
+    context.globalAlpha = strength * (of >= 0 ? 0.8 : drawn > 5000 ? 0.22 : drawn > 800 ? 0.38 : 0.6);
+    // Small ones first, in pieces of one width each: a stroke of few lines is quick, and the canvas is never busy for long.
+    for (let last = drawn; last > 0; ) {
+      const first = Math.max(0, last - CHUNK);
+      const width = (0.5 + 6.5 * Math.sqrt(Math.max(volume[first], 0) / top)) / view.scale;
+      const single = first < heads;
+      context.lineWidth = width;
+      context.beginPath();
+      for (let i = last - 1; i >= first; i--) {
+        if (of >= 0 && origin[i] !== of && destination[i] !== of) continue;
+        const [x0, y0, x1, y1] = [x[origin[i]], y[origin[i]], x[destination[i]], y[destination[i]]];
+        if (Math.max(x0, x1) < left || Math.min(x0, x1) > right || Math.max(y0, y1) < upper || Math.min(y0, y1) > lower) continue;
+        const own = single ? (0.5 + 6.5 * Math.sqrt(Math.max(volume[i], 0) / top)) / view.scale : width;
+        if (single) { context.beginPath(); context.lineWidth = own; }
+        if (x0 === x1 && y0 === y1) {
+          const radius = 3 / view.scale + own;
+          context.moveTo(x0 + radius, y0);
+          context.arc(x0, y0, radius, 0, 7);
+        } else {
+          // Bent to its right, so that both directions are seen.
+          const [bx, by] = [(x0 + x1) / 2 - 0.15 * (y1 - y0), (y0 + y1) / 2 + 0.15 * (x1 - x0)];
+          context.moveTo(x0, y0);
+          context.quadraticCurveTo(bx, by, x1, y1);
+          if (single) { context.stroke(); this.head(context, view, bx, by, x1, y1, own); context.beginPath(); }
+        }
+        if (single) context.stroke();
+      }
+      if (!single) context.stroke();
+      last = first;
+      yield;
+    }
+    context.globalAlpha = 1;
+  }
+
+  private head(context: CanvasRenderingContext2D, view: View, bx: number, by: number, x: number, y: number, width: number): void {
+    const angle = Math.atan2(y - by, x - bx), size = 5 / view.scale + 1.2 * width;
+    context.beginPath();
+    context.moveTo(x, y);
+    context.lineTo(x - size * Math.cos(angle - 0.42), y - size * Math.sin(angle - 0.42));
+    context.lineTo(x - size * Math.cos(angle + 0.42), y - size * Math.sin(angle + 0.42));
+    context.fill();
+  }
+
+  clicked(x: number, y: number, view: View): void {
+    const area = this.layer.at(x, y, view, this.probe);
+    if (area >= 0) this.select(area);
+  }
+
+  told(x: number, y: number, view: View): string {
+    const area = this.layer.at(x, y, view, this.probe);
+    if (area < 0) return "";
+    const shade = this.layer.data.shades.find((each) => each.name === this.shade);
+    const level = shade ? this.layer.classes.get(shade.name)![area] : -1;
+    const size = this.layer.sizes[area];
+    return `${this.layer.data.areas[area]} (${size} ${size === 1 ? "tile" : "tiles"})${shade && level >= 0 ? `: ${shade.labels[level]}` : ""}`;
+  }
+}

@@ -1,0 +1,174 @@
+// The page of a report: puts its data on the map, and its controls to work.
+import { chart, rounded } from "./chart";
+import { FlowLayer, FlowPainter, type FlowData } from "./flows";
+import { MapView, type Frame } from "./mapview";
+import { LOOKS, TrackLayer, TrackPainter, type TrackData } from "./tracks";
+
+interface Data { kind: "flows" | "trajectories"; frame: Frame | null; layers: (FlowData | TrackData)[]; bins?: string[] }
+
+const ZONES_LISTED = 400;
+const LINES_AT_FIRST = 400;
+
+const found = <T extends HTMLElement>(id: string): T | null => document.getElementById(id) as T | null;
+
+function options(select: HTMLSelectElement, choices: [string, string][]): void {
+  select.replaceChildren(...choices.map(([value, title]) => new Option(title, value)));
+}
+
+function slider(id: string, most: number, tell: (value: number) => string, use: (value: number) => void): HTMLInputElement {
+  const input = found<HTMLInputElement>(id)!, output = found<HTMLOutputElement>(`${id}-out`)!;
+  const told = () => {
+    output.textContent = tell(input.valueAsNumber);
+    input.setAttribute("aria-valuetext", output.textContent);
+  };
+  input.max = String(most);
+  input.addEventListener("input", () => { told(); use(input.valueAsNumber); });
+  input.addEventListener("told", told);
+  told();
+  return input;
+}
+
+function buttons(map: MapView): void {
+  found("zoom-in")!.addEventListener("click", () => map.zoom(1.5));
+  found("zoom-out")!.addEventListener("click", () => map.zoom(1 / 1.5));
+  found("zoom-all")!.addEventListener("click", () => map.showAll());
+}
+
+function legend(labels: string[]): void {
+  found("legend")!.replaceChildren(...labels.map((label, i) => {
+    const item = document.createElement("li");
+    item.innerHTML = `<svg viewBox="0 0 10 10" aria-hidden="true"><rect class="q${i}" width="10" height="10"></rect></svg>`;
+    item.append(label);
+    return item;
+  }));
+}
+
+function showFlows(data: Data): MapView {
+  const layers = (data.layers as FlowData[]).map((layer) => new FlowLayer(layer));
+  const painter = new FlowPainter(layers[0]);
+  const map = new MapView(found<HTMLCanvasElement>("canvas")!, data.frame!, painter);
+  const status = found("status")!, shade = found<HTMLSelectElement>("shade")!;
+  let top = 1;
+  const volumeOf = (value: number) => (value === 0 ? 0 : Math.round(Math.pow(top, value / 100)));
+  const tell = () => {
+    const { above, drawn } = painter.counts();
+    const all = painter.layer.at_step(painter.step).volume.length;
+    status.textContent = painter.shade
+      ? `${painter.layer.count.toLocaleString("en")} areas. Choose “flows” to see where trips go.`
+      : `${drawn.toLocaleString("en")} of ${all.toLocaleString("en")} flows${drawn < above ? " (the largest of those with enough trips)" : ""}.`;
+  };
+  const least = slider("least", 100, (value) => (value === 0 ? "all flows" : `${volumeOf(value).toLocaleString("en")} trips or more`), (value) => {
+    painter.least = volumeOf(value);
+    refresh();
+  });
+  const step = slider("step", Math.max(painter.layer.data.steps.length, 0), (value) => (value === 0 ? "all time steps together" : painter.layer.data.steps[value - 1] ?? ""), (value) => {
+    painter.step = value - 1;
+    rescale();
+    refresh();
+  });
+  const rescale = () => {
+    const { volume } = painter.layer.at_step(painter.step);
+    top = Math.max(volume.length ? volume[0] : 1, 2);
+    painter.least = volumeOf(least.valueAsNumber);
+    least.dispatchEvent(new Event("told"));
+  };
+  const fewAtFirst = () => {
+    const { volume } = painter.layer.at_step(painter.step);
+    top = Math.max(volume.length ? volume[0] : 1, 2);
+    const wanted = volume.length > LINES_AT_FIRST ? Math.max(volume[LINES_AT_FIRST], 1) : 0;
+    least.value = String(wanted ? Math.ceil((100 * Math.log(wanted)) / Math.log(top)) : 0);
+    rescale();
+  };
+  const relabel = () => {
+    options(shade, [["", "none: show flows"], ...painter.layer.data.shades.map(({ name, title }): [string, string] => [name, title])]);
+    shade.value = painter.shade;
+    const trips = painter.layer.trips();
+    const busiest = Array.from(trips.keys()).sort((a, b) => trips[b] - trips[a] || a - b).slice(0, ZONES_LISTED);
+    options(found<HTMLSelectElement>("zone-choice")!, [["", "choose one, or click on the map"], ...busiest.map((i): [string, string] => [String(i), painter.layer.data.areas[i]])]);
+  };
+  const refresh = () => {
+    const now = painter.layer.data.shades.find(({ name }) => name === painter.shade);
+    legend(now ? now.labels : []);
+    found("least-label")!.hidden = Boolean(now);
+    tell();
+    map.repaint();
+  };
+  shade.addEventListener("change", () => { painter.shade = shade.value; refresh(); });
+  const choice = found<HTMLSelectElement>("zone-choice")!;
+  const profile = (area: number) => {
+    painter.chosen = area;
+    const here = found("profile")!;
+    here.replaceChildren();
+    if (area >= 0) {
+      if (![...choice.options].some((o) => o.value === String(area))) choice.add(new Option(painter.layer.data.areas[area], String(area)));
+      choice.value = String(area);
+      const { leave, reach } = painter.layer.profile(area);
+      const name = painter.layer.data.areas[area], sum = (values: Float64Array) => rounded(values.reduce((a, b) => a + b, 0));
+      const text = document.createElement("p");
+      text.textContent = `${name}: about ${sum(leave)} trips leave and ${sum(reach)} reach it; those of larger areas are spread evenly over their tiles.`;
+      here.append(text);
+      if (leave.length > 1) here.append(chart(`Trips that leave and reach ${name} by time step`, [{ title: "leaving", values: leave }, { title: "reaching", values: reach, second: true }], painter.layer.data.steps));
+    }
+    map.repaint();
+  };
+  choice.addEventListener("change", () => profile(choice.value === "" ? -1 : Number(choice.value)));
+  painter.select = profile;
+  found("zone")!.hidden = false;
+  const which = found<HTMLSelectElement>("layer");
+  if (which) {
+    options(which, layers.map((layer): [string, string] => [layer.data.name, layer.data.title]));
+    which.addEventListener("change", () => {
+      painter.layer = layers.find((layer) => layer.data.name === which.value) ?? layers[0];
+      step.max = String(painter.layer.data.steps.length);
+      painter.step = step.valueAsNumber - 1;
+      if (!painter.layer.data.shades.some(({ name }) => name === painter.shade)) painter.shade = "";
+      step.dispatchEvent(new Event("told"));
+      relabel();
+      profile(-1);
+      fewAtFirst();
+      refresh();
+    });
+  }
+  if (painter.layer.data.steps.length < 2) step.closest("label")!.hidden = true;
+  relabel();
+  fewAtFirst();
+  refresh();
+  return map;
+}
+
+function showTracks(data: Data): MapView {
+  const layers = (data.layers as TrackData[]).map((layer) => new TrackLayer(layer)), bins = data.bins ?? [];
+  const painter = new TrackPainter(layers[0], data.frame!);
+  const map = new MapView(found<HTMLCanvasElement>("canvas")!, data.frame!, painter);
+  const look = found<HTMLSelectElement>("shade")!;
+  const refresh = () => {
+    const { tracks, points } = painter.counts();
+    found("status")!.textContent = `${points.toLocaleString("en")} points of ${tracks.toLocaleString("en")} trajectories.`;
+    map.repaint();
+  };
+  look.parentElement!.firstChild!.textContent = "Show ";
+  options(look, LOOKS);
+  look.addEventListener("change", () => { painter.look = look.value; refresh(); });
+  found("least-label")!.hidden = true;
+  const step = slider("step", bins.length, (value) => (value === 0 ? "all times together" : `from ${bins[value - 1]}`), (value) => { painter.step = value - 1; refresh(); });
+  if (bins.length < 2) step.closest("label")!.hidden = true;
+  const which = found<HTMLSelectElement>("layer");
+  if (which) {
+    options(which, layers.map((layer): [string, string] => [layer.data.name, layer.data.title]));
+    which.addEventListener("change", () => { painter.layer = layers.find((layer) => layer.data.name === which.value) ?? layers[0]; refresh(); });
+  }
+  refresh();
+  return map;
+}
+
+function begin(): void {
+  const data = JSON.parse(document.getElementById("data")!.textContent!) as Data;
+  const live = found("live");
+  if (!live || !data.frame || !data.layers.length) return;
+  live.hidden = false;
+  const map = data.kind === "flows" ? showFlows(data) : showTracks(data);
+  buttons(map);
+  map.painted = () => { document.documentElement.dataset.painted = String(Number(document.documentElement.dataset.painted ?? 0) + 1); };
+}
+
+begin();
