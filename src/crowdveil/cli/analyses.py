@@ -8,14 +8,12 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.analysis.base import Analysis
+from crowdveil.analysis.base import IN_THE_HOUSE, Analysis
 from crowdveil.analysis.study import StudyReading
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.io.notes import ReadNotes
 from crowdveil.registry import find_analysis
-
-IN_THE_HOUSE = "The original was read: these numbers are exact and stay in the house."
 
 
 def command_of(name: str) -> click.Command:

@@ -99,17 +99,8 @@ def perform(request: pipeline.Request) -> pipeline.Result:
         raise StoppedError(f"Stopped; {stopped}") from None
     show_notes(result.notes)
     click.echo(f"{result.folder}: verified and written")
-    for promise in result.manifest["promises"]:
-        if promise["kind"] == "privacy":
-            click.echo(f"  promise  {promise['statement']}")
-    if result.manifest["method"]["status"] == "heuristic":
-        click.echo("  promise  none of anonymity: this method is a heuristic")
-    for line in result.cost:
-        click.echo(f"  {line}")
-    # Facts of several numbers are told in words among the costs.
-    plain = {n: v for n, v in result.manifest["method"]["facts"].items() if not isinstance(v, dict)}
-    for name, value in plain.items():
-        click.echo(f"  {name.replace('_', ' '):32}{value}")
+    for line in result.lines():
+        click.echo(line)
     return result
 
 

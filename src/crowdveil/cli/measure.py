@@ -9,13 +9,14 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.cli.console import show_notes
+from crowdveil.cli.console import show_notes, show_sentences
 from crowdveil.cli.options import given, options_of
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, write_table
 from crowdveil.reading import FlowReading
 from crowdveil.registry import MEASURES
+from crowdveil.report.measures import OVERLAPPING
 
 _TREES = ("hierarchy", "destination_hierarchy")
 
@@ -33,7 +34,7 @@ def _call(
             write_table(found.table(as_text=file.suffix.lower() == ".csv"), file)
     show_notes(notes)
     if found.overlapping:
-        click.echo("note: rows of this release overlap; what several say of a pair of tiles is added up.", err=True)
+        show_sentences([OVERLAPPING])
     click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
 
 

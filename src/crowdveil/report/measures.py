@@ -18,6 +18,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.registry import MEASURES, find_measure
 
+OVERLAPPING = "rows of this release overlap; what several say of a pair of tiles is added up."
 _ARROWS = {"lower": "↓", "higher": "↑", "neither": " "}
 
 
