@@ -33,7 +33,11 @@ MDL_FIXED = {
 
 def read_run_file(path: Path, *, overwrite: bool = False) -> Request:
     """Read a run file."""
-    content = load(path)
+    return request_of(path, load(path), overwrite=overwrite)
+
+
+def request_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> Request:
+    """The request in the content of a run file; `path` is what messages call it."""
     if "input_file" in content:
         return _from_mdl(path, content, overwrite)
     return _from_ours(path, content, overwrite)

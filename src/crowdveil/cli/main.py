@@ -27,6 +27,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "flows": ("crowdveil.cli.flows", "Turn trips to OD flows, or flows from one format to another."),
     "filter": ("crowdveil.cli.filter", "Leave out trajectories: too short, too fast, elsewhere, other times."),
     "hierarchy": ("crowdveil.cli.hierarchy", "Make a tree over zones."),
+    "serve": ("crowdveil.cli.serve", "Run jobs for others: an API over HTTP, a queue and workers."),
+    "worker": ("crowdveil.cli.worker", "Run jobs of a service, on this machine or another."),
+    "token": ("crowdveil.cli.token", "Make and revoke the tokens that people use a service with."),
     "synth": ("crowdveil.cli.synth", "Make up a city: trips, trajectories, OD matrices."),
 }
 

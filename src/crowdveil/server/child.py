@@ -79,6 +79,8 @@ def _outcome(job: Job, run: Path, tell: int) -> dict[str, Any]:
         return {"end": "done", "result": result | {"lease": job.lease}}
     except CrowdveilError as error:
         return {"end": "failed", "code": _CODES.get(type(error).__name__, "failed"), "message": str(error)}
+    except RecursionError:
+        return {"end": "failed", "code": "bad_input", "message": "a file is nested too deep to be read; write it anew."}
     except MemoryError:
         sentence = "There is not enough memory for this; use less data, or a machine with more."
         return {"end": "failed", "code": "no_memory", "message": sentence}

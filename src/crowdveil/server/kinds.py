@@ -73,6 +73,8 @@ class Kind:
         What it does, in a sentence.
     names
         What can be run, in the order that people see.
+    find
+        The name by which something is registered, from that or an alias; raises where there is none.
     models
         The parameter models of one of them, whose fields together are its parameters.
     uploads
@@ -91,6 +93,7 @@ class Kind:
     room: str
     summary: str
     names: Callable[[], list[str]]
+    find: Callable[[str], str]
     models: Callable[[str], tuple[type[Params], ...]]
     needs: dict[str, tuple[str, ...]]
     may: Callable[[str], dict[str, tuple[str, ...]]]
@@ -275,6 +278,9 @@ def _about_analysis(name: str) -> dict[str, Any]:
 # Filtering
 
 
+TRAJECTORIES = "trajectories"
+
+
 class FilterOptions(Params):
     """What filtering can be told."""
 
@@ -305,6 +311,12 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else str(value).strip()
 
 
+def _find_filter(name: str) -> str:
+    if name != TRAJECTORIES:
+        raise ParameterError(f"there is no way to filter {name}; known are {TRAJECTORIES}.")
+    return name
+
+
 def _check_filter(name: str, values: dict[str, Any]) -> None:
     check_filters(filters_of(values["filters"]))
 
@@ -329,6 +341,7 @@ KINDS: dict[str, Kind] = {
             room="methods",
             summary="Anonymise trips, flows or trajectories; the result is a verified release.",
             names=lambda: list(all_methods()),
+            find=lambda name: find_method(name).name,
             models=lambda name: (find_method(name).params, READINGS[find_method(name).takes], RunOptions),
             needs={"data": _FLOWS},
             may=lambda name: {},
@@ -341,6 +354,7 @@ KINDS: dict[str, Kind] = {
             room="measures",
             summary="Measure what a release lost of the original. The numbers are exact: they stay in the house.",
             names=lambda: [ALL, *MEASURES],
+            find=lambda name: name if name == ALL else find_measure(name).name,
             models=lambda name: (MeasureOptions, FlowReading),
             needs={"original": _FLOWS, "release": _RELEASE},
             may=lambda name: {},
@@ -353,6 +367,7 @@ KINDS: dict[str, Kind] = {
             room="analyses",
             summary="Learn something from a release.",
             names=lambda: list(ANALYSES),
+            find=lambda name: find_analysis(name).name,
             models=lambda name: (find_analysis(name).params, StudyReading, AnalysisOptions),
             needs={"release": _RELEASE},
             may=lambda name: {"original": _FLOWS} if find_analysis(name).compares else {},
@@ -363,7 +378,8 @@ KINDS: dict[str, Kind] = {
             verb="filter",
             room="filter",
             summary="Leave out whole trajectories, and keep every column of the rest.",
-            names=lambda: ["trajectories"],
+            names=lambda: [TRAJECTORIES],
+            find=_find_filter,
             models=lambda name: (FilterOptions, FilterReading),
             needs={"data": TABLES},
             may=lambda name: {},

@@ -1,0 +1,152 @@
+"""The routes of the MobiDataLab document (D4.7, section 4), with its fields and its answers, so that its clients go on working.
+
+They make the same jobs as ours: only the form is another, and `GET /task/` gives the main file alone.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+
+from crowdveil.config import known_only, need, request_of
+from crowdveil.errors import CrowdveilError, ParameterError
+from crowdveil.registry import find_analysis
+from crowdveil.server import openapi
+from crowdveil.server.answers import Refused
+from crowdveil.server.app import Who, accept, result_of
+from crowdveil.server.kinds import ALL, KINDS, TRAJECTORIES
+from crowdveil.server.uploads import TEXT_MOST, Form, parsed
+
+PROCESSING = "Your task is being processed. Use the 'GET /task/' endpoint to obtain the results later"
+CONFIG = Path("config_file")
+Chosen = tuple[str, dict[str, Any]]
+
+
+def _anonymize(content: dict[str, Any]) -> Chosen:
+    # Where files lie on the caller's machine means nothing here.
+    asked = request_of(CONFIG, {"input_file": "input_dataset", "output_folder": "output", **_no_paths(content)})
+    name = KINDS["anonymize"].find(asked.method)
+    values = {**asked.parameters, **asked.reading, "seed": asked.seed, "format": asked.table_format}
+    return name, values if asked.data_name is None else values | {"data_name": asked.data_name}
+
+
+def _no_paths(content: dict[str, Any]) -> dict[str, Any]:
+    named = content.get("main_output_file")
+    if named is not None and isinstance(named, str):
+        content = content | {"main_output_file": named.replace("\\", "/").rsplit("/", 1)[-1]}
+    return {n: v for n, v in content.items() if n not in ("input_file", "output_folder")}
+
+
+def _analyze(content: dict[str, Any]) -> Chosen:
+    known_only(CONFIG, content, ("method", "input_file", "output_folder", "main_output_file", "params"))
+    values = content.get("params") or {}
+    if not isinstance(values, dict):
+        raise ParameterError(f"{CONFIG}: params must be an object of names and values.")
+    return find_analysis(need(CONFIG, content, "method")).name, values
+
+
+def _measure(content: dict[str, Any]) -> Chosen:
+    known = ("original_dataset", "anonymized_dataset", "output_folder", "main_output_file", "measures")
+    known_only(CONFIG, content, known)
+    listed = need(CONFIG, content, "measures", list)
+    if not all(isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in listed):
+        raise ParameterError(f'{CONFIG}: measures must be a list of objects such as {{"name": "Rsme"}}.')
+    return ALL, {"measures": [entry["name"] for entry in listed]}
+
+
+def _filter(content: dict[str, Any]) -> Chosen:
+    known_only(CONFIG, content, ("input_filename", "output_filename", "methods"))
+    listed = need(CONFIG, content, "methods", list)
+    if not all(isinstance(entry, dict) for entry in listed):
+        raise ParameterError(f'{CONFIG}: methods must be a list of objects such as {{"min_locations": 5}}.')
+    return TRAJECTORIES, {"filters": listed}
+
+
+ROUTES: tuple[tuple[str, str, dict[str, str], Callable[[dict[str, Any]], Chosen]], ...] = (
+    ("/anonymize/", "anonymize", {"input_dataset": "data"}, _anonymize),
+    ("/analyze/", "analyze", {"input_dataset": "release"}, _analyze),
+    ("/compute_measures/", "measure", {"original_dataset": "original", "anonymized_dataset": "release"}, _measure),
+    ("/filter/", "filter", {"input_dataset": "data"}, _filter),
+)
+
+
+def add_document_routes(app: FastAPI) -> None:
+    """Add them to an app."""
+    for path, verb, fields, chosen in ROUTES:
+        _add(app, path, verb, fields, chosen)
+
+    @app.get("/task/", tags=["document"], summary="The result of a task, or why there is none yet", operation_id="get_task",
+             responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
+    def task(request: Request, who: Who, task_id: str = Query(max_length=200)) -> Response:
+        service = request.app.state.service
+        job = service.store.get(task_id, who.id)
+        if job is None or job.state in ("queued", "running", "cancelled", "expired"):
+            # The caller's own words are not repeated to them.
+            shown = job.id if job is not None else "asked for"
+            waits = {"status": "NOT_AVAILABLE", "message": f"task {shown} not available or still processing"}
+            return JSONResponse(waits)
+        try:
+            found, about = result_of(service, job, who)
+        except Refused as error:
+            return _error(error.code, error.message, 200)
+        if about["media_type"] != "application/zip":
+            return FileResponse(found, media_type=about["media_type"], filename=about["name"])
+        return _main_file(found)
+
+
+def _main_file(path: Path) -> Response:
+    """The data of a release, out of its zip file."""
+    archive = zipfile.ZipFile(path)
+    name = json.loads(archive.read("manifest.json"))["files"]["data"]["name"]
+
+    def pieces() -> Iterator[bytes]:
+        with archive, archive.open(name) as file:
+            while piece := file.read(1 << 20):
+                yield piece
+
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(pieces(), media_type="text/csv" if name.endswith(".csv") else "application/octet-stream", headers=headers)
+
+
+def _error(code: str, message: str, status: int) -> JSONResponse:
+    """What went wrong, in the document's shape and in ours."""
+    return JSONResponse({"status": "ERROR", "message": message, "error": {"code": code, "message": message}}, status)
+
+
+def _add(
+    app: FastAPI, path: str, verb: str, fields: dict[str, str], chosen: Callable[[dict[str, Any]], Chosen]
+) -> None:
+    @app.post(path, tags=["document"], summary=f"{KINDS[verb].summary} As the MobiDataLab document has it.",
+              operation_id=f"document_{verb}", openapi_extra=_body(fields),
+              responses=openapi.errors(400, 401, 403, 413, 415, 422, 429))  # fmt: skip
+    async def post(request: Request, who: Who) -> Response:
+        def read(form: Form) -> Chosen:
+            if "config_file" not in form.texts:
+                raise ParameterError("config_file: wanted a file in this field of the form; add it.")
+            return chosen(parsed(form.texts["config_file"], "config_file"))
+
+        try:
+            job = await accept(request, who, KINDS[verb], read, fields, ("config_file",))
+        except Refused as error:
+            return _error(error.code, error.message, error.status)
+        except CrowdveilError as error:
+            return _error("bad_parameter", str(error), 422)
+        return JSONResponse({"status": "OK", "message": PROCESSING, "task_id": job.id})
+
+
+def _body(fields: dict[str, str]) -> dict[str, Any]:
+    file = {"type": "string", "format": "binary"}
+    config = {**file, "description": f"The run file of mdl-anonymizer, JSON of at most {TEXT_MOST >> 20} MiB."}
+    schema = {
+        "type": "object",
+        "properties": {**dict.fromkeys(fields, file), "config_file": config},
+        "required": [*fields, "config_file"],
+        "additionalProperties": False,
+    }
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}

@@ -1,0 +1,146 @@
+"""All of it on one machine: the app, worker processes that are started again when they die, and the keeping of order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from crowdveil.errors import MissingExtraError, OutputError, ParameterError
+from crowdveil.server.settings import Service, Settings
+
+TIDY_EVERY_S = 30.0
+WATCH_EVERY_S = 0.2
+REFUSED = (
+    "host: {host} can be reached from other machines, and there are no tokens; make one with crowdveil token create NAME, or "
+    "listen on 127.0.0.1."
+)
+TLS = "note: put a proxy with TLS in front of this address, for what is sent is not encrypted here (see docs/service.md)."
+
+
+class Workers:
+    """Worker processes of this machine."""
+
+    def __init__(self, service: Service, number: int, arguments: list[str]) -> None:
+        self.service, self.number, self.arguments = service, number, arguments
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="workers", daemon=True)
+
+    def start(self) -> None:
+        """Give the jobs of dead workers back, and start as many as wanted."""
+        self._void_dead()
+        self._thread.start()
+
+    def _watch(self) -> None:
+        # Workers end when the thread that started them ends, so all of it happens in this one.
+        tidied = 0.0
+        while not self._stopping.wait(WATCH_EVERY_S):
+            dead = [p for p in self.processes if p.poll() is not None]
+            self.processes = [p for p in self.processes if p not in dead]
+            with suppress(Exception):  # a data base that is away for a while must not end this thread
+                for process in dead:
+                    self.service.store.void(f"{socket.gethostname()}:{process.pid}")
+                if dead:
+                    self.service.store.take_back()
+                if time.monotonic() - tidied > TIDY_EVERY_S:
+                    self.service.tidy()
+                    tidied = time.monotonic()
+            while len(self.processes) < self.number:
+                self.processes.append(self._one())
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+            process.kill()
+
+    def _one(self) -> subprocess.Popen[bytes]:
+        code = "from crowdveil.cli.main import main; main()"
+        return subprocess.Popen(
+            [sys.executable, "-c", code, "worker", "--parent", str(os.getpid()), *self.arguments], stdin=subprocess.DEVNULL
+        )
+
+    def _void_dead(self) -> None:
+        """Workers of this machine that are not there any more hold nothing; nobody has to wait for their leases."""
+        here = socket.gethostname()
+        for holder in self.service.store.holders():
+            host, _, number = holder.rpartition(":")
+            if host == here and number.isdecimal() and not _is_worker(int(number)):
+                self.service.store.void(holder)
+        self.service.tidy()
+
+    def stop(self) -> None:
+        """End all workers; their jobs go back into the queue."""
+        self._stopping.set()
+        self._thread.join(30)
+
+
+def _is_worker(process: int) -> bool:
+    """Whether a number is that of a worker: numbers of processes are given again."""
+    try:
+        with open(f"/proc/{process}/cmdline", "rb") as file:
+            return b"worker" in file.read()
+    except FileNotFoundError:
+        return not os.path.isdir("/proc/self")
+    except OSError:
+        return True
+
+
+def check_address(service: Service) -> None:
+    """Raise where anybody could come in."""
+    if not service.settings.is_local and not service.tokens.any():
+        raise ParameterError(REFUSED.format(host=service.settings.host))
+
+
+def serve(settings: Settings, workers: int, say: Any) -> None:
+    """Serve until told to stop."""
+    try:
+        import uvicorn
+
+        from crowdveil.server.app import make_app
+    except ImportError:
+        raise MissingExtraError("fastapi", "server", "The service") from None
+    service = settings.open()
+    check_address(service)
+    listening = _listen(settings)
+    arguments = ["--data-dir", str(settings.data), "--lease", str(settings.lease_s)]
+    if settings.database_url is not None:
+        os.environ["CROWDVEIL_DATABASE_URL"] = settings.database_url  # not as an argument, which everybody on the machine can read
+    if settings.memory_bytes is not None:
+        arguments += ["--max-memory-mib", str(settings.memory_bytes >> 20)]
+    crew = Workers(service, workers, arguments)
+    crew.start()
+    port = listening.getsockname()[1]
+    shown = f"[{settings.host}]" if ":" in settings.host else settings.host
+    say(f"http://{shown}:{port}: ready, with {workers} worker{'s' if workers != 1 else ''}; files in {settings.data}")
+    if not settings.is_local:
+        say(TLS)
+    config = uvicorn.Config(
+        make_app(service), log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5,
+        limit_concurrency=1000, timeout_keep_alive=30,
+    )  # fmt: skip
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        crew.stop()
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except OSError as error:
+        raise OutputError(f"port: {settings.port} of {settings.host} cannot be had ({error.strerror}); take another.") from None
+    listening.listen(2048)
+    return listening
