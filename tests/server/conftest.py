@@ -5,37 +5,17 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from serving import Running, free_port
 
 from crowdveil.server.database import Database, open_database
 from crowdveil.server.files import Files
 from crowdveil.server.store import Store
-
-_FIRST = """\
-lat,lon,timestamp,trajectory_id,user_id
-"""
-
-
-def cabs(people: int = 12, points: int = 5, shift: int = 0) -> str:
-    """A small CSV of trajectories."""
-    return _FIRST + "".join(
-        f"{37.7 + i * 0.0005 + j * 0.0001:.5f},{-122.4 + j * 0.001:.5f},{1_212_900_000 + shift + 60 * j},{i},{i}\n"
-        for i in range(people)
-        for j in range(points)
-    )
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
-
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
@@ -56,7 +36,12 @@ def postgres() -> Iterator[str]:
 
     def call(*command: object) -> None:
         subprocess.run(  # type: ignore[call-overload]
-            [str(c) for c in command], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder, **how
+            [str(c) for c in command],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            **how,
         )
 
     call(programs["initdb"], "-D", data, "-A", "trust", "-U", "postgres", "--no-sync")
@@ -98,3 +83,14 @@ def store(database_url: str) -> Iterator[Store]:
 def files(tmp_path: Path) -> Files:
     """Folders of jobs."""
     return Files(tmp_path / "data")
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service with two workers and two tokens, for all tests that leave it as it was."""
+    service = Running(tmp_path_factory.mktemp("service"), "--max-upload-mib", "8", "--max-rows", "1000")
+    for name in ("anna", "bert"):
+        service.make_token(name)
+    service.start()
+    yield service
+    service.stop()

@@ -11,7 +11,18 @@ from crowdveil import api
 from crowdveil.analysis.base import IN_THE_HOUSE, Analysis
 from crowdveil.analysis.study import StudyReading
 from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.elsewhere import (
+    LARGEST,
+    Elsewhere,
+    check_file,
+    elsewhere,
+    form_of,
+    put_file,
+    server_options,
+    split_files,
+)
 from crowdveil.cli.options import given, options_of
+from crowdveil.io.archive import unpack
 from crowdveil.io.notes import ReadNotes
 from crowdveil.registry import find_analysis
 
@@ -21,8 +32,11 @@ def command_of(name: str) -> click.Command:
     analysis = find_analysis(name)
 
     def call(release: str, output: str | None, plot: str | None, overwrite: bool, **values: Any) -> None:
-        original, notes = values.pop("original", None), ReadNotes()
+        original, notes, there = values.pop("original", None), ReadNotes(), elsewhere(values)
         options = given(analysis.params, values) | given(StudyReading, values)
+        if there is not None:
+            _run_there(there, name, release, original, output, plot, overwrite, options)
+            return
         with progress_bar() as (progress, stage):
             found = api.analyse(
                 name, release, output, original=original, plot=plot, overwrite=overwrite, notes=notes,
@@ -40,6 +54,38 @@ def command_of(name: str) -> click.Command:
     return click.Command(name, callback=call, params=_options(analysis), help=_help(analysis))
 
 
+def _run_there(
+    there: Elsewhere, name: str, release: str, original: str | None, output: str | None, plot: str | None,
+    overwrite: bool, options: dict[str, Any],
+) -> None:  # fmt: skip
+    api.check_outputs(output, plot)
+    for target in (output, plot):
+        check_file(target, overwrite=overwrite)
+    study, files = split_files(StudyReading, {n: v for n, v in options.items() if n in StudyReading.model_fields})
+    rest = {n: v for n, v in options.items() if n not in StudyReading.model_fields}
+    uploads = {"release": release, **({} if original is None else {"original": original}), **files}
+    form = form_of(output, "json")
+
+    def take(_job: dict[str, Any], result: Path) -> None:
+        found = {f"{name}.{form}": output, f"{name}.png": plot}
+        if plot is None:
+            put_file(result, Path(str(output)), overwrite=overwrite)
+            return
+        unpacked = result.with_name("unpacked")
+        unpack(result, unpacked, LARGEST)
+        for made, target in found.items():
+            if target is not None:
+                put_file(unpacked / made, Path(target), overwrite=overwrite)
+
+    job = there.run(
+        "analyses", name, {**rest, **study, "format": form, "plot": plot is not None}, uploads, take,
+        fetch=output is not None or plot is not None,
+    )  # fmt: skip
+    if job is not None:
+        written = [f"{Path(file)}: written" for file in (output, plot) if file is not None]
+        click.echo("\n".join([*job["summary"]["lines"], *written]))
+
+
 def _options(analysis: Analysis) -> list[click.Parameter]:
     original = click.Option(
         ["--original"], metavar="TRIPS_OR_FLOWS",
@@ -52,6 +98,7 @@ def _options(analysis: Analysis) -> list[click.Parameter]:
         click.Option(["-o", "--output"], metavar="FILE", help="Write all of it: .csv, .parquet or .json."),
         click.Option(["--plot"], metavar="FILE", help="Draw it: .png. Needs matplotlib (extra report)."),
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
+        *server_options(),
         *options_of(StudyReading),
     ]
 

@@ -9,6 +9,8 @@ import click
 
 from crowdveil import pipeline
 from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.elsewhere import Elsewhere, elsewhere, server_options
+from crowdveil.cli.elsewhere import anonymize as run_there
 from crowdveil.cli.main import StoppedError
 from crowdveil.cli.options import given, options_of
 from crowdveil.config import read_run_file
@@ -46,6 +48,7 @@ def method_command(method: Method) -> click.Command:
     reading = READINGS[method.takes]
 
     def call(data: str, output: str, **values: Any) -> None:
+        there = elsewhere(values)
         request = pipeline.Request(
             method.name,
             data,
@@ -57,7 +60,7 @@ def method_command(method: Method) -> click.Command:
             overwrite=values["overwrite"],
             resume=Path(values["resume"]) if values.get("resume") is not None else None,
         )
-        perform(request)
+        perform(request, there)
 
     example = f"crowdveil anonymize {method.name} {EXAMPLES[od]} -o out/"
     return click.Command(
@@ -67,6 +70,7 @@ def method_command(method: Method) -> click.Command:
             click.Argument(["data"], metavar="TRIPS_OR_FLOWS" if od else "TRAJECTORIES"),
             *options_of(method.params),
             *_run_options(resume=od),
+            *server_options(),
             *options_of(reading),
         ],
         help=f"{method.summary}\n\nStatus: {method.status}.\n\n\b\nExample:\n  {example}",
@@ -90,8 +94,11 @@ def _run_options(*, resume: bool) -> list[click.Option]:
     return options if resume else options[:-1]
 
 
-def perform(request: pipeline.Request) -> pipeline.Result:
-    """Run a request, and tell where the release is and what it cost."""
+def perform(request: pipeline.Request, there: Elsewhere | None = None) -> None:
+    """Run a request, here or on a server, and tell where the release is and what it cost."""
+    if there is not None:
+        run_there(there, request, READINGS[find_method(request.method).takes])
+        return
     try:
         with progress_bar() as (progress, stage):
             result = pipeline.run(request, progress, stage)
@@ -101,14 +108,13 @@ def perform(request: pipeline.Request) -> pipeline.Result:
     click.echo(f"{result.folder}: verified and written")
     for line in result.lines():
         click.echo(line)
-    return result
 
 
-@click.command(cls=MethodCommands, invoke_without_command=True, no_args_is_help=False)
+@click.command(cls=MethodCommands, invoke_without_command=True, no_args_is_help=False, params=server_options())
 @click.option("-f", "--file", "run_file", metavar="FILE", help="A run file: TOML or JSON, mdl-anonymizer's JSON too.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier release (with -f).")
 @click.pass_context
-def command(ctx: click.Context, run_file: str | None, overwrite: bool) -> None:
+def command(ctx: click.Context, /, run_file: str | None, overwrite: bool, **values: Any) -> None:
     """Anonymise trips, flows or trajectories with a method, or as a run file says.
 
     \b
@@ -116,10 +122,11 @@ def command(ctx: click.Context, run_file: str | None, overwrite: bool) -> None:
       crowdveil anonymize joint trips.parquet --zones zones.geojson --k 10 -o out/
       crowdveil anonymize simple-generalization cabs.csv --tile-size-m 500 -o out/
       crowdveil anonymize -f run.toml
+      crowdveil anonymize joint trips.parquet --zones zones.geojson -o out/ --server https://crowdveil.example.org
     """
     if run_file is not None:
         if ctx.invoked_subcommand is not None:
             raise click.UsageError("give either a method or a run file with -f, not both.")
-        perform(read_run_file(Path(run_file), overwrite=overwrite))
+        perform(read_run_file(Path(run_file), overwrite=overwrite), elsewhere(values))
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "hierarchy": ("crowdveil.cli.hierarchy", "Make a tree over zones."),
     "serve": ("crowdveil.cli.serve", "Run jobs for others: an API over HTTP, a queue and workers."),
     "worker": ("crowdveil.cli.worker", "Run jobs of a service, on this machine or another."),
+    "task": ("crowdveil.cli.task", "Show, fetch or end a job that was left to a server."),
     "token": ("crowdveil.cli.token", "Make and revoke the tokens that people use a service with."),
     "synth": ("crowdveil.cli.synth", "Make up a city: trips, trajectories, OD matrices."),
 }
@@ -47,6 +48,10 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
+        if cmd_name.endswith(("-api", "-task")):
+            from crowdveil.cli.document import ALIASES, alias
+
+            return alias(cmd_name) if cmd_name in ALIASES else None
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(COMMANDS[cmd_name][0]).command

@@ -33,7 +33,9 @@ def place(data_dir: Path | None, database_url: str | None, **more: Any) -> Setti
 
 @click.command(params=options_of(Limits))
 @place_options
-@click.option("--host", default="127.0.0.1", help="Address to listen on; others than this machine need tokens. [127.0.0.1]")
+@click.option(
+    "--host", default="127.0.0.1", help="Address to listen on; others than this machine need tokens. [127.0.0.1]"
+)
 @click.option("--port", default=8000, type=click.IntRange(0, 65535), metavar="N", help="Port to listen on. [8000]")
 @click.option("--workers", default=max(1, os.cpu_count() or 1), type=click.IntRange(0, 256), metavar="N",
               help="Jobs that run at once on this machine. [one for each core]")  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 import zipfile
@@ -40,10 +39,10 @@ def check_archive(path: Path, name: str, most: int) -> None:
 
 
 def unpack(path: Path, folder: Path, most: int, name: str = "release.zip") -> None:
-    """Write the files of a zip file into a new folder."""
+    """Write the files of a zip file into a folder that is new or empty."""
     with _opened(path, name) as archive:
         entries = _entries(archive, name, most)
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         for entry in entries:
             _write(archive, entry, folder / entry.filename, name)
 
@@ -76,8 +75,8 @@ def _entries(archive: zipfile.ZipFile, name: str, most: int) -> list[zipfile.Zip
 def _write(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, name: str) -> None:
     left = entry.file_size
     try:
-        # O_EXCL: nothing that is there is written over, and no link is followed.
-        with archive.open(entry) as packed, open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        # x: nothing that is there is written over, and no link is followed.
+        with archive.open(entry) as packed, target.open("xb") as file:
             while piece := packed.read(min(_PIECE, left + 1)):
                 left -= len(piece)
                 if left < 0:  # it is larger than it says

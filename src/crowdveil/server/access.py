@@ -17,7 +17,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_HERE = ("localhost", "127.0.0.1", "::1", "[::1]", "testserver")
+_HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
 
 
 def caller(request: Request) -> Caller:

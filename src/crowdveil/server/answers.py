@@ -52,7 +52,9 @@ def add_error_answers(app: FastAPI) -> None:
 
     @app.exception_handler(Refused)
     async def refused(_request: Request, error: Refused) -> JSONResponse:
-        return answer(error.status, error.code, error.message, {n.replace("_", "-"): v for n, v in error.headers.items()})
+        return answer(
+            error.status, error.code, error.message, {n.replace("_", "-"): v for n, v in error.headers.items()}
+        )
 
     @app.exception_handler(CrowdveilError)
     async def ours(_request: Request, error: CrowdveilError) -> JSONResponse:

@@ -30,7 +30,9 @@ REPORTS = ("report.html", "manifest.json")
 """What stands for the report of a job: the first of these in its result."""
 Who = Annotated[Caller, Depends(caller)]
 Name = Annotated[str, Path(max_length=100)]
-JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="A job's id.", examples=["30c2ad9df0f9470abfd8198b4cb4f86a"])]
+JobId = Annotated[
+    str, Path(pattern="^[0-9a-f]{32}$", description="A job's id.", examples=["30c2ad9df0f9470abfd8198b4cb4f86a"])
+]
 
 
 def make_app(service: Service) -> FastAPI:
@@ -97,7 +99,9 @@ def _described(kind: Kind, name: str) -> dict[str, Any]:
         "name": name,
         **kind.about(name),
         "parameters": kind.schema(name),
-        "files": {field: {"required": field in kind.needs, "endings": list(endings)} for field, endings in fields.items()},
+        "files": {
+            field: {"required": field in kind.needs, "endings": list(endings)} for field, endings in fields.items()
+        },
     }
 
 
@@ -147,7 +151,9 @@ async def accept(
         accepted = await run_in_threadpool(service.store.add, new, limits.max_waiting)
         if not accepted:
             most = limits.max_waiting
-            raise Refused(429, "too_many", f"wanted at most {most:,} jobs at a time; wait until some end.", Retry_After="5")
+            raise Refused(
+                429, "too_many", f"wanted at most {most:,} jobs at a time; wait until some end.", Retry_After="5"
+            )
     finally:
         if not accepted:
             service.files.discard(job)
@@ -171,7 +177,9 @@ def _add_jobs(app: FastAPI) -> None:
         request: Request,
         who: Who,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-        before: Annotated[float | None, Query(description="Only those made before this, as in `created`.", ge=0, allow_inf_nan=False)] = None,
+        before: Annotated[
+            float | None, Query(description="Only those made before this, as in `created`.", ge=0, allow_inf_nan=False)
+        ] = None,
     ) -> dict[str, Any]:
         service: Service = request.app.state.service
         return {"jobs": [_shown(service, job) for job in service.store.of_owner(who.id, limit, before)]}

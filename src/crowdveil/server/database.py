@@ -22,7 +22,7 @@ class Database(ABC):
     """A data base: statements with values in, rows out. Each thread has a connection of its own."""
 
     words: dict[str, str]
-    """What stands for `{now}` (seconds since 1970 by the clock that all share), `{serial}`, `{skip_locked}` and `{one_at_a_time}`."""
+    """What stands for `{now}` (seconds since 1970, by one clock), `{serial}`, `{skip_locked}` and `{one_at_a_time}`."""
 
     def __init__(self) -> None:
         self._threads = threading.local()
@@ -30,7 +30,8 @@ class Database(ABC):
     def do(self, sql: str, *values: Any) -> list[Row]:
         """Run one statement, which takes effect whole or not at all."""
         with self.transaction() as statement:
-            return statement(sql, *values)
+            rows: list[Row] = statement(sql, *values)
+            return rows
 
     def close(self) -> None:
         """Close this thread's connection; the next statement opens another."""

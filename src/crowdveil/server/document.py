@@ -111,7 +111,9 @@ def _main_file(path: Path) -> Response:
                 yield piece
 
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(pieces(), media_type="text/csv" if name.endswith(".csv") else "application/octet-stream", headers=headers)
+    return StreamingResponse(
+        pieces(), media_type="text/csv" if name.endswith(".csv") else "application/octet-stream", headers=headers
+    )
 
 
 def _error(code: str, message: str, status: int) -> JSONResponse:

@@ -1,8 +1,8 @@
 """Where the files of jobs lie. No name here comes from a request, but for those that passed `safe_name`.
 
-    incoming/ID/…                 what is being uploaded
-    jobs/ID/inputs/…              what a job works on; removed when it ends
-    jobs/ID/run-LEASE/…           what one run of it wrote; the row of the job names the one that counts
+incoming/ID/…                 what is being uploaded
+jobs/ID/inputs/…              what a job works on; removed when it ends
+jobs/ID/run-LEASE/…           what one run of it wrote; the row of the job names the one that counts
 """
 
 from __future__ import annotations

@@ -152,7 +152,9 @@ def _check_word(option: str, value: Any, uploaded: bool) -> None:
     if uploaded:
         raise ParameterError(f"{option}: wanted a file in the form or a word among the parameters, but got both.")
     if not isinstance(value, str) or not re.fullmatch(WORD, value):
-        raise ParameterError(f"{option}: wanted a file in the field {option} of the form, or a plain word; upload the file.")
+        raise ParameterError(
+            f"{option}: wanted a file in the field {option} of the form, or a plain word; upload the file."
+        )
 
 
 def _split(values: dict[str, Any], *models: type[Params]) -> dict[str, Any]:
@@ -189,7 +191,11 @@ def _anonymize(task: Task) -> Told:
 
 def _about_method(name: str) -> dict[str, Any]:
     method = find_method(name)
-    return {"summary": method.summary, "status": method.status, "takes": "flows" if method.takes is Flows else "trajectories"}
+    return {
+        "summary": method.summary,
+        "status": method.status,
+        "takes": "flows" if method.takes is Flows else "trajectories",
+    }
 
 
 # Measuring
@@ -242,7 +248,12 @@ def _about_measure(name: str) -> dict[str, Any]:
     if name == ALL:
         return {"summary": "All measures, or those that are named in `measures`."}
     measure = find_measure(name)
-    return {"summary": measure.title, "symbol": measure.symbol or None, "better": measure.better, "unit": measure.unit or None}
+    return {
+        "summary": measure.title,
+        "symbol": measure.symbol or None,
+        "better": measure.better,
+        "unit": measure.unit or None,
+    }
 
 
 # Analysing
@@ -260,7 +271,7 @@ class AnalysisOptions(Params):
 def _analyse(task: Task) -> Told:
     analysis, notes = find_analysis(task.name), ReadNotes()
     options = AnalysisOptions.checked(_split(task.values, AnalysisOptions))
-    files = {n: f for n, f in task.files.items() if n in StudyReading.model_fields}
+    files: dict[str, Any] = {n: f for n, f in task.files.items() if n in StudyReading.model_fields}
     found = api.analyse(
         analysis.name, task.files["release"], task.out / f"{analysis.name}.{options.format}",
         original=task.files.get("original"), plot=task.out / f"{analysis.name}.png" if options.plot else None,
@@ -308,7 +319,11 @@ def filters_of(listed: list[dict[str, Any]]) -> list[Filter]:
 
 
 def _text(value: Any) -> str:
-    return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else str(value).strip()
+    return (
+        str(int(value))
+        if isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+        else str(value).strip()
+    )
 
 
 def _find_filter(name: str) -> str:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import MissingExtraError, OutputError, ParameterError
@@ -21,7 +22,9 @@ REFUSED = (
     "host: {host} can be reached from other machines, and there are no tokens; make one with crowdveil token create NAME, or "
     "listen on 127.0.0.1."
 )
-TLS = "note: put a proxy with TLS in front of this address, for what is sent is not encrypted here (see docs/service.md)."
+TLS = (
+    "note: put a proxy with TLS in front of this address, for what is sent is not encrypted here (see docs/service.md)."
+)
 
 
 class Workers:
@@ -64,7 +67,8 @@ class Workers:
     def _one(self) -> subprocess.Popen[bytes]:
         code = "from crowdveil.cli.main import main; main()"
         return subprocess.Popen(
-            [sys.executable, "-c", code, "worker", "--parent", str(os.getpid()), *self.arguments], stdin=subprocess.DEVNULL
+            [sys.executable, "-c", code, "worker", "--parent", str(os.getpid()), *self.arguments],
+            stdin=subprocess.DEVNULL,
         )
 
     def _void_dead(self) -> None:
@@ -85,10 +89,9 @@ class Workers:
 def _is_worker(process: int) -> bool:
     """Whether a number is that of a worker: numbers of processes are given again."""
     try:
-        with open(f"/proc/{process}/cmdline", "rb") as file:
-            return b"worker" in file.read()
+        return b"worker" in Path(f"/proc/{process}/cmdline").read_bytes()
     except FileNotFoundError:
-        return not os.path.isdir("/proc/self")
+        return not Path("/proc/self").is_dir()
     except OSError:
         return True
 
@@ -112,7 +115,9 @@ def serve(settings: Settings, workers: int, say: Any) -> None:
     listening = _listen(settings)
     arguments = ["--data-dir", str(settings.data), "--lease", str(settings.lease_s)]
     if settings.database_url is not None:
-        os.environ["CROWDVEIL_DATABASE_URL"] = settings.database_url  # not as an argument, which everybody on the machine can read
+        os.environ["CROWDVEIL_DATABASE_URL"] = (
+            settings.database_url
+        )  # not as an argument, which everybody on the machine can read
     if settings.memory_bytes is not None:
         arguments += ["--max-memory-mib", str(settings.memory_bytes >> 20)]
     crew = Workers(service, workers, arguments)
@@ -141,6 +146,8 @@ def _listen(settings: Settings) -> socket.socket:
     try:
         listening.bind((settings.host, settings.port))
     except OSError as error:
-        raise OutputError(f"port: {settings.port} of {settings.host} cannot be had ({error.strerror}); take another.") from None
+        raise OutputError(
+            f"port: {settings.port} of {settings.host} cannot be had ({error.strerror}); take another."
+        ) from None
     listening.listen(2048)
     return listening

@@ -75,7 +75,9 @@ class Tokens:
         with self.store.db.transaction() as do:
             rows = do("UPDATE tokens SET revoked = {now} WHERE name = ? AND revoked IS NULL RETURNING id", name)
             if not rows:
-                raise ParameterError("name: there is no such token, or it was revoked before; see crowdveil token list.")
+                raise ParameterError(
+                    "name: there is no such token, or it was revoked before; see crowdveil token list."
+                )
             do("INSERT INTO log (at, who, what) VALUES ({now}, 'operator', ?)", f"revoked the token {name}")
 
     def all(self) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,7 +52,9 @@ class _Part:
 class _Receiver:
     """Takes the events of the parser."""
 
-    def __init__(self, folder: Path, fields: dict[str, tuple[str, ...]], texts: tuple[str, ...], rows_most: int) -> None:
+    def __init__(
+        self, folder: Path, fields: dict[str, tuple[str, ...]], texts: tuple[str, ...], rows_most: int
+    ) -> None:
         self.folder, self.fields, self.texts, self.rows_most = folder, fields, texts, rows_most
         self.form, self.part, self.parts, self.text_bytes = Form(), _Part(), 0, 0
         self.header_name, self.header_value = b"", b""
@@ -100,9 +101,7 @@ class _Receiver:
         if safe is None:
             raise Refused(415, "bad_type", f"{name}: wanted a file whose name ends in {', '.join(self.fields[name])}.")
         self.part.filename = safe
-        self.part.file = open(  # noqa: SIM115  (closed when the part ends, or all of it is given up)
-            os.open(self.folder / safe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
-        )
+        self.part.file = (self.folder / safe).open("xb")
 
     def data(self, data: bytes, start: int, end: int) -> None:
         part, piece = self.part, data[start:end]
@@ -149,7 +148,12 @@ class _Receiver:
 
 
 async def receive(
-    request: Request, folder: Path, fields: dict[str, tuple[str, ...]], texts: tuple[str, ...], most: int, rows_most: int
+    request: Request,
+    folder: Path,
+    fields: dict[str, tuple[str, ...]],
+    texts: tuple[str, ...],
+    most: int,
+    rows_most: int,
 ) -> Form:
     """Write the files of a form to a folder; its fields are known beforehand, with the endings of names."""
     kind, options = parse_options_header(request.headers.get("content-type", "").encode())

@@ -92,7 +92,11 @@ class Worker:
         try:
             run.mkdir(mode=0o700)
         except OSError:
-            self.store.fail(job, "no_files", "the job's files are not there; if there are several machines, they must share one data directory.")
+            self.store.fail(
+                job,
+                "no_files",
+                "the job's files are not there; if there are several machines, they must share one data directory.",
+            )
             return
         ours = False
         try:
@@ -160,9 +164,13 @@ class Worker:
             self.store.give_back(job)
         elif reason == "time":
             most = job.limits["max_seconds"]
-            self._failed(job, "too_long", f"the job ran longer than the {most:,} seconds that it may; give it less data.")
+            self._failed(
+                job, "too_long", f"the job ran longer than the {most:,} seconds that it may; give it less data."
+            )
         elif reason == "memory":
-            self._failed(job, "no_memory", "There is not enough memory for this; use less data, or a machine with more.")
+            self._failed(
+                job, "no_memory", "There is not enough memory for this; use less data, or a machine with more."
+            )
         elif heard.end is None:
             signalled = os.WIFSIGNALED(status) and reason is None
             self.store.crash(job, f" (signal {os.WTERMSIG(status)})" if signalled else "")
