@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,11 @@ class Running:
 
     def __init__(self, folder: Path, *arguments: str, workers: int = 2, database_url: str | None = None) -> None:
         self.folder, self.port, self.workers = folder, free_port(), workers
-        self.arguments = ["--data-dir", str(folder), *([] if database_url is None else ["--database-url", database_url])]
+        self.arguments = [
+            "--data-dir",
+            str(folder),
+            *([] if database_url is None else ["--database-url", database_url]),
+        ]
         self.more, self.tokens, self.process = list(arguments), dict[str, str](), None
 
     @property
@@ -110,7 +115,9 @@ class Within:
 
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=self.headers) as client:
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1", headers=self.headers
+            ) as client:
                 return await client.request(method, path, **how)
 
         return asyncio.run(ask())
@@ -170,3 +177,14 @@ def ended(client: httpx.Client, job: str, within_s: float = 120.0) -> dict[str, 
             return found
         time.sleep(0.05)
     raise AssertionError(f"the job did not end: {seen.text}")
+
+
+def until(condition: Callable[[], Any], within_s: float = 40.0) -> Any:
+    """What a condition comes to, once it comes to something."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError("it did not happen in time")

@@ -1,4 +1,4 @@
-"""Both data bases, and a service that is started for a test."""
+"""Both data bases, and a service that is started for tests; a plugin, since other tests take names from the one conftest."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from serving import Running, free_port
 
-from crowdveil.server.database import Database, open_database
-from crowdveil.server.files import Files
-from crowdveil.server.store import Store
+if TYPE_CHECKING:
+    from crowdveil.server.database import Database
+    from crowdveil.server.files import Files
+    from crowdveil.server.store import Store
+    from serving import Running
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """A PostgreSQL cluster of our own in a temporary folder; it refuses to run as root, so somebody else owns it then."""
+    from serving import free_port
+
     programs = {name: shutil.which(name) for name in ("initdb", "pg_ctl", "postgres")}
     if not all(programs.values()):
         pytest.skip("PostgreSQL is not installed")
@@ -59,6 +64,8 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty data base of each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'jobs.sqlite'}"
+    from crowdveil.server.database import open_database
+
     url: str = request.getfixturevalue("postgres")
     _emptied(open_database(url))
     return url
@@ -74,6 +81,9 @@ def _emptied(database: Database) -> None:
 @pytest.fixture
 def store(database_url: str) -> Iterator[Store]:
     """A store on each kind of data base."""
+    from crowdveil.server.database import open_database
+    from crowdveil.server.store import Store
+
     found = Store(open_database(database_url))
     yield found
     found.db.close()
@@ -82,12 +92,16 @@ def store(database_url: str) -> Iterator[Store]:
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
     """Folders of jobs."""
+    from crowdveil.server.files import Files
+
     return Files(tmp_path / "data")
 
 
 @pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service with two workers and two tokens, for all tests that leave it as it was."""
+    from serving import Running
+
     service = Running(tmp_path_factory.mktemp("service"), "--max-upload-mib", "8", "--max-rows", "1000")
     for name in ("anna", "bert"):
         service.make_token(name)
