@@ -80,7 +80,7 @@ def _add_kind(app: FastAPI, kind: Kind) -> None:
         return {kind.room: [_described(kind, name) for name in kind.names()]}
 
     @app.get(f"/{kind.room}/{{name}}", summary="One of them, with the schema of its parameters", tags=[kind.room],
-             operation_id=f"describe_{kind.room}", responses=openapi.errors(401, 403, 404))  # fmt: skip
+             operation_id=f"describe_{kind.room}", responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
     def one(who: Who, name: Name) -> dict[str, Any]:
         return _described(kind, _known(kind, name))
 
