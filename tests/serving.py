@@ -88,9 +88,10 @@ class Running:
         self.process.wait()
 
     def worker_ids(self) -> list[int]:
-        """Processes of its workers."""
+        """Processes of its workers, after that which they were forked from."""
         assert self.process is not None
-        return children(self.process.pid)
+        crew = children(self.process.pid)
+        return [*crew, *(worker for one in crew for worker in children(one))]
 
     def kill_a_worker(self, which: int = 0) -> None:
         """End a worker as `kill -9` does."""
@@ -142,11 +143,11 @@ def kill(pid: int) -> None:
 def children(pid: int) -> list[int]:
     """Processes that a process started."""
     found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        try:
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
             found += [int(child) for child in (task / "children").read_text().split()]
-        except OSError:
-            continue
+    except OSError:  # it, or a part of it, is gone
+        return found
     return found
 
 

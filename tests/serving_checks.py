@@ -203,6 +203,7 @@ def load(service: Running, jobs: int, clients: int) -> dict[str, float]:
     with service.client() as client:
         assert len(set(made)) == jobs // clients * clients
         assert all(client.get(f"/jobs/{job}").json()["runs"] == 1 for job in made)
+        assert all(client.delete(f"/jobs/{job}").json()["state"] == "expired" for job in made)
     return {
         "jobs": len(made),
         "seconds": round(seconds, 1),

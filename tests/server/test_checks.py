@@ -22,7 +22,7 @@ def roomy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def test_broken_files_end_in_a_sentence_and_leave_nothing(roomy: Running) -> None:
-    answers = checks.fuzz(roomy, 24, seed=11)
+    answers = checks.fuzz(roomy, 16, seed=11)
     assert answers.get("fault", 0) == answers.get("crashed", 0) == 0, answers
 
 
@@ -32,7 +32,7 @@ def test_many_clients_at_once(roomy: Running) -> None:
 
 def test_nothing_is_lost_where_workers_and_the_server_are_killed(roomy: Running) -> None:
     ran = checks.killing(roomy, jobs=6, every_s=1.0, seed=2, most=4)
-    assert ran["jobs"] == 8
+    assert ran["jobs"] == 6 and ran["runs"] >= 6
 
 
 def test_an_upload_is_not_held_in_memory(roomy: Running, tmp_path: Path) -> None:

@@ -40,8 +40,9 @@ def _really_here(request: Request) -> None:
     host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
     origin = request.headers.get("origin")
     elsewhere = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+    elsewhere = elsewhere or any(name in request.headers for name in ("forwarded", "x-forwarded-for", "x-real-ip"))
     if host not in _HERE or elsewhere or request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-        raise Refused(403, "elsewhere", "the request comes from another site; make a token to allow that.")
+        raise Refused(403, "elsewhere", "the request comes from another site or machine; make a token to allow that.")
 
 
 def _who(sentence: str) -> Refused:

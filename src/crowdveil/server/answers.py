@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.server.database import AwayError
 
 ERROR_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -55,6 +56,10 @@ def add_error_answers(app: FastAPI) -> None:
         return answer(
             error.status, error.code, error.message, {n.replace("_", "-"): v for n, v in error.headers.items()}
         )
+
+    @app.exception_handler(AwayError)
+    async def away(_request: Request, error: AwayError) -> JSONResponse:
+        return answer(503, "away", str(error), {"Retry-After": "5"})
 
     @app.exception_handler(CrowdveilError)
     async def ours(_request: Request, error: CrowdveilError) -> JSONResponse:

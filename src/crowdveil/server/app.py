@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path as FilePath
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
-from fastapi.responses import FileResponse
+from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from crowdveil.errors import ParameterError
@@ -200,25 +199,27 @@ def _add_jobs(app: FastAPI) -> None:
         return _shown(service, ended)
 
     @app.get("/jobs/{job_id}/result", tags=["jobs"], summary="The result: a zip file, or one file", operation_id="get_result",
-             response_class=FileResponse,
+             response_class=StreamingResponse,
              responses=openapi.errors(401, 403, 404, 409, 410, 422) | openapi.file_answer())  # fmt: skip
     def result(request: Request, who: Who, job_id: JobId) -> Response:
         found = theirs(request, who, job_id)
-        path, about = result_of(request.app.state.service, found, who)
-        return FileResponse(path, media_type=about["media_type"], filename=about["name"], headers=_digest(about))
+        file, about = result_of(request.app.state.service, found, who)
+        return sent(file, about["name"], about["media_type"], {"Content-Length": str(about["bytes"]), **_digest(about)})
 
     @app.get("/jobs/{job_id}/report", tags=["jobs"], summary="What a job says about its result", operation_id="get_report",
              responses=openapi.errors(401, 403, 404, 409, 410, 422) | openapi.file_answer())  # fmt: skip
     def report(request: Request, who: Who, job_id: JobId) -> Response:
         found = theirs(request, who, job_id)
-        path, about = result_of(request.app.state.service, found, who)
-        if about["media_type"] == "application/zip":
-            with zipfile.ZipFile(path) as archive:
+        file, about = result_of(request.app.state.service, found, who)
+        with file:
+            if about["media_type"] != "application/zip":
+                raise Refused(404, "no_report", "this kind of job has no report; its result says all of it.")
+            with zipfile.ZipFile(file) as archive:
                 for name in REPORTS:
                     if name in archive.namelist():
                         kind = "text/html" if name.endswith(".html") else "application/json"
                         return Response(archive.read(name), media_type=kind)
-        raise Refused(404, "no_report", "this kind of job has no report; its result says all of it.")
+        raise Refused(404, "no_report", "this result has no report.")
 
 
 def theirs(request: Request, who: Caller, job: str) -> Job:
@@ -234,8 +235,21 @@ def _no_job() -> Refused:
     return Refused(404, "no_job", "there is no such job.")
 
 
-def result_of(service: Service, job: Job, who: Caller) -> tuple[FilePath, dict[str, Any]]:
-    """The file of a job's result, and what is known of it."""
+def sent(file: BinaryIO, name: str, kind: str, headers: dict[str, str]) -> Response:
+    """A file that is open already: it is whole, even if somebody removes it now."""
+
+    def pieces() -> Iterator[bytes]:
+        with file:
+            while piece := file.read(1 << 18):
+                yield piece
+
+    return StreamingResponse(
+        pieces(), media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"', **headers}
+    )
+
+
+def result_of(service: Service, job: Job, who: Caller) -> tuple[BinaryIO, dict[str, Any]]:
+    """A job's result, opened, and what is known of it."""
     if job.state in ("queued", "running"):
         raise Refused(409, "not_done", f"the job is {job.state}; ask again later.", Retry_After="1")
     if job.state == "failed":
@@ -243,11 +257,12 @@ def result_of(service: Service, job: Job, who: Caller) -> tuple[FilePath, dict[s
     gone = Refused(410, "gone", f"the job is {job.state}; its result was removed.")
     if job.state != "done" or job.result is None:
         raise gone
-    path = service.files.run(job.id, job.result["lease"]) / job.result["name"]
-    if not path.is_file():
-        raise gone
-    service.store.say(who.name, "fetched a result", job.id)
-    return path, job.result
+    try:
+        file = (service.files.run(job.id, job.result["lease"]) / job.result["name"]).open("rb")
+    except OSError:
+        raise gone from None
+    service.store.say(who.id, "fetched a result", job.id)
+    return file, job.result
 
 
 def _digest(about: dict[str, Any]) -> dict[str, str]:

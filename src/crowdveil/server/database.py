@@ -13,9 +13,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import MissingExtraError, ParameterError
+from crowdveil.errors import CrowdveilError, MissingExtraError, ParameterError
 
 Row = dict[str, Any]
+
+
+class AwayError(CrowdveilError):
+    """The data base does not answer, or cannot write."""
+
+    def __init__(self) -> None:
+        super().__init__("the data base does not answer; ask whoever runs the server, and try again later.")
 
 
 class Database(ABC):
@@ -99,7 +106,10 @@ class Sqlite(Database):
         connection.execute("BEGIN IMMEDIATE")
 
     def _run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[Row]:
-        return [dict(row) for row in connection.execute(sql, values).fetchall()]
+        try:
+            return [dict(row) for row in connection.execute(sql, values).fetchall()]
+        except sqlite3.OperationalError:
+            raise AwayError from None
 
     def do(self, sql: str, *values: Any) -> list[Row]:
         """As for every data base; what only reads does not wait for whoever writes."""
@@ -131,14 +141,19 @@ class Postgres(Database):
         try:
             return psycopg.connect(self.url, row_factory=dict_row, connect_timeout=10)
         except psycopg.OperationalError:
-            raise ParameterError("the data base does not answer; check --database-url, and that it runs.") from None
+            raise AwayError from None
 
     def _begin(self, connection: Any) -> None:
         """A transaction begins by itself with the first statement."""
 
     def _run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[Row]:
-        cursor = connection.execute(sql.replace("?", "%s"), values)
-        return cursor.fetchall() if cursor.description is not None else []
+        import psycopg
+
+        try:
+            cursor = connection.execute(sql.replace("?", "%s"), values)
+            return cursor.fetchall() if cursor.description is not None else []
+        except psycopg.OperationalError:
+            raise AwayError from None
 
 
 def open_database(url: str) -> Database:

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from fastapi import FastAPI, Query, Request, Response
-from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse
 
 from crowdveil.config import known_only, need, request_of
 from crowdveil.errors import CrowdveilError, ParameterError
 from crowdveil.registry import find_analysis
 from crowdveil.server import openapi
 from crowdveil.server.answers import Refused
-from crowdveil.server.app import Who, accept, result_of
+from crowdveil.server.app import Who, accept, result_of, sent
 from crowdveil.server.kinds import ALL, KINDS, TRAJECTORIES
 from crowdveil.server.uploads import TEXT_MOST, Form, parsed
 
@@ -96,24 +96,16 @@ def add_document_routes(app: FastAPI) -> None:
         except Refused as error:
             return _error(error.code, error.message, 200)
         if about["media_type"] != "application/zip":
-            return FileResponse(found, media_type=about["media_type"], filename=about["name"])
+            return sent(found, about["name"], about["media_type"], {"Content-Length": str(about["bytes"])})
         return _main_file(found)
 
 
-def _main_file(path: Path) -> Response:
+def _main_file(file: BinaryIO) -> Response:
     """The data of a release, out of its zip file."""
-    archive = zipfile.ZipFile(path)
+    archive = zipfile.ZipFile(file)
     name = json.loads(archive.read("manifest.json"))["files"]["data"]["name"]
-
-    def pieces() -> Iterator[bytes]:
-        with archive, archive.open(name) as file:
-            while piece := file.read(1 << 20):
-                yield piece
-
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(
-        pieces(), media_type="text/csv" if name.endswith(".csv") else "application/octet-stream", headers=headers
-    )
+    kind = "text/csv" if name.endswith(".csv") else "application/octet-stream"
+    return sent(archive.open(name), name, kind, {})  # type: ignore[arg-type]
 
 
 def _error(code: str, message: str, status: int) -> JSONResponse:

@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import MissingExtraError, OutputError, ParameterError
@@ -27,73 +26,47 @@ TLS = (
 )
 
 
-class Workers:
-    """Worker processes of this machine."""
+class Keeper:
+    """Keeps the crew of workers alive, and the house in order."""
 
-    def __init__(self, service: Service, number: int, arguments: list[str]) -> None:
-        self.service, self.number, self.arguments = service, number, arguments
-        self.processes: list[subprocess.Popen[bytes]] = []
+    def __init__(self, service: Service, arguments: list[str]) -> None:
+        self.service, self.arguments = service, arguments
+        self.crew: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="workers", daemon=True)
+        self._thread = threading.Thread(target=self._keep, name="keeper", daemon=True)
 
     def start(self) -> None:
-        """Give the jobs of dead workers back, and start as many as wanted."""
-        self._void_dead()
+        """Begin."""
         self._thread.start()
 
-    def _watch(self) -> None:
-        # Workers end when the thread that started them ends, so all of it happens in this one.
-        tidied = 0.0
-        while not self._stopping.wait(WATCH_EVERY_S):
-            dead = [p for p in self.processes if p.poll() is not None]
-            self.processes = [p for p in self.processes if p not in dead]
-            with suppress(Exception):  # a data base that is away for a while must not end this thread
-                for process in dead:
-                    self.service.store.void(f"{socket.gethostname()}:{process.pid}")
-                if dead:
-                    self.service.store.take_back()
-                if time.monotonic() - tidied > TIDY_EVERY_S:
+    def _keep(self) -> None:
+        # The crew ends when the thread that started it ends, so all of it happens in this one.
+        tidied = -TIDY_EVERY_S
+        while True:
+            if self.crew is None or self.crew.poll() is not None:
+                self.crew = self._start()
+            if time.monotonic() - tidied > TIDY_EVERY_S:
+                with suppress(Exception):  # a data base that is away for a while must not end this thread
                     self.service.tidy()
-                    tidied = time.monotonic()
-            while len(self.processes) < self.number:
-                self.processes.append(self._one())
-        for process in self.processes:
-            process.terminate()
-        for process in self.processes:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(10)
-            process.kill()
+                tidied = time.monotonic()
+            if self._stopping.wait(WATCH_EVERY_S):
+                break
+        self.crew.terminate()
+        try:
+            self.crew.wait(10)
+        except subprocess.TimeoutExpired:
+            self.crew.kill()
+            self.crew.wait()
 
-    def _one(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         code = "from crowdveil.cli.main import main; main()"
-        return subprocess.Popen(
-            [sys.executable, "-c", code, "worker", "--parent", str(os.getpid()), *self.arguments],
-            stdin=subprocess.DEVNULL,
-        )
-
-    def _void_dead(self) -> None:
-        """Workers of this machine that are not there any more hold nothing; nobody has to wait for their leases."""
-        here = socket.gethostname()
-        for holder in self.service.store.holders():
-            host, _, number = holder.rpartition(":")
-            if host == here and number.isdecimal() and not _is_worker(int(number)):
-                self.service.store.void(holder)
-        self.service.tidy()
+        command = [sys.executable, "-c", code, "worker", "--parent", str(os.getpid()), *self.arguments]
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
     def stop(self) -> None:
         """End all workers; their jobs go back into the queue."""
         self._stopping.set()
         self._thread.join(30)
-
-
-def _is_worker(process: int) -> bool:
-    """Whether a number is that of a worker: numbers of processes are given again."""
-    try:
-        return b"worker" in Path(f"/proc/{process}/cmdline").read_bytes()
-    except FileNotFoundError:
-        return not Path("/proc/self").is_dir()
-    except OSError:
-        return True
 
 
 def check_address(service: Service) -> None:
@@ -113,15 +86,15 @@ def serve(settings: Settings, workers: int, say: Any) -> None:
     service = settings.open()
     check_address(service)
     listening = _listen(settings)
-    arguments = ["--data-dir", str(settings.data), "--lease", str(settings.lease_s)]
+    arguments = ["--data-dir", str(settings.data), "--lease", str(settings.lease_s), "--number", str(workers)]
     if settings.database_url is not None:
         os.environ["CROWDVEIL_DATABASE_URL"] = (
             settings.database_url
         )  # not as an argument, which everybody on the machine can read
     if settings.memory_bytes is not None:
         arguments += ["--max-memory-mib", str(settings.memory_bytes >> 20)]
-    crew = Workers(service, workers, arguments)
-    crew.start()
+    keeper = Keeper(service, arguments)
+    keeper.start()
     port = listening.getsockname()[1]
     shown = f"[{settings.host}]" if ":" in settings.host else settings.host
     say(f"http://{shown}:{port}: ready, with {workers} worker{'s' if workers != 1 else ''}; files in {settings.data}")
@@ -136,7 +109,7 @@ def serve(settings: Settings, workers: int, say: Any) -> None:
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
     finally:
-        crew.stop()
+        keeper.stop()
 
 
 def _listen(settings: Settings) -> socket.socket:

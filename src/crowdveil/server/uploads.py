@@ -176,6 +176,8 @@ async def receive(
         raise Refused(400, "bad_form", "the form is broken; send it anew.") from None
     except ClientDisconnect:
         raise Refused(400, "bad_form", "the form ended too early; send it anew.") from None
+    except OSError:
+        raise Refused(507, "no_room", "the server has no room for this; ask whoever runs it.") from None
     finally:
         taker.give_up()
     if not taker.ended:

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.server.child import be_child, die_with_parent
+from crowdveil.server.database import AwayError
 from crowdveil.server.files import Files
 from crowdveil.server.store import Job, Store
 
@@ -76,7 +78,8 @@ class Worker:
                 time.sleep(5 * LOOK_EVERY_S)
                 continue
             if job is not None:
-                self.run(job)
+                with suppress(AwayError):  # the lease runs out, and somebody takes the job
+                    self.run(job)
             elif once:
                 return
             else:
@@ -211,11 +214,80 @@ def preload() -> None:
     numba.njit(lambda x: x + 1)(1)  # the compiler's own start, which every child would pay for again
 
 
-def main_of(worker: Worker, parent: int | None = None) -> None:
-    """Be a worker process; with a parent, end when it ends."""
-    if parent is not None:
-        die_with_parent(parent)
-    signal.signal(signal.SIGTERM, worker.stop)
-    signal.signal(signal.SIGINT, worker.stop)
-    preload()
-    worker.work()
+class Crew:
+    """Workers of one machine: forks of a process that has imported everything, so that a dead one is replaced in no time."""
+
+    def __init__(self, make: Callable[[], Worker], number: int) -> None:
+        self.make, self.number = make, number
+        self.workers: set[int] = set()
+        self.stopping = False
+
+    def run(self, parent: int | None = None) -> None:
+        """Keep as many workers as wanted until told to stop; with a parent, end when it ends."""
+        if parent is not None:
+            die_with_parent(parent)
+        signal.signal(signal.SIGTERM, self.stop)
+        signal.signal(signal.SIGINT, self.stop)
+        preload()
+        store = self.make().store
+        void_dead(store)
+        while not self.stopping:
+            self._bury(store)
+            store.db.close()  # a connection must not be in two processes
+            while len(self.workers) < self.number:
+                self._fork()
+            time.sleep(LOOK_EVERY_S / 2)
+        for worker in self.workers:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGTERM)
+        for worker in self.workers:
+            os.waitpid(worker, 0)
+
+    def stop(self, *_: Any) -> None:
+        """Stop as soon as can be."""
+        self.stopping = True
+
+    def _fork(self) -> None:
+        me = os.getpid()
+        worker = os.fork()
+        if worker:
+            self.workers.add(worker)
+            return
+        try:
+            die_with_parent(me)
+            mine = self.make()
+            signal.signal(signal.SIGTERM, mine.stop)
+            signal.signal(signal.SIGINT, mine.stop)
+            mine.work()
+        except BaseException as error:
+            print(f"crowdveil: a worker ended ({type(error).__name__}).", file=sys.stderr)  # noqa: T201
+        finally:
+            os._exit(0)
+
+    def _bury(self, store: Store) -> None:
+        """Take the jobs of workers that died back."""
+        dead = {w for w in self.workers if os.waitpid(w, os.WNOHANG)[0] == w}
+        self.workers -= dead
+        if dead:
+            with suppress(AwayError):
+                void_dead(store)
+                store.take_back()
+
+
+def void_dead(store: Store) -> None:
+    """Workers of this machine that are not there any more hold nothing; nobody has to wait for their leases."""
+    here = socket.gethostname()
+    for holder in store.holders():
+        host, _, number = holder.rpartition(":")
+        if host == here and number.isdecimal() and not _is_worker(int(number)):
+            store.void(holder)
+
+
+def _is_worker(process: int) -> bool:
+    """Whether a number is that of a worker: numbers of processes are given again."""
+    try:
+        return b"worker" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return not Path("/proc/self").is_dir()
+    except OSError:
+        return True
