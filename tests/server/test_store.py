@@ -108,7 +108,12 @@ def test_cancelling(store: Store) -> None:
 
 def test_owners_see_their_own_alone(store: Store) -> None:
     mine, theirs = put(store, "anna"), put(store, "bert")
-    assert [j.id for j in store.of_owner("anna")] == [mine] and [j.id for j in store.of_owner("bert")] == [theirs]
+    later = put(store, "anna")
+    assert [j.id for j in store.of_owner("anna", before=later)] == [mine]
+    assert [j.id for j in store.of_owner("anna", before=theirs)] == []
+    assert [j.id for j in store.of_owner("anna")] == [later, mine] and [j.id for j in store.of_owner("bert")] == [
+        theirs
+    ]
     assert store.get(theirs, "anna") is None and store.get(theirs, "bert") is not None
 
 

@@ -177,7 +177,7 @@ def _add_jobs(app: FastAPI) -> None:
         who: Who,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         before: Annotated[
-            float | None, Query(description="Only those made before this, as in `created`.", ge=0, allow_inf_nan=False)
+            str | None, Query(pattern="^[0-9a-f]{32}$", description="Only those before this job of yours.")
         ] = None,
     ) -> dict[str, Any]:
         service: Service = request.app.state.service

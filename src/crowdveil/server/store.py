@@ -29,14 +29,15 @@ LOST = f"the job's worker vanished {LOST_MOST} times; ask whoever runs the serve
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS jobs (
-        id TEXT PRIMARY KEY, owner TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, parameters TEXT NOT NULL,
+        place {serial}, id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL,
+        parameters TEXT NOT NULL,
         files TEXT NOT NULL, limits TEXT NOT NULL, max_running BIGINT NOT NULL, state TEXT NOT NULL,
         created DOUBLE PRECISION NOT NULL, started DOUBLE PRECISION, ended DOUBLE PRECISION, expires DOUBLE PRECISION,
         keep_s DOUBLE PRECISION NOT NULL, lease TEXT, lease_until DOUBLE PRECISION, worker TEXT,
         stage TEXT, done BIGINT, total BIGINT, runs BIGINT NOT NULL DEFAULT 0, crashes BIGINT NOT NULL DEFAULT 0,
         lost BIGINT NOT NULL DEFAULT 0, error_code TEXT, error TEXT, result TEXT)""",
-    "CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, created)",
-    "CREATE INDEX IF NOT EXISTS jobs_by_owner ON jobs (owner, created)",
+    "CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, place)",
+    "CREATE INDEX IF NOT EXISTS jobs_by_owner ON jobs (owner, place)",
     """CREATE TABLE IF NOT EXISTS tokens (
         id TEXT PRIMARY KEY, name TEXT NOT NULL, hash TEXT NOT NULL UNIQUE, limits TEXT NOT NULL,
         created DOUBLE PRECISION NOT NULL, revoked DOUBLE PRECISION)""",
@@ -135,11 +136,11 @@ class Store:
         rows = self.db.do(f"SELECT * FROM jobs WHERE id = ?{mine}", job, *([] if owner is None else [owner]))
         return Job.of(rows[0]) if rows else None
 
-    def of_owner(self, owner: str, limit: int = 100, before: float | None = None) -> list[Job]:
-        """The newest jobs of somebody."""
-        older = "" if before is None else " AND created < ?"
-        values = [owner, *([] if before is None else [before]), limit]
-        rows = self.db.do(f"SELECT * FROM jobs WHERE owner = ?{older} ORDER BY created DESC, id LIMIT ?", *values)
+    def of_owner(self, owner: str, limit: int = 100, before: str | None = None) -> list[Job]:
+        """The newest jobs of somebody, or those before one of them."""
+        older = "" if before is None else " AND place < (SELECT place FROM jobs WHERE id = ? AND owner = ?)"
+        values = [owner, *([] if before is None else [before, owner]), limit]
+        rows = self.db.do(f"SELECT * FROM jobs WHERE owner = ?{older} ORDER BY place DESC LIMIT ?", *values)
         return [Job.of(row) for row in rows]
 
     def cancel(self, job: str, owner: str) -> Job | None:
@@ -168,7 +169,7 @@ class Store:
                 "UPDATE jobs SET state = 'running', lease = ?, lease_until = {now} + ?, worker = ?, "
                 "started = COALESCE(started, {now}), stage = 'starting', done = 0, total = 0, runs = runs + 1 "
                 "WHERE id = (SELECT j.id FROM jobs j WHERE j.state = 'queued' AND (SELECT count(*) FROM jobs r "
-                "WHERE r.owner = j.owner AND r.state = 'running') < j.max_running ORDER BY j.created, j.id LIMIT 1 "
+                "WHERE r.owner = j.owner AND r.state = 'running') < j.max_running ORDER BY j.place LIMIT 1 "
                 "{skip_locked}) RETURNING *",
                 secrets.token_hex(16), lease_s, worker,
             )  # fmt: skip
