@@ -12,7 +12,8 @@ from pathlib import Path
 from crowdveil.errors import InputError
 from crowdveil.server.database import open_database
 from crowdveil.server.files import Files
-from crowdveil.server.kinds import KINDS, Task, Told
+from crowdveil.server.kind import Task, Told
+from crowdveil.server.kinds import KINDS
 from crowdveil.server.store import Store
 from crowdveil.server.worker import Worker
 

@@ -19,7 +19,8 @@ from crowdveil.server.access import HEADERS, caller
 from crowdveil.server.answers import Refused, add_error_answers
 from crowdveil.server.child import SUMMARY
 from crowdveil.server.files import ID
-from crowdveil.server.kinds import KINDS, Kind
+from crowdveil.server.kind import Kind
+from crowdveil.server.kinds import KINDS
 from crowdveil.server.settings import Service
 from crowdveil.server.store import Job, NewJob, new_id
 from crowdveil.server.tokens import Caller
@@ -99,7 +100,8 @@ def _described(kind: Kind, name: str) -> dict[str, Any]:
         **kind.about(name),
         "parameters": kind.schema(name),
         "files": {
-            field: {"required": field in kind.needs, "endings": list(endings)} for field, endings in fields.items()
+            field: {"required": field in kind.needs(name), "endings": list(endings)}
+            for field, endings in fields.items()
         },
     }
 
@@ -147,7 +149,13 @@ async def accept(
             {"max_seconds": limits.max_seconds, "max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes},
             limits.max_running, service.settings.keep_s,
         )  # fmt: skip
-        accepted = await run_in_threadpool(service.store.add, new, limits.max_waiting)
+
+        def add() -> None:
+            # Noted in the same thread: whoever is interrupted while it waits must not remove the files of a job that is there.
+            nonlocal accepted
+            accepted = service.store.add(new, limits.max_waiting)
+
+        await run_in_threadpool(add)
         if not accepted:
             most = limits.max_waiting
             raise Refused(

@@ -20,7 +20,8 @@ from typing import Any
 from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.io.archive import pack, unpack
 from crowdveil.server.files import sync_file
-from crowdveil.server.kinds import KINDS, Task, Told
+from crowdveil.server.kind import Task, Told
+from crowdveil.server.kinds import KINDS
 from crowdveil.server.store import Job
 
 TELL_EVERY_S = 0.2

@@ -7,7 +7,8 @@ from typing import Any
 from fastapi import FastAPI
 
 from crowdveil.server.answers import ERROR_SCHEMA
-from crowdveil.server.kinds import KINDS, Kind
+from crowdveil.server.kind import Kind
+from crowdveil.server.kinds import KINDS
 from crowdveil.server.store import STATES
 
 _MEANING = {
@@ -129,7 +130,7 @@ def upload_body(kind: Kind) -> dict[str, Any]:
     schema = {
         "type": "object",
         "properties": {**properties, "parameters": parameters},
-        "required": list(kind.needs),
+        "required": [field for field in fields if all(field in kind.needs(name) for name in kind.names())],
         "additionalProperties": False,
     }
     encoding = {"parameters": {"contentType": "application/json"}}
