@@ -57,7 +57,8 @@ class Running:
         """A token of this service."""
         from crowdveil.server.settings import Settings
 
-        self.tokens[name] = Settings(self.folder).open().tokens.create(name)
+        with Settings(self.folder).open() as service:
+            self.tokens[name] = service.tokens.create(name)
         return self.tokens[name]
 
     def start(self) -> None:

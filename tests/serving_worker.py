@@ -39,6 +39,9 @@ def _do(task: Task) -> Told:
         raise InputError("a.csv: wanted something else; give it.")
     elif what == "fault":
         raise KeyError("secret value")
+    elif what == "hang once" and not Path(task.values["beside"]).exists():
+        Path(task.values["beside"]).touch()
+        time.sleep(600)
     elif what == "slow":
         time.sleep(float(task.values["s"]))
     (task.out / "half.txt").rename(task.out / "whole.txt")

@@ -133,10 +133,10 @@ def test_cancelling_ends_a_running_job_and_all_that_it_started(
     assert ended(store, other).state == "done"  # the worker goes on
 
 
-def test_a_job_outlives_its_worker(store: Store, files: Files, start: Start) -> None:
-    job = put(store, files, do="slow", s=1.5)
+def test_a_job_outlives_its_worker(store: Store, files: Files, start: Start, tmp_path: Path) -> None:
+    job = put(store, files, do="hang once", beside=str(tmp_path / "begun"))
     first = start(lease_s=1.0)
-    until(lambda: (found := store.get(job)) and found.state == "running" and children(first.pid))
+    until((tmp_path / "begun").exists)
     (child,) = children(first.pid)
     first.kill()
     first.wait()

@@ -32,7 +32,8 @@ def command() -> None:
 @click.argument("name")
 def create(name: str, data_dir: Path | None, database_url: str | None, **values: Any) -> None:
     """Make a token, and show it this once: only a hash of it is kept."""
-    click.echo(place(data_dir, database_url).open().tokens.create(name, **given(Limits, values)))
+    with place(data_dir, database_url).open() as service:
+        click.echo(service.tokens.create(name, **given(Limits, values)))
     click.echo("note: this token is not shown again; hand it over by a safe way.", err=True)
 
 
@@ -40,7 +41,9 @@ def create(name: str, data_dir: Path | None, database_url: str | None, **values:
 @place_options
 def listing(data_dir: Path | None, database_url: str | None) -> None:
     """List tokens, when they were made, and what is particular to them."""
-    for row in place(data_dir, database_url).open().tokens.all():
+    with place(data_dir, database_url).open() as service:
+        rows = service.tokens.all()
+    for row in rows:
         revoked = "" if row["revoked"] is None else f", revoked {_day(row['revoked'])}"
         limits = ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in json.loads(row["limits"]).items())
         click.echo(f"{row['name']}: made {_day(row['created'])}{revoked}{f'; {limits}' if limits else ''}")
@@ -51,7 +54,8 @@ def listing(data_dir: Path | None, database_url: str | None) -> None:
 @click.argument("name")
 def revoke(name: str, data_dir: Path | None, database_url: str | None) -> None:
     """Take a token's rights away at once."""
-    place(data_dir, database_url).open().tokens.revoke(name)
+    with place(data_dir, database_url).open() as service:
+        service.tokens.revoke(name)
     click.echo(f"{name}: revoked")
 
 
@@ -59,9 +63,9 @@ def revoke(name: str, data_dir: Path | None, database_url: str | None) -> None:
 @place_options
 def log(data_dir: Path | None, database_url: str | None) -> None:
     """Show who did what; nothing of the data is in it."""
-    service = place(data_dir, database_url).open()
-    names = {row["id"]: row["name"] for row in service.tokens.all()}
-    for line in service.store.log():
+    with place(data_dir, database_url).open() as service:
+        names, lines = {row["id"]: row["name"] for row in service.tokens.all()}, service.store.log()
+    for line in lines:
         at, who = datetime.fromtimestamp(line["at"], UTC).isoformat(timespec="seconds"), line["who"]
         click.echo(f"{at}  {names.get(who, who)}: {line['what']}  {line['job'] or ''}".rstrip())
 

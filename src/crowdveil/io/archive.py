@@ -6,6 +6,7 @@ import re
 import stat
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from crowdveil.errors import InputError
@@ -73,16 +74,23 @@ def _entries(archive: zipfile.ZipFile, name: str, most: int) -> list[zipfile.Zip
 
 
 def _write(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, name: str) -> None:
+    # x: nothing that is there is written over, and no link is followed.
+    with target.open("xb") as file:
+        for piece in _pieces(archive, entry, name):
+            file.write(piece)
+
+
+def _pieces(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Iterator[bytes]:
+    """The content of a file; whatever is wrong with it, the zip file is broken, and so it is if it is larger than it says."""
     left = entry.file_size
     try:
-        # x: nothing that is there is written over, and no link is followed.
-        with archive.open(entry) as packed, target.open("xb") as file:
+        with archive.open(entry) as packed:
             while piece := packed.read(min(_PIECE, left + 1)):
                 left -= len(piece)
-                if left < 0:  # it is larger than it says
+                if left < 0:
                     raise _broken(name)
-                file.write(piece)
-    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError, zlib.error):
+                yield piece
+    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError, OSError, zlib.error):
         raise _broken(name) from None
 
 

@@ -85,6 +85,12 @@ class Service:
     store: Store
     tokens: Tokens
 
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.store.db.close()
+
     def tidy(self) -> None:
         """Give jobs that nobody holds back to the queue, and remove what nobody needs any more."""
         self.store.take_back()
