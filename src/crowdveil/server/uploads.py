@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ PARTS_MOST = 64
 DEPTH_MOST = 32
 """How deep JSON may be nested."""
 _TABLES = (".csv", ".tsv", ".txt")
+logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it quotes what came in
 
 
 @dataclass
