@@ -51,17 +51,29 @@ class Database(ABC):
     @contextmanager
     def transaction(self) -> Iterator[Any]:
         """Several statements that take effect together: gives a function as `do`."""
-        connection = self._open()
+        with self._or_away():
+            connection = self._open()
+            try:
+                self._begin(connection)
+                yield lambda sql, *values: self._run(connection, sql.format(**self.words), values)
+                connection.commit()
+            except BaseException:
+                # A connection that failed in the middle of something is not trusted again.
+                with suppress(Exception):
+                    connection.rollback()
+                self.close()
+                raise
+
+    @contextmanager
+    def _or_away(self) -> Iterator[None]:
+        """Tell a data base that does not answer from what is our own fault."""
         try:
-            self._begin(connection)
-            yield lambda sql, *values: self._run(connection, sql.format(**self.words), values)
-            connection.commit()
-        except BaseException:
-            # A connection that failed in the middle of something is not trusted again.
-            with suppress(Exception):
-                connection.rollback()
-            self.close()
-            raise
+            yield
+        except self._failures():
+            raise AwayError from None
+
+    @abstractmethod
+    def _failures(self) -> tuple[type[Exception], ...]: ...
 
     def _open(self) -> Any:
         connection = getattr(self._threads, "connection", None)
@@ -106,16 +118,17 @@ class Sqlite(Database):
         connection.execute("BEGIN IMMEDIATE")
 
     def _run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[Row]:
-        try:
-            return [dict(row) for row in connection.execute(sql, values).fetchall()]
-        except sqlite3.OperationalError:
-            raise AwayError from None
+        return [dict(row) for row in connection.execute(sql, values).fetchall()]
+
+    def _failures(self) -> tuple[type[Exception], ...]:
+        return (sqlite3.OperationalError,)
 
     def do(self, sql: str, *values: Any) -> list[Row]:
         """As for every data base; what only reads does not wait for whoever writes."""
         if not sql.lstrip().startswith("SELECT"):
             return super().do(sql, *values)
-        return self._run(self._open(), sql.format(**self.words), values)
+        with self._or_away():
+            return self._run(self._open(), sql.format(**self.words), values)
 
 
 class Postgres(Database):
@@ -138,22 +151,21 @@ class Postgres(Database):
             from psycopg.rows import dict_row
         except ImportError:
             raise MissingExtraError("psycopg", "postgres", "PostgreSQL") from None
-        try:
-            return psycopg.connect(self.url, row_factory=dict_row, connect_timeout=10)
-        except psycopg.OperationalError:
-            raise AwayError from None
+        return psycopg.connect(self.url, row_factory=dict_row, connect_timeout=10)
 
     def _begin(self, connection: Any) -> None:
         """A transaction begins by itself with the first statement."""
 
     def _run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[Row]:
-        import psycopg
+        cursor = connection.execute(sql.replace("?", "%s"), values)
+        return cursor.fetchall() if cursor.description is not None else []
 
+    def _failures(self) -> tuple[type[Exception], ...]:
         try:
-            cursor = connection.execute(sql.replace("?", "%s"), values)
-            return cursor.fetchall() if cursor.description is not None else []
-        except psycopg.OperationalError:
-            raise AwayError from None
+            from psycopg import OperationalError
+        except ImportError:
+            return ()
+        return (OperationalError,)
 
 
 def open_database(url: str) -> Database:

@@ -17,6 +17,7 @@ from crowdveil.server.settings import Service, Settings
 
 TIDY_EVERY_S = 30.0
 WATCH_EVERY_S = 0.2
+AGAIN_AFTER_S = 1.0
 REFUSED = (
     "host: {host} can be reached from other machines, and there are no tokens; make one with crowdveil token create NAME, or "
     "listen on 127.0.0.1."
@@ -41,10 +42,13 @@ class Keeper:
 
     def _keep(self) -> None:
         # The crew ends when the thread that started it ends, so all of it happens in this one.
-        tidied = -TIDY_EVERY_S
+        tidied, begun = -TIDY_EVERY_S, -AGAIN_AFTER_S
         while True:
             if self.crew is None or self.crew.poll() is not None:
-                self.crew = self._start()
+                self._stopping.wait(
+                    max(0.0, begun + AGAIN_AFTER_S - time.monotonic())
+                )  # what dies at once is not hurried
+                self.crew, begun = self._start(), time.monotonic()
             if time.monotonic() - tidied > TIDY_EVERY_S:
                 with suppress(Exception):  # a data base that is away for a while must not end this thread
                     self.service.tidy()
