@@ -49,9 +49,7 @@ def test_addresses_that_cannot_be_used(command: Command, tmp_path: Path) -> None
     assert "the data base does not answer" in ran.sentence
 
 
-def test_workers_of_their_own_on_a_data_base_that_is_shared(tmp_path: Path, postgres: str, database_url: str) -> None:
-    if database_url != postgres:
-        database_url = f"sqlite:///{tmp_path / 'elsewhere.sqlite'}"
+def test_workers_of_their_own_on_a_data_base_that_is_shared(tmp_path: Path, database_url: str) -> None:
     service = Running(tmp_path / "data", workers=0, database_url=database_url)
     service.start()
     place = ["--data-dir", str(tmp_path / "data"), "--database-url", database_url]

@@ -1,4 +1,4 @@
-"""The routes of the MobiDataLab document (D4.7, section 4), with its fields and its answers, so that its clients go on working.
+"""The routes of the MobiDataLab document on mdl-anonymizer, with its fields and its answers, so that its clients go on working.
 
 They make the same jobs as ours: only the form is another, and `GET /task/` gives the main file alone.
 """
