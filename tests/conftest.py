@@ -19,6 +19,8 @@ settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
+pytest_plugins = ("serving_fixtures",)
+
 PROJECT = Path(__file__).resolve().parents[1]
 REAL_DATA = PROJECT.parent / "shared" / "data"
 COMMAND = (sys.executable, "-c", "from crowdveil.cli.main import main; main()")

@@ -50,7 +50,11 @@ MDL_FIXED = {
 
 def read_run_file(path: Path, *, overwrite: bool = False) -> Request:
     """Read a run file."""
-    content = load(path)
+    return request_of(path, load(path), overwrite=overwrite)
+
+
+def request_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> Request:
+    """The request in the content of a run file; `path` is what messages call it."""
     if "input_file" in content:
         return _from_mdl(path, content, overwrite)
     return _from_ours(path, content, overwrite)
@@ -69,13 +73,17 @@ class AnalysisRequest:
 
 def read_analysis_file(path: Path, *, overwrite: bool = False) -> AnalysisRequest:
     """Read a run file of an analysis."""
-    content = load(path)
+    return analysis_of(path, load(path), overwrite=overwrite)
+
+
+def analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> AnalysisRequest:
+    """The analysis in the content of a run file; `path` is what messages call it."""
     theirs = "input_file" in content
     known_only(path, content, MDL_KEYS if theirs else ANALYSIS_KEYS)
     analysis = find_analysis(need(path, content, "method"))
     if theirs:
         return _analysis_from_mdl(path, content, analysis, overwrite)
-    options = _tables(path, content, "parameters", "reading")
+    options = tables(path, content, "parameters", "reading")
     replace = _yes_or_no(path, content, "overwrite")
     output = need(path, content, "output") if "output" in content else None
     return AnalysisRequest(analysis.name, need(path, content, "input"), output, options, overwrite or replace)
@@ -89,13 +97,13 @@ def _analysis_from_mdl(path: Path, content: dict[str, Any], analysis: Analysis, 
     name = content.get("main_output_file") or f"{source.stem}_{analysis.name}.geojson"
     if not isinstance(name, str) or Path(name).name != name or not Path(name).suffix:
         raise ParameterError(f"{path}: main_output_file must be a plain name with an ending, such as map.json.")
-    values, ours = _tables(path, content, "params"), dict(analysis.parameter_aliases)
+    values, ours = tables(path, content, "params"), dict(analysis.parameter_aliases)
     options = {ours.get(n, n): value for n, value in values.items() if value is not None}
     output = Path(need(path, content, "output_folder")) / name
     return AnalysisRequest(analysis.name, str(source), str(output), options, overwrite)
 
 
-def _tables(path: Path, content: dict[str, Any], *keys: str) -> dict[str, Any]:
+def tables(path: Path, content: dict[str, Any], *keys: str) -> dict[str, Any]:
     """Names and values under some keys, together."""
     found: dict[str, Any] = {}
     for key in keys:
@@ -267,7 +275,11 @@ class MeasureFile:
 
 def read_measure_file(path: Path) -> MeasureFile:
     """Read mdl-anonymizer's file of measures; measures and parameters may have our names too."""
-    content = load(path)
+    return measures_of(path, load(path))
+
+
+def measures_of(path: Path, content: dict[str, Any]) -> MeasureFile:
+    """What is asked for in the content of a file of measures; `path` is what messages call it."""
     known_only(path, content, MDL_MEASURE_KEYS)
     listed = need(path, content, "measures", list)
     if not all(isinstance(entry, dict) for entry in listed):

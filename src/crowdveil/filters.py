@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from crowdveil.errors import ParameterError
+from crowdveil.errors import ParameterError, counted
+from crowdveil.io.atomic import new_file
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.source import open_source
+from crowdveil.io.tables import check_ending, write_table
 from crowdveil.io.times import Clock, read_seconds
+from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.arrays import Floats, Mask
 from crowdveil.model.projection import great_circle_m
 from crowdveil.model.trajectories import Trajectories
@@ -42,6 +49,63 @@ def filter_trajectories(
         removed.append((condition, int((~keep).sum())))
         data = data.where(keep)
     return data, removed
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """What came of filtering a file: how many trajectories and points there were and are, and what each filter removed."""
+
+    removed: list[tuple[Filter, int]]
+    trajectories: tuple[int, int]
+    points: tuple[int, int]
+
+    def lines(self) -> list[str]:
+        """What each filter removed."""
+        return [
+            f"{condition.name} {','.join(condition.values)}: removed {counted(n, 'trajectory', 'trajectories')}"
+            for condition, n in self.removed
+        ]
+
+    def rest(self) -> str:
+        """What is left."""
+        (were, are), (points_were, points_are) = self.trajectories, self.points
+        return f"{are:,} of {were:,} trajectories, {points_are:,} of {points_were:,} points"
+
+
+def filter_file(
+    data: Any,
+    output: str | Path,
+    filters: Sequence[Filter],
+    *,
+    overwrite: bool = False,
+    notes: ReadNotes | None = None,
+    **options: Any,
+) -> Filtered:
+    """Filter a file or table of trajectories to a file, .csv or .parquet, with every column of the rest.
+
+    `options` are those of reading trajectories.
+    """
+    check_filters(filters)
+    check_ending(Path(output))
+    source = open_source(data)
+    before = read_trajectories(source, keep_rows=True, notes=notes if notes is not None else ReadNotes(), **options)
+    after, removed = filter_trajectories(before, filters, options.get("tz", "UTC"))
+    rows = np.sort(after.row) if after.row is not None else np.zeros(0, np.int64)
+    with new_file(Path(output), overwrite=overwrite) as file:
+        write_table(source.read(as_is=True).take(rows), file)
+    return Filtered(removed, (len(before), len(after)), (before.points, after.points))
+
+
+def check_filters(filters: Sequence[Filter], tz: str = "UTC") -> None:
+    """Raise unless there is a filter, and all of them mean something; no data is needed for that."""
+    if not filters:
+        raise ParameterError(
+            f"wanted at least one filter; give one of --{', --'.join(FILTER_NAMES).replace('_', '-')}."
+        )
+    none, ids = np.zeros(0), np.zeros(0, object)
+    nothing = Trajectories(none, none, np.zeros(0, np.int64), np.zeros(1, np.int64), ids, np.zeros(0, np.int64), ids)
+    for condition in filters:
+        condition.keeps(nothing, tz)
 
 
 def leg_speeds_kmh(data: Trajectories) -> Floats:

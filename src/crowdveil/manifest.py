@@ -153,7 +153,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT:
             raise InputError(f"{path}: its format is {manifest['format']}, and this version reads {FORMAT}.")
-        _ = manifest["promises"], [f["name"] + f["sha256"] for f in manifest["files"].values()]
+        names = [f["name"] for f in manifest["files"].values() if f["sha256"]]
+        # Whoever wrote the manifest must not choose which files of this machine are opened.
+        if any(name != Path(name).name or name in ("", ".", "..") for name in names):
+            raise ValueError
+        _ = manifest["promises"]
         _ = manifest["k_counts"], manifest["input"]["data"], manifest["input"]["options"].items()
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: the manifest is broken; the release cannot be verified.") from None

@@ -104,6 +104,17 @@ class Result:
     notes: ReadNotes
     cost: list[str]
 
+    def lines(self) -> list[str]:
+        """What a person wants to know first: what is promised, and what it cost."""
+        manifest = self.manifest
+        promised = [f"  promise  {p['statement']}" for p in manifest["promises"] if p["kind"] == "privacy"]
+        if manifest["method"]["status"] == "heuristic":
+            promised.append("  promise  none of anonymity: this method is a heuristic")
+        # Facts of several numbers are told in words among the costs.
+        plain = {n: v for n, v in manifest["method"]["facts"].items() if not isinstance(v, dict)}
+        facts = [f"  {name.replace('_', ' '):32}{value}" for name, value in plain.items()]
+        return [*promised, *(f"  {line}" for line in self.cost), *facts]
+
 
 def run(request: Request, progress: Progress = no_progress, stage: Stage = lambda name: None) -> Result:
     """Read, anonymise, write to a temporary folder, read back, verify, and only then put it in place."""

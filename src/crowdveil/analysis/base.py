@@ -11,6 +11,8 @@ from crowdveil.analysis.study import Study
 from crowdveil.params import Params
 from crowdveil.progress import Progress
 
+IN_THE_HOUSE = "The original was read: these numbers are exact and stay in the house."
+
 
 class Found(Protocol):
     """What comes of an analysis."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crowdveil.api.analysing import analyse, land_use, profiles, quadtree_heatmap, reconstruct, topics
+from crowdveil.api.analysing import analyse, check_outputs, land_use, profiles, quadtree_heatmap, reconstruct, topics
 from crowdveil.api.attacking import attack
 from crowdveil.api.comparing import compare, sweep
 from crowdveil.api.measuring import measure
@@ -14,6 +14,7 @@ __all__ = [
     "analyse",
     "anonymize",
     "attack",
+    "check_outputs",
     "compare",
     "land_use",
     "measure",

@@ -112,10 +112,7 @@ def analyse(
     if original is not None and not analysis.compares:
         raise ParameterError(f"original: {name} reads the release alone; leave it out.")
     with ExitStack() as files:
-        if output is not None:
-            check_ending(Path(output), ".json")
-        if plot is not None:
-            check_picture(plot)
+        check_outputs(output, plot)
         table, picture = (
             None if path is None else files.enter_context(new_file(Path(path), overwrite=overwrite))
             for path in (output, plot)
@@ -133,6 +130,14 @@ def analyse(
             stage("drawing")
             draw(found, picture)
     return found
+
+
+def check_outputs(output: str | Path | None, plot: str | Path | None) -> None:
+    """Raise unless the names of files say how something is to be written and drawn."""
+    if output is not None:
+        check_ending(Path(output), ".json")
+    if plot is not None:
+        check_picture(plot)
 
 
 def _of_trajectories(

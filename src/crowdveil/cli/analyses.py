@@ -8,16 +8,26 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.analysis.base import Analysis
+from crowdveil.analysis.base import IN_THE_HOUSE, Analysis
+from crowdveil.analysis.quadtree_heatmap import GEOJSON
 from crowdveil.analysis.study import Study, StudyReading
 from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.elsewhere import (
+    Elsewhere,
+    check_target_of,
+    elsewhere,
+    form_of,
+    put_file,
+    put_files,
+    put_folder,
+    server_options,
+    split_files,
+)
 from crowdveil.cli.main import COMMANDS
 from crowdveil.cli.options import given, options_of
 from crowdveil.io.notes import ReadNotes
 from crowdveil.reading import READINGS, TrajectoryReading
 from crowdveil.registry import find_analysis
-
-IN_THE_HOUSE = "The original was read: these numbers are exact and stay in the house."
 
 
 def command_of(name: str) -> click.Command:
@@ -26,8 +36,9 @@ def command_of(name: str) -> click.Command:
     reading = READINGS.get(analysis.takes, StudyReading)
 
     def call(data: str, output: str | None, overwrite: bool, **values: Any) -> None:
+        there = elsewhere(values)
         options = given(analysis.params, values) | given(reading, values)
-        perform(name, data, output, overwrite, options, values.get("original"), values.get("plot"))
+        perform(name, data, output, overwrite, options, values.get("original"), values.get("plot"), there)
 
     options = _of_study(analysis) if analysis.takes is Study else _of_trajectories(analysis)
     return click.Command(name, callback=call, params=options, help=_help(analysis), short_help=analysis.summary)
@@ -41,22 +52,78 @@ def perform(
     options: dict[str, Any],
     original: str | None = None,
     plot: str | None = None,
+    there: Elsewhere | None = None,
 ) -> None:
-    """Run an analysis, tell what it found, and where it was written."""
-    notes = ReadNotes()
-    with progress_bar() as (progress, stage):
-        found = api.analyse(
-            name, data, output, original=original, plot=plot, overwrite=overwrite, notes=notes, progress=progress,
-            stage=stage, **options,
-        )  # fmt: skip
-        lines = found.lines()
-    show_notes(notes)
+    """Run an analysis, here or on a server, tell what it found, and where it was written."""
+    if there is not None:
+        analysis = find_analysis(name)
+        if analysis.takes is Study:
+            lines = _study_there(there, name, data, original, output, plot, overwrite, options)
+        else:
+            lines = _map_there(there, analysis, data, output, overwrite, options)
+        if lines is None:
+            return
+    else:
+        notes = ReadNotes()
+        with progress_bar() as (progress, stage):
+            found = api.analyse(
+                name, data, output, original=original, plot=plot, overwrite=overwrite, notes=notes, progress=progress,
+                stage=stage, **options,
+            )  # fmt: skip
+            lines = found.lines()
+        show_notes(notes)
+        if original is not None:
+            lines = [*lines, IN_THE_HOUSE]
     click.echo("\n".join(lines))
-    if original is not None:
-        click.echo(IN_THE_HOUSE)
     for file in (output, plot):
         if file is not None:
             click.echo(f"{Path(file)}: written")
+
+
+def _study_there(
+    there: Elsewhere, name: str, release: str, original: str | None, output: str | None, plot: str | None,
+    overwrite: bool, options: dict[str, Any],
+) -> list[str] | None:  # fmt: skip
+    """Have a release analysed on a server; the lines of what was found, None where it is left to itself."""
+    api.check_outputs(output, plot)
+    for target in (output, plot):
+        check_target_of(target, overwrite=overwrite)
+    values, files = split_files(StudyReading, options)
+    uploads = {"release": release, **({} if original is None else {"original": original}), **files}
+    form = form_of(output, "json")
+
+    def take(_job: dict[str, Any], result: Path) -> None:
+        if plot is None:
+            put_file(result, Path(str(output)), overwrite=overwrite)
+        else:
+            put_files(result, {f"{name}.{form}": output, f"{name}.png": plot}, overwrite=overwrite)
+
+    job = there.run(
+        "analyses", name, {**values, "format": form, "plot": plot is not None}, uploads, take,
+        fetch=output is not None or plot is not None,
+    )  # fmt: skip
+    return None if job is None else job["summary"]["lines"]
+
+
+def _map_there(
+    there: Elsewhere, analysis: Analysis, data: str, output: str | None, overwrite: bool, options: dict[str, Any]
+) -> list[str] | None:
+    """Have trajectories analysed on a server, likewise: all files into a folder, or the one that the ending says."""
+    target = None if output is None else Path(output)
+    if target is not None and analysis.check_output is not None:
+        analysis.check_output(target, overwrite=overwrite)
+    whole = target is None or target.is_dir() or not target.suffix
+    form = "all" if target is None or whole else target.suffix.lower().removeprefix(".")
+
+    def take(_job: dict[str, Any], result: Path) -> None:
+        if whole:
+            put_folder(result, Path(str(output)), overwrite=overwrite, mark_file=GEOJSON)
+        else:
+            put_file(result, Path(str(output)), overwrite=overwrite)
+
+    parameters = {**options, "format": "geojson" if form == "json" else form}
+    job = there.run("analyses", analysis.name, parameters, {"data": data}, take, fetch=output is not None)
+    return None if job is None else job["summary"]["lines"]
 
 
 def _of_trajectories(analysis: Analysis) -> list[click.Parameter]:
@@ -65,6 +132,7 @@ def _of_trajectories(analysis: Analysis) -> list[click.Parameter]:
         *options_of(analysis.params),
         click.Option(["-o", "--output"], metavar="FOLDER_OR_FILE", help="Write all of it, or what the ending says."),
         click.Option(["--overwrite"], is_flag=True, help="Replace what exists."),
+        *server_options(),
         *[o for o in options_of(TrajectoryReading) if o.name not in ("zones", "zone_id")],
     ]
 
@@ -81,6 +149,7 @@ def _of_study(analysis: Analysis) -> list[click.Parameter]:
         click.Option(["-o", "--output"], metavar="FILE", help="Write all of it: .csv, .parquet or .json."),
         click.Option(["--plot"], metavar="FILE", help="Draw it: .png. Needs matplotlib (extra report)."),
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
+        *server_options(),
         *options_of(StudyReading),
     ]
 

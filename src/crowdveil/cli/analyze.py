@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from crowdveil.cli.analyses import command_of, perform
+from crowdveil.cli.elsewhere import elsewhere, server_options
 from crowdveil.cli.main import COMMANDS, load_command
 from crowdveil.config import read_analysis_file
 from crowdveil.errors import ParameterError
@@ -29,11 +31,11 @@ class AnalysisCommands(click.Group):
         return load_command(name) if name in COMMANDS else command_of(name)
 
 
-@click.command(cls=AnalysisCommands, invoke_without_command=True, no_args_is_help=False)
+@click.command(cls=AnalysisCommands, invoke_without_command=True, no_args_is_help=False, params=server_options())
 @click.option("-f", "--file", "run_file", metavar="FILE", help="A run file: TOML or JSON, mdl-anonymizer's JSON too.")
 @click.option("--overwrite", is_flag=True, help="Replace what exists (with -f).")
 @click.pass_context
-def command(ctx: click.Context, run_file: str | None, overwrite: bool) -> None:
+def command(ctx: click.Context, /, run_file: str | None, overwrite: bool, **values: Any) -> None:
     """Learn from a release of flows, or draw a heat map of trajectories that can be published.
 
     \b
@@ -46,6 +48,6 @@ def command(ctx: click.Context, run_file: str | None, overwrite: bool) -> None:
         if ctx.invoked_subcommand is not None:
             raise click.UsageError("give either an analysis or a run file with -f, not both.")
         wanted = read_analysis_file(Path(run_file), overwrite=overwrite)
-        perform(wanted.analysis, wanted.data, wanted.output, wanted.overwrite, wanted.options)
+        perform(wanted.analysis, wanted.data, wanted.output, wanted.overwrite, wanted.options, there=elsewhere(values))
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

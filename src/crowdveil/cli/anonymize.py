@@ -9,6 +9,8 @@ import click
 
 from crowdveil import pipeline
 from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.elsewhere import Elsewhere, elsewhere, server_options
+from crowdveil.cli.elsewhere import anonymize as run_there
 from crowdveil.cli.main import StoppedError
 from crowdveil.cli.options import given, options_of
 from crowdveil.config import read_run_file
@@ -46,6 +48,7 @@ def method_command(method: Method) -> click.Command:
     reading = READINGS[method.takes]
 
     def call(data: str, output: str, **values: Any) -> None:
+        there = elsewhere(values)
         request = pipeline.Request(
             method.name,
             data,
@@ -61,7 +64,7 @@ def method_command(method: Method) -> click.Command:
             report=not values["no_report"],
             private_report=_path(values, "private_report"),
         )
-        perform(request)
+        perform(request, there)
 
     example = f"crowdveil anonymize {method.name} {EXAMPLES[od]} -o out/"
     return click.Command(
@@ -72,6 +75,7 @@ def method_command(method: Method) -> click.Command:
             *options_of(method.params),
             *_run_options(),
             _resume_option() if od else _pairing_option(),
+            *server_options(),
             *options_of(reading),
         ],
         help=f"{method.summary}\n\nStatus: {method.status}.\n\n\b\nExample:\n  {example}",
@@ -112,8 +116,11 @@ def _pairing_option() -> click.Option:
     return click.Option(["--pairing"], metavar="FILE", help=text)
 
 
-def perform(request: pipeline.Request) -> pipeline.Result:
-    """Run a request, and tell where the release is and what it cost."""
+def perform(request: pipeline.Request, there: Elsewhere | None = None) -> None:
+    """Run a request, here or on a server, and tell where the release is and what it cost."""
+    if there is not None:
+        run_there(there, request, READINGS[find_method(request.method).takes])
+        return
     try:
         with progress_bar() as (progress, stage):
             result = pipeline.run(request, progress, stage)
@@ -126,25 +133,15 @@ def perform(request: pipeline.Request) -> pipeline.Result:
     click.echo(f"{result.folder}: verified and written")
     if request.private_report is not None:
         click.echo(f"{request.private_report}: report with the original, not for release")
-    for promise in result.manifest["promises"]:
-        if promise["kind"] == "privacy":
-            click.echo(f"  promise  {promise['statement']}")
-    if result.manifest["method"]["status"] == "heuristic":
-        click.echo("  promise  none of anonymity: this method is a heuristic")
-    for line in result.cost:
-        click.echo(f"  {line}")
-    # Facts of several numbers are told in words among the costs.
-    plain = {n: v for n, v in result.manifest["method"]["facts"].items() if not isinstance(v, dict)}
-    for name, value in plain.items():
-        click.echo(f"  {name.replace('_', ' '):32}{value}")
-    return result
+    for line in result.lines():
+        click.echo(line)
 
 
-@click.command(cls=MethodCommands, invoke_without_command=True, no_args_is_help=False)
+@click.command(cls=MethodCommands, invoke_without_command=True, no_args_is_help=False, params=server_options())
 @click.option("-f", "--file", "run_file", metavar="FILE", help="A run file: TOML or JSON, mdl-anonymizer's JSON too.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier release (with -f).")
 @click.pass_context
-def command(ctx: click.Context, run_file: str | None, overwrite: bool) -> None:
+def command(ctx: click.Context, /, run_file: str | None, overwrite: bool, **values: Any) -> None:
     """Anonymise trips, flows or trajectories with a method, or as a run file says.
 
     \b
@@ -152,10 +149,11 @@ def command(ctx: click.Context, run_file: str | None, overwrite: bool) -> None:
       crowdveil anonymize joint trips.parquet --zones zones.geojson --k 10 -o out/
       crowdveil anonymize simple-generalization cabs.csv --tile-size-m 500 -o out/
       crowdveil anonymize -f run.toml
+      crowdveil anonymize joint trips.parquet --zones zones.geojson -o out/ --server https://crowdveil.example.org
     """
     if run_file is not None:
         if ctx.invoked_subcommand is not None:
             raise click.UsageError("give either a method or a run file with -f, not both.")
-        perform(read_run_file(Path(run_file), overwrite=overwrite))
+        perform(read_run_file(Path(run_file), overwrite=overwrite), elsewhere(values))
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

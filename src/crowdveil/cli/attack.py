@@ -10,8 +10,8 @@ import click
 
 from crowdveil import api
 from crowdveil.attacks.base import AllParams, Attack
-from crowdveil.cli.compare import IN_THE_HOUSE
 from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.elsewhere import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
 from crowdveil.cli.options import given, options_of
 from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
@@ -20,6 +20,7 @@ from crowdveil.params import Params
 from crowdveil.reading import TrajectoryReading
 from crowdveil.registry import ATTACKS, find_attack
 from crowdveil.report.attacks import ALL, Attacked
+from crowdveil.report.candidates import IN_THE_HOUSE
 
 _ZONES = ("zones", "zone_id")
 
@@ -49,8 +50,12 @@ def _help(attack: Attack) -> str:
 
 def _command(name: str, params: type[Params], text: str, trajectories: bool) -> click.Command:
     def call(data: str, output: str | None, as_json: bool, overwrite: bool, **values: Any) -> None:
-        notes = ReadNotes()
+        there, notes = elsewhere(values), ReadNotes()
         options = given(params, values) | (given(TrajectoryReading, values) if trajectories else {})
+        if there is not None:
+            also = {field: values[field] for field in ("release", "pairing") if values.get(field) is not None}
+            _run_there(there, name, {"data": data, **also}, options, output, as_json, overwrite)
+            return
         with progress_bar() as (progress, stage):
             found = api.attack(
                 name, data, values.get("release"), output, pairing=values.get("pairing"), overwrite=overwrite, notes=notes,
@@ -78,11 +83,38 @@ def _command(name: str, params: type[Params], text: str, trajectories: bool) -> 
             click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, with intervals."),
             click.Option(["-o", "--output"], metavar="FILE", help="Write it: .json; .csv or .parquet with each individual."),
             click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
+            *server_options(),
             *([o for o in options_of(TrajectoryReading) if o.name not in _ZONES] if trajectories else []),
         ],
         help=f"{text}\n\n\b\nExample:\n  {example}",
         short_help=text.splitlines()[0],
     )  # fmt: skip
+
+
+def _run_there(
+    there: Elsewhere, name: str, uploads: dict[str, str], options: dict[str, Any], output: str | None, as_json: bool,
+    overwrite: bool,
+) -> None:  # fmt: skip
+    api.check_outputs(output, None)
+    check_target_of(output, overwrite=overwrite)
+    form, shown = form_of(output, "json"), list[str]()
+    if as_json and form != "json":
+        raise ParameterError(
+            "json: a server makes one form of a result; give --json or another form with -o, not both."
+        )
+
+    def take(_job: dict[str, Any], result: Path) -> None:
+        if output is not None:
+            put_file(result, Path(output), overwrite=overwrite)
+        if as_json:
+            shown.append(result.read_text(encoding="utf-8").rstrip("\n"))
+
+    job = there.run(
+        "attacks", name, {**options, "format": form}, uploads, take, fetch=as_json or output is not None
+    )  # fmt: skip
+    if job is not None:
+        written = [] if output is None else [f"{Path(output)}: written"]
+        click.echo("\n".join(shown if as_json else [*job["summary"]["lines"], *written]))
 
 
 def _of_trajectories() -> list[click.Option]:

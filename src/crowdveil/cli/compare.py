@@ -16,11 +16,9 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.reading import FlowReading, TrajectoryReading
-from crowdveil.report.candidates import SUMMARY_FILE, check_folder, kind_of
+from crowdveil.report.candidates import IN_THE_HOUSE, SUMMARY_FILE, check_folder, kind_of
 from crowdveil.report.compare import SideBySide
 from crowdveil.report.compare_trajectories import K, TrajectoriesSideBySide
-
-IN_THE_HOUSE = "Nothing was published; these numbers are exact and stay in the house."
 
 
 def _call(

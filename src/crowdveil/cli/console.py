@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from crowdveil.errors import counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.pipeline import Stage
 from crowdveil.progress import Progress, no_progress
@@ -17,10 +16,13 @@ from crowdveil.progress import Progress, no_progress
 
 def show_notes(notes: ReadNotes) -> None:
     """Tell what was guessed and what was left out, apart from the output."""
-    for sentence in notes.said:
+    show_sentences(notes.sentences())
+
+
+def show_sentences(sentences: list[str]) -> None:
+    """Tell notes, apart from the output."""
+    for sentence in sentences:
         click.echo(f"note: {sentence}", err=True)
-    for reason, n in notes.dropped.items():
-        click.echo(f"note: left out {counted(n, 'row')} that {reason}.", err=True)
 
 
 @contextmanager

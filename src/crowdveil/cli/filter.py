@@ -6,18 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from crowdveil.cli.console import show_notes
+from crowdveil.cli.elsewhere import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
 from crowdveil.cli.options import given, options_of
 from crowdveil.config import known_only, load, need
-from crowdveil.errors import ParameterError, counted
-from crowdveil.filters import FILTER_NAMES, Filter, filter_trajectories
-from crowdveil.io.atomic import new_file
+from crowdveil.errors import ParameterError
+from crowdveil.filters import FILTER_NAMES, Filter, check_filters, filter_file
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.source import open_source
-from crowdveil.io.tables import check_ending, write_table
-from crowdveil.io.trajectories import read_trajectories
+from crowdveil.io.tables import check_ending
 from crowdveil.reading import TrajectoryReading
 
 _HELP = {
@@ -44,26 +41,37 @@ def _filter_options() -> list[click.Option]:
 
 def _call(data: str | None, output: str | None, run_file: str | None, overwrite: bool, **values: Any) -> None:
     filters: list[Filter] = click.get_current_context().ensure_object(list)
+    there = elsewhere(values)
     if run_file is not None:
         data, output, filters = _from_file(Path(run_file), output, filters)
     if data is None or output is None:
         raise ParameterError("wanted a file to filter and -o FILE to write to, or a run file with -f; give them.")
-    if not filters:
-        raise ParameterError(f"wanted at least one filter; give one of --{', --'.join(_HELP).replace('_', '-')}.")
-    check_ending(Path(output))
-    notes, source = ReadNotes(), open_source(data)
-    options = given(TrajectoryReading, values)
-    before = read_trajectories(source, keep_rows=True, notes=notes, **options)
-    after, removed = filter_trajectories(before, filters, options.get("tz", "UTC"))
-    rows = np.sort(after.row) if after.row is not None else np.zeros(0, np.int64)
-    with new_file(Path(output), overwrite=overwrite) as file:
-        write_table(source.read(as_is=True).take(rows), file)
+    if there is not None:
+        _run_there(there, data, output, filters, overwrite, given(TrajectoryReading, values))
+        return
+    notes = ReadNotes()
+    found = filter_file(data, output, filters, overwrite=overwrite, notes=notes, **given(TrajectoryReading, values))
     show_notes(notes)
-    for condition, n in removed:
-        click.echo(f"{condition.name} {','.join(condition.values)}: removed {counted(n, 'trajectory', 'trajectories')}")
-    click.echo(
-        f"{output}: {len(after):,} of {len(before):,} trajectories, {after.points:,} of {before.points:,} points"
-    )
+    for line in found.lines():
+        click.echo(line)
+    click.echo(f"{output}: {found.rest()}")
+
+
+def _run_there(
+    there: Elsewhere, data: str, output: str, filters: list[Filter], overwrite: bool, options: dict[str, Any]
+) -> None:
+    check_filters(filters)
+    check_ending(Path(output))
+    check_target_of(output, overwrite=overwrite)
+    listed = [{f.name: list(f.values)} for f in filters]
+    parameters = {**options, "filters": listed, "format": form_of(output, "csv")}
+    job = there.run(
+        "filter", "trajectories", parameters, {"data": data},
+        lambda job, result: put_file(result, Path(output), overwrite=overwrite),
+    )  # fmt: skip
+    if job is not None:
+        *removed, rest = job["summary"]["lines"]
+        click.echo("\n".join([*removed, f"{output}: {rest}"]))
 
 
 def _from_file(path: Path, output: str | None, filters: list[Filter]) -> tuple[str, str | None, list[Filter]]:
@@ -91,6 +99,7 @@ command = click.Command(
         *_filter_options(),
         click.Option(["-f", "--file", "run_file"], metavar="FILE", help="A run file, as mdl-anonymizer has it."),
         click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
+        *server_options(),
         *[o for o in options_of(TrajectoryReading) if o.name not in ("zones", "zone_id")],
     ],
     help="Leave out whole trajectories, and keep every column of the rest.\n\n"

@@ -37,6 +37,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "flows": ("crowdveil.cli.flows", "Turn trips to OD flows, or flows from one format to another."),
     "filter": ("crowdveil.cli.filter", "Leave out trajectories: too short, too fast, elsewhere, other times."),
     "hierarchy": ("crowdveil.cli.hierarchy", "Make a tree over zones."),
+    "serve": ("crowdveil.cli.serve", "Run jobs for others: an API over HTTP, a queue and workers."),
+    "worker": ("crowdveil.cli.worker", "Run jobs of a service, on this machine or another."),
+    "task": ("crowdveil.cli.task", "Show, fetch or end a job that was left to a server."),
+    "token": ("crowdveil.cli.token", "Make and revoke the tokens that people use a service with."),
     "synth": ("crowdveil.cli.synth", "Make up a city: trips, trajectories, OD matrices."),
 }
 
@@ -60,6 +64,10 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
+        if cmd_name.endswith(("-api", "-task")):
+            from crowdveil.cli.document import ALIASES, alias
+
+            return alias(cmd_name) if cmd_name in ALIASES else None
         return load_command(cmd_name) if cmd_name in COMMANDS else None
 
     def invoke(self, ctx: click.Context) -> Any:

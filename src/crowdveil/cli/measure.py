@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,25 @@ import click
 
 from crowdveil import api
 from crowdveil.cli.compare import listed
-from crowdveil.cli.console import progress_bar, show_notes
+from crowdveil.cli.console import progress_bar, show_notes, show_sentences
+from crowdveil.cli.elsewhere import (
+    Elsewhere,
+    check_target_of,
+    elsewhere,
+    form_of,
+    put_file,
+    put_files,
+    server_options,
+    split_files,
+)
 from crowdveil.cli.options import given, options_of
 from crowdveil.config import read_measure_file
 from crowdveil.errors import ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.tables import check_ending, check_picture, write_table
+from crowdveil.measures.base import Asked
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import MEASURES
-from crowdveil.report.measures import Measurement
 
 _TREES = ("hierarchy", "destination_hierarchy")
 
@@ -38,12 +48,13 @@ def _call(
         output = output or (None if asked.output is None else str(asked.output))
     if original is None or release is None:
         raise ParameterError("wanted an original and a release to measure, or a file with -f; give them.")
-    if output is not None:
-        check_ending(Path(output), ".json")
-    if plot is not None:
-        check_picture(plot)
-    notes = ReadNotes()
+    api.check_outputs(output, plot)
+    there, notes = elsewhere(values), ReadNotes()
     options = given(FlowReading, values) | given(TrajectoryReading, values)
+    if there is not None:
+        uploads = {"original": original, "release": release, **({} if pairing is None else {"pairing": pairing})}
+        _run_there(there, uploads, names, as_json, output, plot, overwrite, options)
+        return
     with ExitStack() as files:
         table, picture = (
             None if path is None else files.enter_context(new_file(Path(path), overwrite=overwrite))
@@ -54,31 +65,44 @@ def _call(
                 original, release, names, pairing=pairing, notes=notes, progress=progress, stage=stage, **options
             )
         if table is not None:
-            _write(found, table)
+            found.write(table)
         if picture is not None:
             found.plot(picture)
     show_notes(notes)
-    _tell(found, as_json)
+    show_sentences(found.said())
+    click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
 
 
-def _write(found: Measurement, file: Path) -> None:
-    if file.suffix.lower() == ".json":
-        file.write_text(_json(found) + "\n", encoding="utf-8")
-    else:
-        write_table(found.table(as_text=file.suffix.lower() == ".csv"), file)
+def _run_there(
+    there: Elsewhere, uploads: dict[str, str], names: Sequence[str | Asked] | None, as_json: bool, output: str | None,
+    plot: str | None, overwrite: bool, options: dict[str, Any],
+) -> None:  # fmt: skip
+    form = form_of(output, "json")
+    if as_json and form != "json":
+        raise ParameterError(
+            "json: a server makes one form of a result; give --json or another form with -o, not both."
+        )
+    for target in (output, plot):
+        check_target_of(target, overwrite=overwrite)
+    values, files = split_files(FlowReading, options)
+    wanted = {} if names is None else {"measures": [name if isinstance(name, str) else name.label for name in names]}
+    shown: list[str] = []
 
+    def take(_job: dict[str, Any], result: Path) -> None:
+        table = result
+        if plot is not None:
+            table = put_files(result, {f"measures.{form}": output, "measures.png": plot}, overwrite=overwrite)
+        elif output is not None:
+            put_file(result, Path(output), overwrite=overwrite)
+        if as_json:
+            shown.append(table.read_text(encoding="utf-8").rstrip("\n"))
 
-def _tell(found: Measurement, as_json: bool) -> None:
-    if found.overlapping:
-        click.echo("note: rows of this release overlap; what several say of a pair of tiles is added up.", err=True)
-    for reason in dict.fromkeys(found.left_out.values()):
-        labels = [label for label, why in found.left_out.items() if why == reason]
-        click.echo(f"note: left out {', '.join(labels)}: {reason}", err=True)
-    click.echo(_json(found) if as_json else "\n".join(found.lines()))
-
-
-def _json(found: Measurement) -> str:
-    return json.dumps(found.as_json(), indent=2, ensure_ascii=False)
+    job = there.run(
+        "measures", "all", {**values, **wanted, "format": form, "plot": plot is not None}, {**uploads, **files}, take,
+        fetch=as_json or output is not None or plot is not None,
+    )  # fmt: skip
+    if job is not None:
+        click.echo("\n".join(shown if as_json else job["summary"]["lines"]))
 
 
 def _reading_options() -> list[click.Option]:
@@ -107,6 +131,7 @@ command = click.Command(
         ),
         click.Option(["--plot"], metavar="FILE", help="Also draw it, .png."),
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
+        *server_options(),
         *_reading_options(),
     ],
     help="Measure what a release lost of the original flows or trajectories. The numbers are exact: they stay in the house.\n\n"

@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.cli.compare import IN_THE_HOUSE, listed
+from crowdveil.cli.compare import listed
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.errors import counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.reading import FlowReading
-from crowdveil.report.candidates import check_folder
+from crowdveil.report.candidates import IN_THE_HOUSE, check_folder
 from crowdveil.report.compare import SideBySide
 from crowdveil.report.sweep import SUPPRESS, SWEEP_FILE, K
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from crowdveil.errors import counted
+
 
 @dataclass
 class ReadNotes:
@@ -23,3 +25,7 @@ class ReadNotes:
         """Count rows that were left out."""
         if rows:
             self.dropped[reason] = self.dropped.get(reason, 0) + rows
+
+    def sentences(self) -> list[str]:
+        """All of it, as it is told to people."""
+        return [*self.said, *(f"left out {counted(n, 'row')} that {reason}." for reason, n in self.dropped.items())]

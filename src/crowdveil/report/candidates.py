@@ -22,6 +22,7 @@ from crowdveil.params import Params, named_parameters
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_method
 
+IN_THE_HOUSE = "Nothing was published; these numbers are exact and stay in the house."
 SUMMARY_FILE, VALUES_FILE = "summary.csv", "compare.csv"
 KINDS: dict[type, tuple[str, type[Release]]] = {
     Flows: ("flows", FlowRelease),

@@ -9,9 +9,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from html import unescape
 from importlib.resources import files
 from typing import Any
 
@@ -98,6 +100,13 @@ def _policy(script: str, style: str) -> str:
         f"default-src 'none'; script-src {_hash_of(script)}; style-src {_hash_of(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def policy_in(page: str) -> str:
+    """The policy that a report holds, for whoever sends it with a header beside; where there is none, nothing may run."""
+    found = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"<>]{1,1000})">', page[:5000])
+    policy = "" if found is None else unescape(found[1])
+    return policy if re.fullmatch(r"default-src 'none';[ -~]*", policy) else "default-src 'none'"
 
 
 def _hash_of(text: str) -> str:

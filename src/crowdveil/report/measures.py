@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from crowdveil.errors import CrowdveilError, InputError, ParameterError
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.tables import write_table
 from crowdveil.io.times import time_column
 from crowdveil.measures.base import Asked, Scores, scores
 from crowdveil.measures.od.comparison import OdComparison
@@ -24,6 +26,7 @@ from crowdveil.params import named_parameters
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_measures, find_measures
 
+OVERLAPPING = "rows of this release overlap; what several say of a pair of tiles is added up."
 _ARROWS = {"lower": "↓", "higher": "↑", "neither": " "}
 _KINDS = {Flows: "flows", Trajectories: "trajectories"}
 
@@ -131,6 +134,21 @@ class Measurement:
         kind = pa.string() if as_text else time_column(flows.t, flows.tz, as_text=False).type
         return pa.table({**made, "t": pa.array(made["t"], kind), "part": pa.array(made["part"], pa.string()),
                          "value": _numbers(made["value"])})  # fmt: skip
+
+    def said(self) -> list[str]:
+        """What is easily overlooked in the scores: rows that overlap, and measures that are missing."""
+        missing = [
+            f"left out {', '.join(label for label, why in self.left_out.items() if why == reason)}: {reason}"
+            for reason in dict.fromkeys(self.left_out.values())
+        ]
+        return [*([OVERLAPPING] if self.overlapping else []), *missing]
+
+    def write(self, path: Path) -> None:
+        """Write it as the ending of the name says: .json with everything, .csv or .parquet with the table."""
+        if path.suffix.lower() == ".json":
+            path.write_text(json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        else:
+            write_table(self.table(as_text=path.suffix.lower() == ".csv"), path)
 
     def plot(self, file: str | Path) -> None:
         """Draw the scores as PNG. Needs matplotlib (extra `report`)."""

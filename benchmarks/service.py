@@ -1,0 +1,85 @@
+"""The service under strain: broken files, many clients, `kill -9`, a large upload, and its own description.
+
+    python benchmarks/service.py [fuzz] [load] [kill] [upload] [schema]     all of them where none is named
+
+Each check ends with an assertion, and prints what it saw. The last line is a ratio: the memory that the server grew by while
+it took a file, over the size of the file.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import serving_checks as checks
+from serving import Running, cabs
+
+FUZZED, JOBS, CLIENTS, KILLED, EVERY_S, UPLOAD_MIB, EXAMPLES = 2000, 200, 20, 100, 4.0, 1024, 10
+
+
+def with_service(check: Callable[[Running], Any], *arguments: str) -> Any:
+    """Run a check on a service of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        service = Running(Path(folder), *arguments)
+        service.make_token("anna")
+        service.start()
+        try:
+            return check(service)
+        finally:
+            service.stop()
+
+
+def load(service: Running) -> Any:
+    """The first round warms the server up; memory is to be flat over the second."""
+    checks.load(service, CLIENTS, CLIENTS)
+    seen = checks.load(service, JOBS, CLIENTS)
+    if seen["MiB after"] - seen["MiB before"] > 32:
+        raise SystemExit(f"load: the server's memory grew: {seen}")
+    return seen
+
+
+def upload(service: Running) -> Any:
+    with tempfile.NamedTemporaryFile(suffix=".csv") as file:
+        block = cabs(20_000, 5).encode()
+        while file.tell() < UPLOAD_MIB << 20:
+            file.write(block)
+        file.flush()
+        seen = checks.upload(service, Path(file.name))
+    if seen["MiB grown"] > 100:
+        raise SystemExit(f"upload: the server's memory grew: {seen}")
+    return seen
+
+
+def described(service: Running) -> str:
+    """How many requests were made up. The phase `coverage` is left out: with every option of every method it takes an hour."""
+    told = checks.described(service, EXAMPLES, 1, "examples,fuzzing")
+    return next(line.strip() for line in told.splitlines() if "generated" in line)
+
+
+CHECKS: dict[str, Callable[[], Any]] = {
+    "fuzz": lambda: with_service(lambda s: checks.fuzz(s, FUZZED, seed=1)),
+    "load": lambda: with_service(load),
+    "kill": lambda: with_service(lambda s: checks.killing(s, KILLED, EVERY_S, seed=1), "--lease", "3"),
+    "schema": lambda: with_service(described),
+    "upload": lambda: with_service(upload),
+}
+
+
+def main(wanted: list[str]) -> None:
+    ratio = None
+    for name in wanted or CHECKS:
+        seen = CHECKS[name]()
+        print(f"{name}: {seen}", flush=True)
+        if name == "upload":
+            ratio = seen["MiB grown"] / seen["MiB sent"]
+    if ratio is not None:
+        print(f"{ratio:.3f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,75 @@
+"""`crowdveil serve`: the service on one machine, or its front for several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crowdveil.cli.options import given, options_of
+from crowdveil.server.settings import Settings, default_folder
+from crowdveil.server.tokens import Limits
+
+
+def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that say where jobs lie: the same for the server, its workers and its tokens."""
+    for option in (
+        click.option("--database-url", envvar="CROWDVEIL_DATABASE_URL", metavar="URL",
+                     help="Store and queue in PostgreSQL, for several machines. [a SQLite file in the data directory]"),
+        click.option("--data-dir", envvar="CROWDVEIL_DATA_DIR", metavar="FOLDER", type=click.Path(path_type=Path),
+                     help=f"Uploads and results; all machines must share it. [{default_folder()}]"),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def place(data_dir: Path | None, database_url: str | None, **more: Any) -> Settings:
+    """Settings from these options."""
+    return Settings((data_dir or default_folder()).absolute(), database_url, **more)
+
+
+@click.command(params=options_of(Limits))
+@place_options
+@click.option(
+    "--host", default="127.0.0.1", help="Address to listen on; others than this machine need tokens. [127.0.0.1]"
+)
+@click.option("--port", default=8000, type=click.IntRange(0, 65535), metavar="N", help="Port to listen on. [8000]")
+@click.option("--workers", default=max(1, os.cpu_count() or 1), type=click.IntRange(0, 256), metavar="N",
+              help="Jobs that run at once on this machine. [one for each core]")  # fmt: skip
+@click.option("--keep-hours", default=24.0, type=click.FloatRange(min=0, min_open=True), metavar="X",
+              help="Hours that results are kept; uploads go as soon as a job ends. [24]")  # fmt: skip
+@click.option("--lease", default=15.0, type=click.FloatRange(min=0.5), metavar="SECONDS",
+              help="Silence after which a worker is taken for dead, and its job given to another. [15]")  # fmt: skip
+@click.option("--max-memory-mib", type=click.IntRange(min=64), metavar="N", help="Memory that one job may hold. [all]")
+def command(
+    data_dir: Path | None,
+    database_url: str | None,
+    host: str,
+    port: int,
+    workers: int,
+    keep_hours: float,
+    lease: float,
+    max_memory_mib: int | None,
+    **values: Any,
+) -> None:
+    """Run jobs for others: an API over HTTP, a queue, and workers, with nothing else to install.
+
+    Whoever is on this machine may use it; for anybody else, make tokens first (crowdveil token create NAME), and put a
+    proxy with TLS in front. Limits are those of tokens that have none of their own.
+
+    \b
+    Examples:
+      crowdveil serve
+      crowdveil serve --data-dir /srv/crowdveil --workers 4 --keep-hours 2
+      crowdveil serve --host 0.0.0.0 --database-url postgresql://crowdveil@db/crowdveil --data-dir /shared/crowdveil
+    """
+    from crowdveil.server.serve import serve
+
+    settings = place(
+        data_dir, database_url, host=host, port=port, limits=Limits.checked(given(Limits, values)),
+        keep_s=keep_hours * 3600, lease_s=lease, memory_bytes=None if max_memory_mib is None else max_memory_mib << 20,
+    )  # fmt: skip
+    serve(settings, workers, click.echo)

@@ -1,0 +1,74 @@
+"""`crowdveil task ID`: what became of a job that was left to a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crowdveil.cli.console import progress_bar, show_sentences
+from crowdveil.cli.elsewhere import fetched, put_file, put_folder, put_release
+from crowdveil.errors import ParameterError
+from crowdveil.remote import Remote, remote
+
+SERVER = "http://127.0.0.1:8000"
+
+
+@click.command()
+@click.argument("task", metavar="ID")
+@click.option("-o", "--output", metavar="OUT", help="Wait for its end, and write the result here: a folder or a file.")
+@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@click.option("--cancel", is_flag=True, help="End it, and have its files removed.")
+@click.option("--server", envvar="CROWDVEIL_SERVER", default=SERVER, metavar="URL",
+              help=f"The server that has it. [CROWDVEIL_SERVER, or {SERVER}]")  # fmt: skip
+def command(task: str, output: str | None, overwrite: bool, cancel: bool, server: str) -> None:
+    """Show how far a job on a server is, fetch what came of it, or end it.
+
+    \b
+    Examples:
+      crowdveil task 30c2ad9df0f9470abfd8198b4cb4f86a
+      crowdveil task 30c2ad9df0f9470abfd8198b4cb4f86a -o out/
+      crowdveil task 30c2ad9df0f9470abfd8198b4cb4f86a --cancel
+    """
+    there = remote(server)
+    if cancel:
+        if output is not None:
+            raise ParameterError("cancel: a job that is ended has no result; leave out -o.")
+        click.echo(f"{task}: {there.cancel(task)['state']}")
+    elif output is None:
+        click.echo("\n".join(_told(there.job(task))))
+    else:
+        get(there, task, Path(output), overwrite=overwrite)
+
+
+def get(there: Remote, task: str, output: Path, *, overwrite: bool) -> None:
+    """Wait for a job, and write its result."""
+
+    def put(job: dict[str, Any], result: Path) -> None:
+        if job["kind"] == "anonymize":
+            put_release(result, output, overwrite=overwrite)
+        elif job["result"]["name"].endswith(".zip") and output.suffix != ".zip":
+            put_folder(result, output, overwrite=overwrite, mark_file="")
+        else:
+            put_file(result, output, overwrite=overwrite)
+
+    with progress_bar("waiting") as (progress, stage):
+        job = there.follow(task, progress, stage)
+        stage("fetching")
+        fetched(there, job, put, progress)
+    show_sentences(job["summary"]["notes"])
+    click.echo(f"{output}: {'verified and written' if job['kind'] == 'anonymize' else 'written'}")
+    click.echo("\n".join(job["summary"]["lines"]))
+
+
+def _told(job: dict[str, Any]) -> list[str]:
+    progress, total = job["progress"], job["progress"]["total"]
+    at = f", {progress['stage']}" if job["state"] == "running" else ""
+    far = f", {100 * progress['done'] // total} %" if job["state"] == "running" and total else ""
+    lines = [f"{job['id']}: {job['state']}{at}{far} ({job['kind']} {job['name']})"]
+    if job["error"] is not None:
+        lines.append(f"  {job['error']['message']}")
+    if job["state"] == "done":
+        lines.append(f"  fetch it before {job['expires_at']} with crowdveil task {job['id']} -o OUT")
+    return lines

@@ -1,0 +1,44 @@
+"""`crowdveil worker`: one more process that runs jobs, on this machine or another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from crowdveil.cli.serve import place, place_options
+
+
+@click.command()
+@place_options
+@click.option("--lease", default=15.0, type=click.FloatRange(min=0.5), metavar="SECONDS",
+              help="Silence after which this worker is taken for dead. [15]")  # fmt: skip
+@click.option("--max-memory-mib", type=click.IntRange(min=64), metavar="N", help="Memory that one job may hold. [all]")
+@click.option("--number", default=1, type=click.IntRange(0, 256), metavar="N", help="Jobs that run at once here. [1]")
+@click.option("--parent", type=int, hidden=True)
+def command(
+    data_dir: Path | None,
+    database_url: str | None,
+    lease: float,
+    max_memory_mib: int | None,
+    number: int,
+    parent: int | None,
+) -> None:
+    """Run jobs of a service that has its queue in PostgreSQL; any number of these, on any number of machines.
+
+    All machines share the data directory (NFS or the like). A worker that is told to stop puts its job back.
+
+    \b
+    Example:
+      crowdveil worker --database-url postgresql://crowdveil@db/crowdveil --data-dir /shared/crowdveil --number 8
+    """
+    from crowdveil.server.worker import Crew, Worker
+
+    settings = place(data_dir, database_url, lease_s=lease)
+    memory = None if max_memory_mib is None else max_memory_mib << 20
+
+    def make() -> Worker:
+        service = settings.open()
+        return Worker(service.store, service.files, lease, memory)
+
+    Crew(make, number).run(parent)

@@ -1,0 +1,82 @@
+"""One shape for everything that goes wrong: {"error": {"code": …, "message": one sentence}}."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.server.database import AwayError
+
+ERROR_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {
+                "code": {"type": "string", "description": "A word for programs."},
+                "message": {"type": "string", "description": "One sentence for people, as on the command line."},
+            },
+        }
+    },
+    "example": {"error": {"code": "bad_parameter", "message": "k: wanted greater than or equal to 2, but got 1."}},
+}
+
+_WORDS = {
+    400: ("bad_request", "the request cannot be understood."),
+    404: ("not_found", "there is nothing at this address."),
+    405: ("method_not_allowed", "this address does not take this kind of request."),
+}
+
+
+class Refused(Exception):  # noqa: N818  (it is an answer, and no fault)
+    """A request that is answered with an error."""
+
+    def __init__(self, status: int, code: str, message: str, **headers: str) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.headers = status, code, message, headers
+
+
+def answer(status: int, code: str, message: str, headers: Any = None, **more: Any) -> JSONResponse:
+    """An error as it is sent."""
+    return JSONResponse({"error": {"code": code, "message": message}, **more}, status, headers)
+
+
+def add_error_answers(app: FastAPI) -> None:
+    """Have every error of an app take the one shape."""
+
+    @app.exception_handler(Refused)
+    async def refused(_request: Request, error: Refused) -> JSONResponse:
+        return answer(
+            error.status, error.code, error.message, {n.replace("_", "-"): v for n, v in error.headers.items()}
+        )
+
+    @app.exception_handler(AwayError)
+    async def away(_request: Request, error: AwayError) -> JSONResponse:
+        return answer(503, "away", str(error), {"Retry-After": "5"})
+
+    @app.exception_handler(CrowdveilError)
+    async def ours(_request: Request, error: CrowdveilError) -> JSONResponse:
+        return answer(422, "bad_parameter" if type(error).__name__ == "ParameterError" else "bad_input", str(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        name = str(first["loc"][-1]) if first["loc"] else "request"
+        reason = str(first["msg"]).removeprefix("Input should be ")
+        return answer(422, "bad_request", f"{name}: wanted {reason[:1].lower()}{reason[1:]}.")
+
+    @app.exception_handler(HTTPException)
+    async def http(_request: Request, error: HTTPException) -> JSONResponse:
+        code, message = _WORDS.get(error.status_code, ("refused", "the request was refused."))
+        return answer(error.status_code, code, message, error.headers)
+
+    @app.exception_handler(Exception)
+    async def fault(_request: Request, error: Exception) -> JSONResponse:
+        return answer(500, "fault", f"This is a fault of ours ({type(error).__name__}); tell whoever runs the server.")

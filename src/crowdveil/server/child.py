@@ -1,0 +1,192 @@
+"""One run of a job, in a process of its own: it reads the job's inputs, writes to the run's folder, and tells its worker by a
+pipe how far it is and how it ended. It knows nothing of the data base, and publishes nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import hashlib
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from crowdveil.errors import CrowdveilError, InputError
+from crowdveil.io.archive import pack, unpack
+from crowdveil.server.files import sync_file
+from crowdveil.server.kind import Task, Told
+from crowdveil.server.kinds import KINDS
+from crowdveil.server.store import Job
+
+TELL_EVERY_S = 0.2
+SUMMARY = "summary.json"
+_TYPES = {
+    ".zip": "application/zip",
+    ".json": "application/json",
+    ".csv": "text/csv",
+    ".png": "image/png",
+    ".html": "text/html",
+    ".geojson": "application/geo+json",
+}
+_CODES = {
+    "InputError": "bad_input",
+    "ParameterError": "bad_parameter",
+    "MissingExtraError": "not_installed",
+    "PromiseBrokenError": "promise_broken",
+    "OutputError": "no_room",
+}
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel end this process when its parent ends, however it ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before we asked
+        os._exit(1)
+
+
+def be_child(job: Job, inputs: Path, run: Path, tell: int, parent: int) -> None:
+    """Run a job and leave. Called right after the fork; never returns."""
+    try:
+        os.setsid()  # a group of its own, so that all of it can be ended at once
+        die_with_parent(parent)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        # What libraries print may hold data, so it goes nowhere.
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nowhere, stream)
+        gc.freeze()
+        _limits(job)
+        os.chdir(inputs)
+        _say(tell, _outcome(job, run, tell))
+    finally:
+        os._exit(0)
+
+
+def _limits(job: Job) -> None:
+    """No core with data in it, and no file larger than a request may be many times over."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    largest = int(job.limits.get("upload_bytes", 1 << 40)) * 8
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that writing fails with a sentence
+    # Files of zones are read by GDAL, which would follow a description of another source to anywhere.
+    os.environ |= {"OGR_SKIP": "OGR_VRT", "GDAL_SKIP": "VRT", "OGR_SQLITE_LIST_VIRTUAL_OGR": "NO"}
+
+
+def _outcome(job: Job, run: Path, tell: int) -> dict[str, Any]:
+    try:
+        result = perform(job, run, *_teller(tell))
+        return {"end": "done", "result": result | {"lease": job.lease}}
+    except CrowdveilError as error:
+        return {"end": "failed", "code": _CODES.get(type(error).__name__, "failed"), "message": str(error)}
+    except RecursionError:
+        return {"end": "failed", "code": "bad_input", "message": "a file is nested too deep to be read; write it anew."}
+    except MemoryError:
+        sentence = "There is not enough memory for this; use less data, or a machine with more."
+        return {"end": "failed", "code": "no_memory", "message": sentence}
+    except BaseException as error:
+        sentence = f"This is a fault of ours ({type(error).__name__}); tell whoever runs the server."
+        return {"end": "failed", "code": "fault", "message": sentence}
+
+
+def perform(job: Job, run: Path, progress: Any, stage: Any) -> dict[str, Any]:
+    """Run a job in the current folder, which holds its inputs; what the result is."""
+    kind = KINDS[job.kind]
+    files = _opened(job)
+    out = run / "out"
+    out.mkdir()
+    told = kind.run(Task(job.name, job.parameters, files, out, progress, stage))
+    stage("packing")
+    return _packed(out, run, told, "release.zip" if kind.packed else f"{job.name}.zip", packed=kind.packed)
+
+
+def _opened(job: Job) -> dict[str, str]:
+    """Files as a run takes them: within the limits, and a zip file of a release as a folder."""
+    files = dict(job.files)
+    for field, name in job.files.items():
+        if name.lower().endswith(".zip"):
+            folder = f"{field}-unpacked" if Path(field).exists() else field
+            if not Path(folder).exists():  # an earlier run may have been here
+                unpack(Path(name), Path(folder + ".part"), job.limits.get("upload_bytes", 1 << 40), name)
+                Path(folder + ".part").rename(folder)
+            files[field] = folder
+    for path in Path().rglob("*"):
+        _check_rows(path, job.limits)
+    return files
+
+
+def _check_rows(path: Path, limits: dict[str, Any]) -> None:
+    """Rows of text were counted as they came in; those of Parquet are told at the end of the file."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        if file.read(4) != b"PAR1":
+            return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        about = pq.read_metadata(path)
+    except (pa.ArrowException, OSError):
+        return  # whoever reads it says what is wrong
+    rows, most = about.num_rows, limits.get("max_rows")
+    if most is not None and rows > most:
+        raise InputError(f"{path.name}: wanted at most {most:,} rows, but it has more; give less data.")
+    size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    largest = limits.get("upload_bytes")
+    if largest is not None and size > 16 * largest:
+        raise InputError(f"{path.name}: the file is too large once it is unpacked; give less data.")
+
+
+def _packed(out: Path, run: Path, told: Told, archive: str, *, packed: bool) -> dict[str, Any]:
+    made = sorted(p for p in out.iterdir() if p.is_file())
+    if packed or len(made) != 1:
+        result = run / archive
+        pack(out, result)
+        for path in made:
+            path.unlink()
+        out.rmdir()
+    else:
+        result = made[0].rename(run / made[0].name)
+        out.rmdir()
+    (run / SUMMARY).write_text(json.dumps({"notes": told.notes, "lines": told.lines}), encoding="utf-8")
+    sync_file(run / SUMMARY)
+    sync_file(result)
+    with result.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {
+        "name": result.name,
+        "bytes": result.stat().st_size,
+        "sha256": digest,
+        "media_type": _TYPES.get(result.suffix, "application/octet-stream"),
+    }
+
+
+def _teller(tell: int) -> tuple[Callable[[int, int], None], Callable[[str], None]]:
+    """Progress and stage, told now and then."""
+    last = [0.0]
+
+    def progress(done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - last[0] >= TELL_EVERY_S or done >= total:
+            last[0] = now
+            _say(tell, {"done": int(done), "total": int(total)})
+
+    def stage(name: str) -> None:
+        _say(tell, {"stage": name, "done": 0, "total": 0})
+
+    return progress, stage
+
+
+def _say(tell: int, what: dict[str, Any]) -> None:
+    line = json.dumps(what).encode() + b"\n"
+    while line:
+        line = line[os.write(tell, line) :]

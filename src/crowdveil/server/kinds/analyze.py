@@ -1,0 +1,95 @@
+"""Learn something from a release, or draw a map of trajectories that can be published."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from crowdveil import api
+from crowdveil.analysis.base import IN_THE_HOUSE
+from crowdveil.analysis.study import Study, StudyReading
+from crowdveil.io.notes import ReadNotes
+from crowdveil.params import Params
+from crowdveil.registry import ANALYSES, find_analysis
+from crowdveil.server.files import FLOWS, RELEASE, TABLES
+from crowdveil.server.kind import Kind, PlainReading, Task, Told, values_of
+
+
+class AnalysisOptions(Params):
+    """What every analysis of a release can be told about its result."""
+
+    format: Literal["json", "csv", "parquet"] = "json"
+    """Form of the result."""
+    plot: bool = False
+    """Draw it too; the result is a zip file then."""
+
+
+class MapOptions(Params):
+    """What every analysis of trajectories can be told about its result."""
+
+    format: Literal["all", "geojson", "png", "html"] = "all"
+    """Form of the result: one of these files, or all three in a zip file."""
+
+
+def _of_release(name: str) -> bool:
+    return find_analysis(name).takes is Study
+
+
+def _run(task: Task) -> Told:
+    return _study(task) if _of_release(task.name) else _map(task)
+
+
+def _study(task: Task) -> Told:
+    analysis, notes = find_analysis(task.name), ReadNotes()
+    options = AnalysisOptions.checked(values_of(task.values, AnalysisOptions))
+    found = api.analyse(
+        analysis.name, task.files["release"], task.out / f"{analysis.name}.{options.format}",
+        original=task.files.get("original"), plot=task.out / f"{analysis.name}.png" if options.plot else None,
+        notes=notes, progress=task.progress, stage=task.stage,
+        **values_of(task.values, analysis.params), **values_of(task.values | task.files, StudyReading),
+    )  # fmt: skip
+    return Told(notes.sentences(), [*found.lines(), *([IN_THE_HOUSE] if "original" in task.files else [])])
+
+
+def _map(task: Task) -> Told:
+    analysis, notes = find_analysis(task.name), ReadNotes()
+    form = MapOptions.checked(values_of(task.values, MapOptions)).format
+    found = api.analyse(
+        analysis.name, task.files["data"], task.out if form == "all" else task.out / f"{analysis.name}.{form}",
+        notes=notes, progress=task.progress, stage=task.stage, **values_of(task.values, analysis.params, PlainReading),
+    )  # fmt: skip
+    return Told(notes.sentences(), found.lines())
+
+
+def _models(name: str) -> tuple[type[Params], ...]:
+    own = find_analysis(name).params
+    return (own, StudyReading, AnalysisOptions) if _of_release(name) else (own, PlainReading, MapOptions)
+
+
+def _needs(name: str) -> dict[str, tuple[str, ...]]:
+    return {"release": RELEASE} if _of_release(name) else {"data": TABLES}
+
+
+def _about(name: str) -> dict[str, Any]:
+    analysis = find_analysis(name)
+    takes = "release" if _of_release(name) else "trajectories"
+    return {
+        "summary": analysis.summary,
+        "takes": takes,
+        "compares": analysis.compares,
+        "extra": analysis.extra or None,
+    }
+
+
+KIND = Kind(
+    verb="analyze",
+    room="analyses",
+    summary="Learn something from a release, or draw a map of trajectories that can be published.",
+    names=lambda: list(ANALYSES),
+    find=lambda name: find_analysis(name).name,
+    models=_models,
+    needs=_needs,
+    may=lambda name: {"original": FLOWS} if find_analysis(name).compares else {},
+    run=_run,
+    about=_about,
+    example={"format": "csv"},
+)

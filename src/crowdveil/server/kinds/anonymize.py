@@ -1,0 +1,69 @@
+"""Anonymise: the result is a verified release."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from crowdveil import pipeline
+from crowdveil.model.flows import Flows
+from crowdveil.params import Params
+from crowdveil.reading import READINGS
+from crowdveil.registry import all_methods, find_method
+from crowdveil.server.files import FLOWS
+from crowdveil.server.kind import Kind, Task, Told, values_of
+
+
+class RunOptions(Params):
+    """What every run of a method can be told."""
+
+    seed: int = Field(0, ge=0, le=2**63 - 1)
+    """Seed of every random choice."""
+    format: Literal["parquet", "csv"] = "parquet"
+    """Form of the tables."""
+    data_name: str | None = Field(None, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.(csv|parquet)$")
+    """Name of the data file in the release, where the usual one is not wanted."""
+    attack: bool = True
+    """Attack the release before it is published; who beats a proved promise stops the run."""
+    report: bool = True
+    """Write report.html into the release."""
+
+
+def _run(task: Task) -> Told:
+    method, run = find_method(task.name), RunOptions.checked(values_of(task.values, RunOptions))
+    reading = READINGS[method.takes]
+    result = pipeline.run(
+        pipeline.Request(
+            method.name, task.files["data"], task.out, values_of(task.values, method.params),
+            values_of(task.values | task.files, reading), seed=run.seed, table_format=run.format, data_name=run.data_name,
+            attack=run.attack, report=run.report,
+        ),
+        task.progress, task.stage,
+    )  # fmt: skip
+    return Told(result.notes.sentences(), result.lines())
+
+
+def _about(name: str) -> dict[str, Any]:
+    method = find_method(name)
+    return {
+        "summary": method.summary,
+        "status": method.status,
+        "takes": "flows" if method.takes is Flows else "trajectories",
+    }
+
+
+KIND = Kind(
+    verb="anonymize",
+    room="methods",
+    summary="Anonymise trips, flows or trajectories; the result is a verified release.",
+    names=lambda: list(all_methods()),
+    find=lambda name: find_method(name).name,
+    models=lambda name: (find_method(name).params, READINGS[find_method(name).takes], RunOptions),
+    needs=lambda name: {"data": FLOWS},
+    may=lambda name: {},
+    run=_run,
+    about=_about,
+    packed=True,
+    example={"k": 10, "zone_id": "id", "step": "1h", "tz": "Europe/Paris", "seed": 7},
+)

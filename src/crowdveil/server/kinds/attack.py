@@ -1,0 +1,74 @@
+"""Attack trajectories, before and after they were anonymised, or a release of flows."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from crowdveil import api
+from crowdveil.attacks.base import AllParams
+from crowdveil.io.notes import ReadNotes
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
+from crowdveil.registry import ATTACKS, find_attack
+from crowdveil.report.attacks import ALL, Attacked
+from crowdveil.report.candidates import IN_THE_HOUSE
+from crowdveil.server.files import TABLES
+from crowdveil.server.kind import Kind, PlainReading, Task, Told, values_of
+
+PACKED = (".zip",)
+
+
+class AttackOptions(Params):
+    """What every attack can be told about its result."""
+
+    format: Literal["json", "csv", "parquet"] = "json"
+    """Form of the result: everything but single individuals as JSON, or each of them in a table."""
+
+
+def _on_trajectories(name: str) -> bool:
+    """Whether trajectories may be attacked by this name; all attacks are on whatever is given."""
+    return name == ALL or find_attack(name).takes is Trajectories
+
+
+def _models(name: str) -> tuple[type[Params], ...]:
+    own = AllParams if name == ALL else find_attack(name).params
+    return (own, PlainReading, AttackOptions) if _on_trajectories(name) else (own, AttackOptions)
+
+
+def _needs(name: str) -> dict[str, tuple[str, ...]]:
+    both = (*TABLES, *PACKED)
+    return {"data": both if name == ALL else TABLES if _on_trajectories(name) else PACKED}
+
+
+def _run(task: Task) -> Told:
+    notes, form = ReadNotes(), AttackOptions.checked(values_of(task.values, AttackOptions)).format
+    models = [model for model in _models(task.name) if model is not AttackOptions]
+    found = api.attack(
+        task.name, task.files["data"], task.files.get("release"), task.out / f"attack.{form}",
+        pairing=task.files.get("pairing"), notes=notes, progress=task.progress, stage=task.stage,
+        **values_of(task.values, *models),
+    )  # fmt: skip
+    return Told(notes.sentences(), [*found.lines(), *([IN_THE_HOUSE] if isinstance(found, Attacked) else [])])
+
+
+def _about(name: str) -> dict[str, Any]:
+    if name == ALL:
+        return {"summary": "All attacks on what is given: trajectories, or a release of flows."}
+    attack = find_attack(name)
+    takes = "trajectories" if attack.takes is Trajectories else "release"
+    return {"summary": attack.summary, "title": attack.title, "takes": takes}
+
+
+KIND = Kind(
+    verb="attack",
+    room="attacks",
+    summary="Find out what an adversary gets who knows a little: from trajectories, before and after, or from flows.",
+    names=lambda: [ALL, *ATTACKS],
+    find=lambda name: name if name == ALL else find_attack(name).name,
+    models=_models,
+    needs=_needs,
+    may=lambda name: {"release": PACKED, "pairing": TABLES} if _on_trajectories(name) else {},
+    run=_run,
+    about=_about,
+    example={"tile_m": 500},
+)

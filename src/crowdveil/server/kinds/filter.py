@@ -1,0 +1,78 @@
+"""Leave out whole trajectories."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from crowdveil.errors import ParameterError
+from crowdveil.filters import FILTER_NAMES, Filter, check_filters, filter_file
+from crowdveil.io.notes import ReadNotes
+from crowdveil.params import Params
+from crowdveil.server.files import TABLES
+from crowdveil.server.kind import Kind, PlainReading, Task, Told, values_of
+
+TRAJECTORIES = "trajectories"
+
+
+class FilterOptions(Params):
+    """What filtering can be told."""
+
+    filters: list[dict[str, str | float | list[str | float]]] = Field(
+        examples=[[{"min_locations": 5}, {"max_speed": 120}]], max_length=100
+    )
+    """Filters in the order that they are applied, each an object of its name and its value."""
+    format: Literal["csv", "parquet"] = "csv"
+    """Form of the result."""
+
+
+def filters_of(listed: list[dict[str, Any]]) -> list[Filter]:
+    """Filters as they stand in a request or a run file."""
+    pairs = [(name, value) for entry in listed for name, value in entry.items()]
+    return [
+        Filter(n, tuple(_text(x) for x in v) if isinstance(v, list) else tuple(_text(v).split(","))) for n, v in pairs
+    ]
+
+
+def _text(value: Any) -> str:
+    return (
+        str(int(value))
+        if isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+        else str(value).strip()
+    )
+
+
+def _find(name: str) -> str:
+    if name != TRAJECTORIES:
+        raise ParameterError(f"there is no way to filter {name}; known are {TRAJECTORIES}.")
+    return name
+
+
+def _check(name: str, values: dict[str, Any]) -> None:
+    check_filters(filters_of(values["filters"]))
+
+
+def _run(task: Task) -> Told:
+    notes, form = ReadNotes(), task.values.get("format", "csv")
+    options = values_of(task.values, PlainReading)
+    found = filter_file(
+        task.files["data"], task.out / f"filtered.{form}", filters_of(task.values["filters"]), notes=notes, **options
+    )
+    return Told(notes.sentences(), [*found.lines(), found.rest()])
+
+
+KIND = Kind(
+    verb="filter",
+    room="filter",
+    summary="Leave out whole trajectories, and keep every column of the rest.",
+    names=lambda: [TRAJECTORIES],
+    find=_find,
+    models=lambda name: (FilterOptions, PlainReading),
+    needs=lambda name: {"data": TABLES},
+    may=lambda name: {},
+    run=_run,
+    about=lambda name: {"summary": "Filters: " + ", ".join(FILTER_NAMES) + "."},
+    check=_check,
+    example={"filters": [{"min_locations": 5}, {"max_speed": 120}]},
+)

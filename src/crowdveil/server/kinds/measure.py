@@ -1,0 +1,98 @@
+"""Measure what a release lost of the original flows or trajectories."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from crowdveil import api
+from crowdveil.errors import ParameterError
+from crowdveil.io.notes import ReadNotes
+from crowdveil.measures.base import Asked
+from crowdveil.model.flows import Flows
+from crowdveil.params import Params
+from crowdveil.reading import FlowReading, TrajectoryReading
+from crowdveil.registry import MEASURES, find_measure
+from crowdveil.report.measures import named_measures, parsed
+from crowdveil.server.files import FLOWS, RELEASE, TABLES
+from crowdveil.server.kind import Kind, Task, Told, values_of
+
+ALL = "all"
+"""In place of one measure's name: those in `measures`."""
+
+
+class MeasureOptions(Params):
+    """What measuring can be told."""
+
+    measures: list[str] | None = None
+    """Names or symbols, with parameters as in rmse:distance=dtw; all that there are for the release where none are given."""
+    format: Literal["json", "csv", "parquet"] = "json"
+    """Form of the result: everything as JSON, or the values (of flows those of each time step) as a table."""
+    plot: bool = False
+    """Draw it too; the result is a zip file then."""
+
+
+class EitherReading(FlowReading, TrajectoryReading):
+    """How flows or trajectories are read: the release says which they are."""
+
+
+def _models(name: str) -> tuple[type[Params], ...]:
+    own = None if name == ALL else find_measure(name).params
+    return (MeasureOptions, EitherReading) if own is None else (own, MeasureOptions, EitherReading)
+
+
+def _wanted(name: str, values: dict[str, Any]) -> list[Asked] | None:
+    """The measures that are asked for, None for all of them."""
+    if name != ALL:
+        measure = find_measure(name)
+        return [Asked.of(measure, {} if measure.params is None else values_of(values, measure.params))]
+    names: list[str] | None = values.get("measures")
+    return None if names is None else [asked for text in names for asked in parsed(text)]
+
+
+def _check(name: str, values: dict[str, Any]) -> None:
+    if name != ALL and values.get("measures") is not None:
+        raise ParameterError("measures: one measure is named in the address already; leave it out, or ask for all.")
+    if _wanted(name, values) == []:
+        named_measures([])  # says what is wrong with that
+
+
+def _run(task: Task) -> Told:
+    options, notes = MeasureOptions.checked(values_of(task.values, MeasureOptions)), ReadNotes()
+    found = api.measure(
+        task.files["original"], task.files["release"], _wanted(task.name, task.values), pairing=task.files.get("pairing"),
+        notes=notes, progress=task.progress, stage=task.stage, **values_of(task.values | task.files, EitherReading),
+    )  # fmt: skip
+    found.write(task.out / f"measures.{options.format}")
+    if options.plot:
+        task.stage("drawing")
+        found.plot(task.out / "measures.png")
+    return Told([*notes.sentences(), *found.said()], found.lines())
+
+
+def _about(name: str) -> dict[str, Any]:
+    if name == ALL:
+        return {"summary": "All measures of what is given, or those that are named in `measures`."}
+    measure = find_measure(name)
+    return {
+        "summary": measure.title,
+        "takes": "flows" if measure.takes is Flows else "trajectories",
+        "symbol": measure.symbol or None,
+        "better": measure.better,
+        "unit": measure.unit or None,
+    }
+
+
+KIND = Kind(
+    verb="measure",
+    room="measures",
+    summary="Measure what a release lost of the original. The numbers are exact: they stay in the house.",
+    names=lambda: [ALL, *MEASURES],
+    find=lambda name: name if name == ALL else find_measure(name).name,
+    models=_models,
+    needs=lambda name: {"original": FLOWS, "release": RELEASE},
+    may=lambda name: {"pairing": TABLES},
+    run=_run,
+    about=_about,
+    check=_check,
+    example={"measures": ["E", "D"]},
+)

@@ -1,0 +1,182 @@
+"""What the description of the API says beyond what FastAPI finds out by itself: forms, answers, examples, access."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+
+from crowdveil.server.answers import ERROR_SCHEMA
+from crowdveil.server.kind import Kind
+from crowdveil.server.kinds import KINDS
+from crowdveil.server.store import STATES
+
+_MEANING = {
+    400: "The request is broken.",
+    401: "No token, or one that is not known.",
+    403: "The request comes from another site.",
+    404: "There is no such thing, or it is not yours.",
+    409: "The job is not done yet.",
+    410: "The result was removed.",
+    413: "Too large.",
+    415: "No form, or a kind of file that is not taken.",
+    422: "A parameter or a file is wrong; the sentence is the command line's.",
+    429: "Too many jobs at a time.",
+}
+_ID = "30c2ad9df0f9470abfd8198b4cb4f86a"
+_JOB: dict[str, Any] = {
+    "type": "object",
+    "required": ["id", "kind", "name", "state", "progress", "error", "result"],
+    "properties": {
+        "id": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+        "kind": {"type": "string", "enum": list(KINDS)},
+        "name": {"type": "string", "description": "The method, measure, analysis or attack."},
+        "state": {"type": "string", "enum": list(STATES)},
+        "created": {"type": "number", "description": "Seconds since 1970."},
+        "created_at": {"type": "string"},
+        "started_at": {"type": ["string", "null"]},
+        "ended_at": {"type": ["string", "null"]},
+        "expires_at": {"type": ["string", "null"], "description": "When the result will be removed."},
+        "seconds": {"type": ["number", "null"]},
+        "runs": {"type": "integer", "description": "How often it was begun; more than once if a worker died."},
+        "progress": {
+            "type": "object",
+            "properties": {
+                "stage": {"type": ["string", "null"]},
+                "done": {"type": "integer"},
+                "total": {"type": "integer"},
+            },
+        },
+        "files": {"type": "object", "description": "What each uploaded file is called here."},
+        "parameters": {"type": "object"},
+        "error": {"anyOf": [ERROR_SCHEMA["properties"]["error"], {"type": "null"}]},
+        "result": {
+            "anyOf": [
+                {
+                    "type": "object",
+                    "properties": {
+                        "name": {"type": "string"},
+                        "bytes": {"type": "integer"},
+                        "sha256": {"type": "string"},
+                        "media_type": {"type": "string"},
+                    },
+                },
+                {"type": "null"},
+            ]
+        },
+        "summary": {
+            "description": "What the command line says: notes, and lines of output.",
+            "anyOf": [
+                {
+                    "type": "object",
+                    "properties": {
+                        "notes": {"type": "array", "items": {"type": "string"}},
+                        "lines": {"type": "array", "items": {"type": "string"}},
+                    },
+                },
+                {"type": "null"},
+            ],
+        },
+    },
+    "example": {
+        "id": _ID, "kind": "anonymize", "name": "joint", "state": "running", "created": 1794749303.5,
+        "created_at": "2026-11-15T13:28:23.500+00:00", "started_at": "2026-11-15T13:28:23.700+00:00", "ended_at": None,
+        "expires_at": None, "seconds": None, "runs": 1, "progress": {"stage": "anonymising", "done": 12, "total": 48},
+        "files": {"data": "trips.parquet", "zones": "zones.geojson"}, "parameters": {"k": 10}, "error": None,
+        "result": None, "summary": None,
+    },
+}  # fmt: skip
+
+
+def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Answers that a route may give instead."""
+    schema = {"$ref": "#/components/schemas/Error"}
+    return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in statuses}
+
+
+def job_answer(status: int) -> dict[int | str, dict[str, Any]]:
+    """The answer that is a job."""
+    schema = {"$ref": "#/components/schemas/Job"}
+    return {status: {"description": "The job.", "content": {"application/json": {"schema": schema}}}}
+
+
+def file_answer() -> dict[int | str, dict[str, Any]]:
+    """The answer that is a file."""
+    kinds = (
+        "application/zip", "application/json", "application/geo+json", "application/octet-stream", "text/csv", "text/html",
+        "image/png",
+    )  # fmt: skip
+    anything = {"schema": {"type": "string", "format": "binary"}}
+    return {200: {"description": "The file.", "content": {kind: anything for kind in kinds}}}
+
+
+def upload_body(kind: Kind) -> dict[str, Any]:
+    """The form of a job of some kind: its files, and its parameters as JSON."""
+    fields: dict[str, tuple[str, ...]] = {}
+    for name in kind.names():
+        fields |= kind.fields(name)
+    parameters = {
+        "description": "Parameters of the method, of reading and of the run, as JSON.",
+        "anyOf": [{"$ref": f"#/components/schemas/{schema_name(kind, name)}"} for name in _distinct(kind)],
+        "example": kind.example,
+    }
+    properties: dict[str, Any] = {
+        field: {"type": "string", "format": "binary", "description": f"A file: {', '.join(endings)}."}
+        for field, endings in fields.items()
+    }
+    schema = {
+        "type": "object",
+        "properties": {**properties, "parameters": parameters},
+        "required": [field for field in fields if all(field in kind.needs(name) for name in kind.names())],
+        "additionalProperties": False,
+    }
+    encoding = {"parameters": {"contentType": "application/json"}}
+    return {
+        "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema, "encoding": encoding}}}
+    }
+
+
+def _distinct(kind: Kind) -> list[str]:
+    """One name for each set of models: measures all take the same."""
+    seen: dict[Any, str] = {}
+    for name in kind.names():
+        seen.setdefault(kind.models(name), name)
+    return list(seen.values())
+
+
+def schema_name(kind: Kind, name: str) -> str:
+    """What the schema of parameters is called."""
+    return f"{kind.verb}-{name}"
+
+
+def describe(app: FastAPI) -> None:
+    """Add schemas, access and examples to an app's description."""
+    drawn = app.openapi
+
+    def whole() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = drawn()
+            parts = schema.setdefault("components", {})
+            parts["schemas"] = {
+                "Error": ERROR_SCHEMA,
+                "Job": _JOB,
+                **{schema_name(k, name): k.schema(name) for k in KINDS.values() for name in _distinct(k)},
+            }
+            parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            schema["security"] = [{"token": []}, {}]
+            for kind in KINDS.values():
+                _name_known(schema["paths"], kind)
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = whole  # type: ignore[method-assign]
+
+
+def _name_known(paths: dict[str, Any], kind: Kind) -> None:
+    """Say which names there are."""
+    for path in (f"/{kind.room}/{{name}}", f"/{kind.room}/{{name}}/jobs"):
+        for operation in paths[path].values():
+            for parameter in operation.get("parameters", []):
+                if parameter["name"] == "name":
+                    parameter["schema"] = {"type": "string", "enum": kind.names()}
+                    parameter["example"] = kind.names()[0]

@@ -1,0 +1,293 @@
+"""A worker: takes a job, has a child run it, watches it, and publishes what came of it. One job at a time, no threads.
+
+The parts that jobs need are imported once, and each child is a fork of this process: a small job starts in milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.server.child import be_child, die_with_parent
+from crowdveil.server.database import AwayError
+from crowdveil.server.files import Files
+from crowdveil.server.store import Job, Store
+
+LOOK_EVERY_S = 0.2
+"""How often a worker looks for jobs, and whether its own is still wanted."""
+PRELOADED = (
+    "crowdveil.api", "crowdveil.kernels._jit", "duckdb", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute", "shapely",
+    "pyproj", "h3", "scipy.spatial", "fastcluster",
+)  # fmt: skip
+
+
+@dataclass
+class Heard:
+    """What a child has told so far."""
+
+    stage: str = "starting"
+    done: int = 0
+    total: int = 0
+    end: dict[str, Any] | None = None
+    rest: bytes = b""
+    new: bool = True
+
+    def take(self, piece: bytes) -> None:
+        """Take what came through the pipe."""
+        *lines, self.rest = (self.rest + piece).split(b"\n")
+        for line in lines:
+            said = json.loads(line)
+            self.new = True
+            if "end" in said:
+                self.end = said
+            self.stage = said.get("stage", self.stage)
+            self.done, self.total = said.get("done", self.done), said.get("total", self.total)
+
+
+@dataclass
+class Worker:
+    """A worker on a store and its files."""
+
+    store: Store
+    files: Files
+    lease_s: float = 15.0
+    memory_bytes: int | None = None
+    name: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
+    stopping: bool = False
+
+    def work(self, *, once: bool = False) -> None:
+        """Run jobs until told to stop; with `once`, until there are none."""
+        while not self.stopping:
+            try:
+                self.store.take_back()
+                job = self.store.claim(self.name, self.lease_s)
+            except (CrowdveilError, OSError) as error:
+                print(f"crowdveil: {error}", file=sys.stderr)  # noqa: T201  (for whoever runs the server)
+                time.sleep(5 * LOOK_EVERY_S)
+                continue
+            if job is not None:
+                with suppress(AwayError):  # the lease runs out, and somebody takes the job
+                    self.run(job)
+            elif once:
+                return
+            else:
+                time.sleep(LOOK_EVERY_S)
+
+    def stop(self, *_: Any) -> None:
+        """Stop as soon as can be; the job at hand goes back into the queue."""
+        self.stopping = True
+
+    def run(self, job: Job) -> None:
+        """Run one job to its end, or until it is not ours any more."""
+        run = self.files.run(job.id, job.lease or "")
+        try:
+            run.mkdir(mode=0o700)
+        except OSError:
+            self.store.fail(
+                job,
+                "no_files",
+                "the job's files are not there; if there are several machines, they must share one data directory.",
+            )
+            return
+        ours = False
+        try:
+            ours = self._watched(job, run)
+        finally:
+            if not ours:
+                shutil.rmtree(run, ignore_errors=True)
+
+    def _watched(self, job: Job, run: Path) -> bool:
+        """Whether the run's folder is the job's result now."""
+        read, write = os.pipe()
+        self.store.db.close()  # a connection must not be in two processes
+        parent = os.getpid()
+        child = os.fork()
+        if child == 0:
+            os.close(read)
+            be_child(job, self.files.inputs(job.id), run, write, parent)
+        os.close(write)
+        heard = Heard()
+        try:
+            reason = self._watch(job, child, read, heard)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
+            os.close(read)
+        return self._ended(job, heard, reason, status)
+
+    def _watch(self, job: Job, child: int, read: int, heard: Heard) -> str | None:
+        """Listen to a child until its end; why it is to be ended before that."""
+        begun, beaten = time.monotonic(), 0.0
+        while True:
+            ready, _, _ = select.select([read], [], [], LOOK_EVERY_S)
+            if ready:
+                piece = os.read(read, 1 << 16)
+                if not piece:
+                    return None
+                heard.take(piece)
+                if heard.end is not None:
+                    return None
+            if self.stopping:
+                return "stopping"
+            now = time.monotonic()
+            if now - beaten > self.lease_s / 5 or (heard.new and now - beaten > LOOK_EVERY_S):
+                if not self.store.beat(job, self.lease_s, heard.stage, heard.done, heard.total):
+                    return "lost"
+                beaten, heard.new = now, False
+            elif not ready and not self.store.holds(job):
+                return "lost"
+            if now - begun > job.limits.get("max_seconds", float("inf")):
+                return "time"
+            if self.memory_bytes is not None and _memory(child) > self.memory_bytes:
+                return "memory"
+
+    def _ended(self, job: Job, heard: Heard, reason: str | None, status: int) -> bool:
+        """Write down how a job ended; whether its result is published."""
+        if reason == "lost":  # cancelled, or given to somebody else
+            state = self.store.state_of(job.id)
+            if state is not None and state[0] == "cancelled":
+                self.files.remove(job.id)
+            return False
+        if reason == "stopping":
+            self.store.give_back(job)
+        elif reason == "time":
+            most = job.limits["max_seconds"]
+            self._failed(
+                job, "too_long", f"the job ran longer than the {most:,} seconds that it may; give it less data."
+            )
+        elif reason == "memory":
+            self._failed(
+                job, "no_memory", "There is not enough memory for this; use less data, or a machine with more."
+            )
+        elif heard.end is None:
+            signalled = os.WIFSIGNALED(status) and reason is None
+            self.store.crash(job, f" (signal {os.WTERMSIG(status)})" if signalled else "")
+        elif heard.end["end"] == "done":
+            if not self.store.finish(job, heard.end["result"]):
+                return False
+            self.files.keep_result(job.id, job.lease or "")
+            return True
+        else:
+            self._failed(job, heard.end["code"], heard.end["message"])
+        return False
+
+    def _failed(self, job: Job, code: str, message: str) -> None:
+        if self.store.fail(job, code, message):
+            self.files.remove(job.id)
+
+
+def _memory(process: int) -> int:
+    """Memory that a process holds by itself, in bytes; 0 where it cannot be told."""
+    with suppress(OSError, ValueError, IndexError):
+        held, shared = Path(f"/proc/{process}/statm").read_text().split()[1:3]
+        return (int(held) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def preload() -> None:
+    """Import what jobs need, once for all of them."""
+    from importlib import import_module
+
+    from crowdveil.registry import ANALYSES, MEASURES, all_methods
+
+    for module in PRELOADED:
+        import_module(module)
+    for module in {*ANALYSES.values(), *MEASURES.values()}:
+        import_module(module)
+    all_methods()
+    numba: Any = import_module("numba")
+    numba.njit(lambda x: x + 1)(1)  # the compiler's own start, which every child would pay for again
+
+
+class Crew:
+    """Workers of one machine: forks of a process that has imported everything, so that a dead one is replaced in no time."""
+
+    def __init__(self, make: Callable[[], Worker], number: int) -> None:
+        self.make, self.number = make, number
+        self.workers: set[int] = set()
+        self.stopping = False
+
+    def run(self, parent: int | None = None) -> None:
+        """Keep as many workers as wanted until told to stop; with a parent, end when it ends."""
+        if parent is not None:
+            die_with_parent(parent)
+        signal.signal(signal.SIGTERM, self.stop)
+        signal.signal(signal.SIGINT, self.stop)
+        preload()
+        store = self.make().store
+        void_dead(store)
+        while not self.stopping:
+            self._bury(store)
+            store.db.close()  # a connection must not be in two processes
+            while len(self.workers) < self.number:
+                self._fork()
+            time.sleep(LOOK_EVERY_S / 2)
+        for worker in self.workers:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGTERM)
+        for worker in self.workers:
+            os.waitpid(worker, 0)
+
+    def stop(self, *_: Any) -> None:
+        """Stop as soon as can be."""
+        self.stopping = True
+
+    def _fork(self) -> None:
+        me = os.getpid()
+        worker = os.fork()
+        if worker:
+            self.workers.add(worker)
+            return
+        try:
+            die_with_parent(me)
+            mine = self.make()
+            signal.signal(signal.SIGTERM, mine.stop)
+            signal.signal(signal.SIGINT, mine.stop)
+            mine.work()
+        except BaseException as error:
+            print(f"crowdveil: a worker ended ({type(error).__name__}).", file=sys.stderr)  # noqa: T201
+        finally:
+            os._exit(0)
+
+    def _bury(self, store: Store) -> None:
+        """Take the jobs of workers that died back."""
+        dead = {w for w in self.workers if os.waitpid(w, os.WNOHANG)[0] == w}
+        self.workers -= dead
+        if dead:
+            with suppress(AwayError):
+                void_dead(store)
+                store.take_back()
+
+
+def void_dead(store: Store) -> None:
+    """Workers of this machine that are not there any more hold nothing; nobody has to wait for their leases."""
+    here = socket.gethostname()
+    for holder in store.holders():
+        host, _, number = holder.rpartition(":")
+        if host == here and number.isdecimal() and not _is_worker(int(number)):
+            store.void(holder)
+
+
+def _is_worker(process: int) -> bool:
+    """Whether a number is that of a worker: numbers of processes are given again."""
+    try:
+        return b"worker" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return not Path("/proc/self").is_dir()
+    except OSError:
+        return True

@@ -1,0 +1,64 @@
+"""Commands of whoever runs a service: serve, worker, token; on both data bases."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from conftest import COMMAND, Ran
+from serving import Running, cabs, ended, put
+
+Command = Callable[..., Ran]
+
+
+def test_tokens_are_made_listed_and_revoked(command: Command, tmp_path: Path, database_url: str) -> None:
+    at = ["--data-dir", tmp_path / "data", "--database-url", database_url]
+    made = command("token", "create", "anna", "--max-running", "1", *at)
+    assert made.code == 0 and made.out.startswith("cv_") and "not shown again" in made.err
+    listed = command("token", "list", *at).out
+    assert (
+        listed.startswith("anna: made 20") and listed.endswith("; max running 1\n") and made.out.strip() not in listed
+    )
+    assert "there is a token of that name" in command("token", "create", "anna", *at).sentence
+    assert command("token", "revoke", "anna", *at).out == "anna: revoked\n"
+    assert "no such token" in command("token", "revoke", "anna", *at).sentence
+    assert ", revoked 20" in command("token", "list", *at).out
+    log = command("token", "log", *at).out.splitlines()
+    assert [line.split("  ")[1] for line in log] == [
+        "operator: made the token anna",
+        "operator: revoked the token anna",
+    ]
+
+
+def test_a_public_address_is_refused_without_tokens(command: Command, tmp_path: Path) -> None:
+    ran = command("serve", "--host", "0.0.0.0", "--data-dir", tmp_path / "data", "--port", "0")
+    assert ran.code == 2 and "make one with crowdveil token create NAME" in ran.sentence
+
+
+def test_addresses_that_cannot_be_used(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert "data directory cannot be used" in command("token", "list", "--data-dir", tmp_path / "file").sentence
+    assert (
+        "wanted postgresql://"
+        in command("token", "list", "--data-dir", tmp_path, "--database-url", "mysql://x").sentence
+    )
+    ran = command("token", "list", "--data-dir", tmp_path, "--database-url", "postgresql://127.0.0.1:9/x")
+    assert "the data base does not answer" in ran.sentence
+
+
+def test_workers_of_their_own_on_a_data_base_that_is_shared(tmp_path: Path, database_url: str) -> None:
+    service = Running(tmp_path / "data", workers=0, database_url=database_url)
+    service.start()
+    place = ["--data-dir", str(tmp_path / "data"), "--database-url", database_url]
+    worker = subprocess.Popen([*COMMAND, "worker", "--number", "2", *place], env=dict(os.environ), stdout=sys.stderr)
+    try:
+        with service.client(None) as local:
+            jobs = [put(local, "/methods/simple-generalization/jobs", {"data": ("a.csv", cabs())}) for _ in range(3)]
+            assert [ended(local, job)["state"] for job in jobs] == ["done"] * 3
+    finally:
+        worker.terminate()
+        assert worker.wait(60) == 0
+        service.stop()

@@ -1,0 +1,48 @@
+"""Short runs of the long checks in serving_checks.py; benchmarks/service.py runs them whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import serving_checks as checks
+from serving import Running, cabs
+
+
+@pytest.fixture(scope="module")
+def roomy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service of our own, that may be killed and filled."""
+    service = Running(tmp_path_factory.mktemp("roomy"), "--lease", "2")
+    service.make_token("anna")
+    service.start()
+    yield service
+    service.stop()
+
+
+def test_broken_files_end_in_a_sentence_and_leave_nothing(roomy: Running) -> None:
+    answers = checks.fuzz(roomy, 16, seed=11)
+    assert answers.get("fault", 0) == answers.get("crashed", 0) == 0, answers
+
+
+def test_many_clients_at_once(roomy: Running) -> None:
+    assert checks.load(roomy, jobs=12, clients=6)["jobs"] == 12
+
+
+def test_nothing_is_lost_where_workers_and_the_server_are_killed(roomy: Running) -> None:
+    ran = checks.killing(roomy, jobs=6, every_s=1.0, seed=2, most=4)
+    assert ran["jobs"] == 6 and ran["runs"] >= 6
+
+
+def test_an_upload_is_not_held_in_memory(roomy: Running, tmp_path: Path) -> None:
+    file = tmp_path / "large.csv"
+    block = cabs(5000, 5)
+    with file.open("w") as written:
+        while written.tell() < 96 << 20:
+            written.write(block)
+    assert checks.upload(roomy, file)["MiB grown"] < 30
+
+
+def test_the_description_of_the_api_holds_and_nothing_is_a_fault(running: Running) -> None:
+    checks.described(running, examples=1, seed=1, phases="fuzzing")

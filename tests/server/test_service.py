@@ -1,0 +1,350 @@
+"""The service as its users see it: jobs, access, uploads, the document's routes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+import struct
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from crowdveil.errors import ParameterError
+from crowdveil.server.serve import check_address
+from crowdveil.server.settings import Settings
+from serving import Running, Within, cabs, ended, post, put, until
+
+CABS = {"data": ("cabs.csv", cabs())}
+GENERALISE = "/methods/simple-generalization/jobs"
+
+
+def message(answer: httpx.Response) -> str:
+    """The sentence of an error; fails where the answer has another shape."""
+    error = answer.json()["error"]
+    assert set(error) == {"code", "message"} and error["message"].endswith(".")
+    assert "Traceback" not in answer.text and "/inputs" not in answer.text
+    return str(error["message"])
+
+
+def held(service: Running, job: str) -> list[str]:
+    try:
+        return sorted(p.name for p in (service.folder / "jobs" / job).rglob("*") if p.is_file())
+    except FileNotFoundError:  # it is just being removed
+        return ["…"]
+
+
+def test_a_job_from_upload_to_result(running: Running) -> None:
+    with running.client() as anna:
+        job = put(anna, GENERALISE, CABS, {"seed": 3, "format": "csv"})
+        done = ended(anna, job)
+        assert done["state"] == "done" and done["error"] is None and done["runs"] == 1
+        assert done["summary"]["lines"][0].startswith("  promise")
+        result = anna.get(f"/jobs/{job}/result")
+        names = zipfile.ZipFile(io.BytesIO(result.content)).namelist()
+        assert names == sorted(names) and {"manifest.json", "trajectories.csv"} <= set(names)
+        assert result.headers["x-content-type-options"] == "nosniff" and result.headers["cache-control"] == "no-store"
+        report = anna.get(f"/jobs/{job}/report")
+        assert report.headers["content-type"].startswith("text/html") and report.text.startswith("<!doctype html>")
+        assert_one_script_may_run(report.headers["content-security-policy"], report.text)
+        plain = put(anna, GENERALISE, CABS, {"seed": 3, "report": False, "attack": False})
+        assert ended(anna, plain)["state"] == "done"
+        assert anna.get(f"/jobs/{plain}/report").json()["method"]["seed"] == 3
+        anna.delete(f"/jobs/{plain}")
+        assert job in [j["id"] for j in anna.get("/jobs").json()["jobs"]]
+        # The upload is gone as soon as the job ended, and the result when it is given up.
+        until(lambda: held(running, job) == ["release.zip", "summary.json"])
+        assert anna.delete(f"/jobs/{job}").json()["state"] == "expired" and held(running, job) == []
+        assert anna.get(f"/jobs/{job}/result").status_code == 410
+
+
+def assert_one_script_may_run(policy: str, page: str) -> None:
+    """By the header as by the page's own policy: browsers obey both."""
+    script = re.findall(r"<script>(.*?)</script>", page, re.S)
+    assert len(script) == 1
+    digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'" and rules["script-src"] == f"'sha256-{digest}'"
+    assert rules["frame-ancestors"] == "'none'" and rules["sandbox"] == "allow-scripts" and "unsafe" not in policy
+
+
+def test_filtering_gives_one_file(running: Running) -> None:
+    with running.client() as anna:
+        job = put(anna, "/filter/trajectories/jobs", CABS, {"filters": [{"min_locations": 6}]})
+        assert ended(anna, job)["summary"]["lines"][0] == "min_locations 6: removed 12 trajectories"
+        assert anna.get(f"/jobs/{job}/result").text.splitlines() == ["lat,lon,timestamp,trajectory_id,user_id"]
+        assert anna.get(f"/jobs/{job}/report").status_code == 404
+
+
+def test_what_is_wrong_with_the_data_is_told_by_the_job(running: Running) -> None:
+    with running.client() as anna:
+        job = put(anna, GENERALISE, {"data": ("cabs.csv", "lat,lon\n1,2\n")})
+        failed = ended(anna, job)
+        assert failed["state"] == "failed" and failed["error"]["code"] == "bad_input"
+        assert failed["error"]["message"].startswith("cabs.csv: ")
+        answer = anna.get(f"/jobs/{job}/result")
+        assert answer.status_code == 422 and message(answer) == failed["error"]["message"]
+        until(lambda: held(running, job) == [])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"k": 1}, "k: wanted greater than or equal to 2, but got 1."),
+        ({"no": 1}, "no: there is no such parameter; known are "),
+        (
+            {"zones": "/etc/passwd"},
+            "zones: wanted a file in the field zones of the form, or a plain word; upload the file.",
+        ),
+        ({"zones": "../x"}, "zones: wanted a file in the field zones"),
+        ({"zones": ["a"]}, "zones: wanted a file in the field zones"),
+        ({"seed": -1}, "seed: wanted greater than or equal to 0"),
+        ({"format": "exe"}, "format: wanted 'parquet' or 'csv', but got 'exe'."),
+        ({"data_name": "../../x.csv"}, "data_name: wanted"),
+        ({"resume": "/tmp/x"}, "resume: there is no such parameter"),
+    ],
+)
+def test_parameters_are_checked_before_anything_runs(
+    running: Running, parameters: dict[str, Any], sentence: str
+) -> None:
+    with running.client() as anna:
+        answer = post(anna, "/methods/microaggregation/jobs", CABS, parameters)
+        assert answer.status_code == 422 and message(answer).startswith(sentence)
+
+
+def test_names_of_files_are_kept_only_if_they_are_plain(running: Running) -> None:
+    with running.client() as anna:
+        for given, kept in (("../../../etc/x.csv", "x.csv"), ("a\\..\\b.csv", "b.csv"), ("..csv", "data.csv"),
+                            ("-rf.csv", "data.csv"), ("né.csv", "data.csv"), ("x" * 300 + ".csv", "data.csv")):  # fmt: skip
+            job = put(anna, GENERALISE, {"data": (given, cabs())})
+            assert anna.get(f"/jobs/{job}").json()["files"] == {"data": kept}, given
+            anna.delete(f"/jobs/{job}")
+
+
+def zipped(**entries: bytes) -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in entries.items():
+            archive.writestr(name.replace("__", "/"), content)
+    return held.getvalue()
+
+
+MANY = zipped(**{f"f{i}": b"" for i in range(70)})
+
+
+@pytest.mark.parametrize(
+    ("path", "files", "status"),
+    [
+        (GENERALISE, {"data": ("cabs.exe", "x")}, 415),
+        (GENERALISE, {"data": ("cabs.csv.gz", "x")}, 415),
+        (GENERALISE, {"other": ("cabs.csv", "x")}, 422),
+        (GENERALISE, {}, 415),
+        (GENERALISE, {"data": ("cabs.csv", cabs(300, 5))}, 413),  # more rows than allowed
+        (GENERALISE, {"data": ("cabs.csv", b"x" * (9 << 20))}, 413),  # larger than allowed
+        (GENERALISE, {"data": ("cabs.csv", b"," * 70_000 + b"\n1\n")}, 422),  # a header without end
+        (GENERALISE, {**CABS, "zones": ("z.geojson", "<OGRVRTDataSource></OGRVRTDataSource>")}, 422),
+        (GENERALISE, {**CABS, "zones": ("z.gpkg", "<OGRVRTDataSource></OGRVRTDataSource>")}, 422),
+        ("/measures/all/jobs", {"original": ("a.csv", "x"), "release": ("r.zip", b"PK no")}, 422),
+        ("/measures/all/jobs", {"original": ("a.csv", "x"), "release": ("r.zip", zipped(a__b=b"1"))}, 422),
+        ("/measures/all/jobs", {"original": ("a.csv", "x"), "release": ("r.zip", zipped(**{"..__x": b"1"}))}, 422),
+        ("/measures/all/jobs", {"original": ("a.csv", "x"), "release": ("r.zip", zipped(a=bytes(9 << 20)))}, 422),
+        ("/measures/all/jobs", {"original": ("a.csv", "x"), "release": ("r.zip", MANY)}, 422),
+        ("/measures/all/jobs", {"original": ("a.csv", "x")}, 422),
+        ("/methods/nothing/jobs", CABS, 404),
+        ("/measures/nothing/jobs", CABS, 404),
+        ("/analyses/nothing/jobs", CABS, 404),
+    ],
+)  # fmt: skip
+def test_bombs_and_slips_end_in_a_clean_answer(running: Running, path: str, files: dict[str, Any], status: int) -> None:
+    with running.client() as anna:
+        answer = post(anna, path, files)
+        assert answer.status_code == status, answer.text
+        assert message(answer)
+    assert list((running.folder / "incoming").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 200_000, '{"k":' * 50_000, "[1]", "{", '{"k": 1e999}', '{"k": NaN}', '{"k": ' + "9" * 6000 + "}", "\ud800"],
+)
+def test_json_bombs_end_in_a_clean_answer(running: Running, text: str) -> None:
+    with running.client() as anna:
+        files: dict[str, Any] = {**CABS, "parameters": (None, text.encode("utf-8", "surrogatepass"))}
+        answer = anna.post("/methods/microaggregation/jobs", files=files)
+        assert answer.status_code == 422 and message(answer)
+
+
+def test_a_form_that_breaks_off_leaves_nothing(running: Running) -> None:
+    body = b'--x\r\nContent-Disposition: form-data; name="data"; filename="a.csv"\r\n\r\nlat,lon\n1,2'
+    with running.client() as anna:
+        for content in (body, body[:30], b"", b"nonsense", body + b"\r\n--x\r\n"):
+            headers = {"Content-Type": "multipart/form-data; boundary=x"}
+            answer = anna.post(GENERALISE, content=content, headers=headers)
+            assert answer.status_code == 400, answer.text
+            assert message(answer)
+    assert list((running.folder / "incoming").iterdir()) == []
+
+
+def test_a_parquet_bomb_fails_with_a_sentence(running: Running) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    held = io.BytesIO()
+    pq.write_table(pa.table({"lat": [0.0] * 5000}), held, compression="zstd")
+    with running.client() as anna:
+        failed = ended(anna, put(anna, GENERALISE, {"data": ("a.parquet", held.getvalue())}))
+        assert failed["error"]["message"] == "a.parquet: wanted at most 1,000 rows, but it has more; give less data."
+        broken = held.getvalue()[:-8] + struct.pack("<I", 1 << 30) + b"PAR1"
+        assert ended(anna, put(anna, GENERALISE, {"data": ("a.parquet", broken)}))["state"] == "failed"
+
+
+def test_a_manifest_that_names_other_files_opens_none(running: Running) -> None:
+    entry = {"name": "../../../../../../etc/passwd", "sha256": "0"}
+    manifest = {
+        "format": 1,
+        "promises": [],
+        "files": {"data": entry},
+        "k_counts": "people",
+        "input": {"data": {}, "options": {}},
+    }
+    files = {
+        "original": ("a.csv", cabs()),
+        "release": ("r.zip", zipped(**{"manifest.json": json.dumps(manifest).encode()})),
+    }
+    with running.client() as anna:
+        failed = ended(anna, put(anna, "/measures/all/jobs", files))
+        assert failed["state"] == "failed" and "manifest is broken" in failed["error"]["message"]
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+@pytest.mark.parametrize("rest", ["", "/result", "/report"])
+def test_no_token_reaches_anothers_job(running: Running, method: str, rest: str) -> None:
+    with running.client("anna") as anna, running.client("bert") as bert, running.client(None) as nobody:
+        job = put(anna, GENERALISE, CABS)
+        unknown = bert.request(method, f"/jobs/{'0' * 32}{rest}")
+        theirs = bert.request(method, f"/jobs/{job}{rest}")
+        assert theirs.status_code in (404, 405) and theirs.content == unknown.content
+        assert job not in bert.get("/jobs").text
+        assert nobody.request(method, f"/jobs/{job}{rest}").status_code in (401, 405)
+        assert bert.get("/task/", params={"task_id": job}).json()["status"] == "NOT_AVAILABLE"
+        assert anna.get(f"/jobs/{job}").status_code == 200
+        assert ended(anna, job)["state"] == "done"
+        anna.delete(f"/jobs/{job}")
+
+
+def test_every_route_wants_a_token(running: Running) -> None:
+    with running.client(None) as nobody:
+        paths = nobody.get("/openapi.json").json()["paths"]
+        for path, operations in paths.items():
+            for method in operations:
+                for headers in ({}, {"Authorization": "Bearer cv_guess"}, {"Authorization": "Basic YTpi"}):
+                    answer = nobody.request(
+                        method, path.replace("{job_id}", "0" * 32).replace("{name}", "joint"), headers=headers
+                    )
+                    assert answer.status_code == 401, (method, path, answer.text)
+                    assert message(answer) and answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_errors_have_one_shape(running: Running) -> None:
+    with running.client() as anna:
+        for method, path, status in (("GET", "/no", 404), ("PUT", "/jobs", 405), ("GET", "/jobs/x", 422),
+                                     ("GET", "/jobs?limit=0", 422), ("GET", "/jobs?before=nan", 422), ("GET", "/task/", 422),
+                                     ("GET", f"/jobs/{'0' * 32}", 404), ("POST", GENERALISE, 415)):  # fmt: skip
+            answer = anna.request(method, path)
+            assert answer.status_code == status and message(answer), (method, path, answer.text)
+
+
+def test_the_schemas_are_those_of_the_registry(running: Running) -> None:
+    from crowdveil.registry import METHODS
+
+    with running.client() as anna:
+        listed = {m["name"]: m for m in anna.get("/methods").json()["methods"]}
+        assert list(listed) == list(METHODS)
+        joint = listed["joint"]["parameters"]["properties"]
+        assert joint["k"]["minimum"] == 2 and joint["tz"]["default"] == "UTC" and joint["seed"]["minimum"] == 0
+        assert listed["joint"]["files"]["zones"]["required"] is False and listed["joint"]["files"]["data"]["required"]
+        assert anna.get("/methods/SwapMob").json()["name"] == "swapmob"
+
+
+def test_the_documents_routes_and_answers(running: Running) -> None:
+    config = {"method": "SimpleGeneralization", "input_file": "/home/x/cabs.csv", "output_folder": "/out",
+              "main_output_file": "anonymised.csv", "params": {"tile_size": 500}}  # fmt: skip
+    with running.client() as anna:
+        files = {"input_dataset": ("cabs.csv", cabs()), "config_file": ("parameters.json", json.dumps(config))}
+        answer = anna.post("/anonymize/", files=files).json()
+        assert answer["status"] == "OK" and len(answer["task_id"]) == 32
+        assert answer["message"] == (
+            "Your task is being processed. Use the 'GET /task/' endpoint to obtain the results later"
+        )
+        task = {"task_id": answer["task_id"]}
+        while (got := anna.get("/task/", params=task)).headers["content-type"] == "application/json":
+            assert got.json()["status"] == "NOT_AVAILABLE"
+            time.sleep(0.1)
+        assert (
+            got.text.startswith("lat,lon,timestamp,trajectory_id")
+            and "anonymised.csv" in got.headers["content-disposition"]
+        )
+        wrong = {**files, "config_file": ("p.json", json.dumps(config | {"method": "Nothing"}))}
+        refused = anna.post("/anonymize/", files=wrong)
+        assert refused.status_code == 422 and refused.json()["status"] == "ERROR"
+        assert refused.json()["message"].startswith("there is no method Nothing")
+        assert refused.json()["error"]["message"] == refused.json()["message"]
+        filtering = {"input_filename": "a", "methods": [{"min_locations": 5}, {"max_speed": 1}]}
+        files["config_file"] = ("p.json", json.dumps(filtering))
+        job = anna.post("/filter/", files=files).json()["task_id"]
+        assert ended(anna, job)["summary"]["lines"][1] == "max_speed 1: removed 12 trajectories"
+        files["config_file"] = ("p.json", json.dumps({"method": "QuadTree", "input_file": "a"}))
+        assert anna.post("/analyze/", files=files).json()["status"] == "ERROR"
+        measures = {"original_dataset": ("a.csv", cabs()), "anonymized_dataset": ("b.csv", cabs()),
+                    "config_file": ("p.json", json.dumps({"measures": [{"name": "nothing", "params": {}}]}))}  # fmt: skip
+        assert (
+            anna.post("/compute_measures/", files=measures).json()["message"].startswith("there is no measure nothing")
+        )
+
+
+def test_a_public_address_needs_tokens(tmp_path: Path) -> None:
+    service = Settings(tmp_path, host="0.0.0.0").open()
+    with pytest.raises(ParameterError, match="make one with crowdveil token create"):
+        check_address(service)
+    service.tokens.create("anna")
+    check_address(service)
+    service.store.db.close()
+    assert (tmp_path.stat().st_mode & 0o777, (tmp_path / "jobs.sqlite").stat().st_mode & 0o777) == (0o700, 0o600)
+
+
+def test_without_tokens_pages_of_other_sites_are_refused(tmp_path: Path) -> None:
+    from crowdveil.server.app import make_app
+
+    client = Within(make_app(Settings(tmp_path).open()))
+    assert client.get("/jobs").status_code == 200
+    for headers in (
+        {"Host": "evil.example"},
+        {"Origin": "https://evil.example"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Origin": "null"},
+    ):
+        answer = client.get("/jobs", headers=headers)
+        assert answer.status_code == 403 and message(answer)
+
+
+def test_what_a_token_may_do(tmp_path: Path) -> None:
+    from crowdveil.server.app import make_app
+
+    service = Settings(tmp_path).open()
+    token = service.tokens.create("anna", max_waiting=2, max_rows=100)
+    client = Within(make_app(service), Authorization=f"Bearer {token}")
+    assert post(client, GENERALISE, {"data": ("a.csv", cabs(30))}).status_code == 413
+    for _ in range(2):
+        put(client, GENERALISE, CABS)
+    answer = post(client, GENERALISE, CABS)
+    assert answer.status_code == 429 and answer.headers["retry-after"] == "5"
+    assert message(answer) == "wanted at most 2 jobs at a time; wait until some end."
+    assert len(list((tmp_path / "jobs").iterdir())) == 2
+    service.tokens.revoke("anna")
+    assert client.get("/jobs").status_code == 401

@@ -1,0 +1,203 @@
+"""What becomes of a job whose worker, process or machine lets it down; on both data bases."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crowdveil.server.files import Files, safe_name
+from crowdveil.server.store import Job, NewJob, Store, new_id
+from serving import children, until
+
+Start = Callable[..., "subprocess.Popen[bytes]"]
+SCRIPT = Path(__file__).parents[1] / "serving_worker.py"
+
+
+@pytest.fixture
+def start(database_url: str, files: Files, store: Store) -> Iterator[Start]:
+    """Start a worker."""
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def one(lease_s: float = 1.0, memory_mib: int = 0) -> subprocess.Popen[bytes]:
+        arguments = [database_url, str(files.root), str(lease_s), str(memory_mib)]
+        begun.append(subprocess.Popen([sys.executable, str(SCRIPT), *arguments]))
+        return begun[-1]
+
+    yield one
+    for process in begun:
+        process.kill()
+        process.wait()
+
+
+def put(store: Store, files: Files, limits: dict[str, Any] | None = None, **values: Any) -> str:
+    job = new_id()
+    folder = files.receive(job)
+    (folder / "inputs" / "a.csv").write_text("x\n1\n")
+    files.accept(job)
+    assert store.add(NewJob(job, "anna", "filter", "trajectories", values, {"data": "a.csv"}, limits or {}), 100)
+    return job
+
+
+def ended(store: Store, job: str) -> Job:
+    def look() -> Job | None:
+        found = store.get(job)
+        assert found is not None
+        return None if found.state in ("queued", "running") else found
+
+    found: Job = until(look)
+    return found
+
+
+def left(files: Files, job: str) -> list[str]:
+    try:
+        return sorted(p.name for p in files.job(job).rglob("*") if p.is_file())
+    except FileNotFoundError:  # it is just being removed
+        return ["…"]
+
+
+def nothing_left(files: Files, job: str) -> bool:
+    """Files go right after the state is told, and not before: until then they may be needed again."""
+    return bool(until(lambda: not files.job(job).exists()))
+
+
+def alive(process: int) -> bool:
+    """Whether a process runs; one that only waits to be counted does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def whole(files: Files, job: Job) -> bool:
+    """Whether the result that the row speaks of is there as it was made."""
+    assert job.result is not None
+    path = files.run(job.id, job.result["lease"]) / job.result["name"]
+    return hashlib.sha256(path.read_bytes()).hexdigest() == job.result["sha256"]
+
+
+def test_jobs_end_as_they_should(store: Store, files: Files, start: Start) -> None:
+    good, refused, fault = put(store, files), put(store, files, do="refuse"), put(store, files, do="fault")
+    long = put(store, files, {"max_seconds": 1}, do="slow", s=60)
+    start()
+    done = ended(store, good)
+    assert done.state == "done" and whole(files, done)
+    until(lambda: left(files, good) == ["summary.json", "whole.txt"])
+    assert ended(store, refused).error == "a.csv: wanted something else; give it." and nothing_left(files, refused)
+    wrong = ended(store, fault)
+    assert (wrong.error_code, wrong.error) == (
+        "fault",
+        "This is a fault of ours (KeyError); tell whoever runs the server.",
+    )
+    late = ended(store, long)
+    assert late.error_code == "too_long" and nothing_left(files, long)
+
+
+def test_a_job_that_ends_its_process_is_run_twice_and_failed(store: Store, files: Files, start: Start) -> None:
+    killed, gone = put(store, files, do="kill"), put(store, files, do="leave")
+    start()
+    for job, why in ((killed, " (signal 9)"), (gone, "")):
+        failed = ended(store, job)
+        assert failed.state == "failed" and failed.runs == 2 and failed.error_code == "crashed"
+        assert (
+            failed.error == f"the job ended the process that ran it twice{why}; give it less data, or other parameters."
+        )
+
+
+def test_a_job_that_takes_too_much_memory_is_failed(store: Store, files: Files, start: Start) -> None:
+    job = put(store, files, do="eat")
+    start(memory_mib=300)
+    assert ended(store, job).error_code == "no_memory" and nothing_left(files, job)
+
+
+def test_cancelling_ends_a_running_job_and_all_that_it_started(
+    store: Store, files: Files, start: Start, tmp_path: Path
+) -> None:
+    beside = tmp_path / "beside"
+    job = put(store, files, do="sleep", beside=str(beside))
+    worker = start(lease_s=10.0)
+    until(lambda: beside.exists() and beside.read_text())
+    until(lambda: (found := store.get(job)) and (found.stage, found.done, found.total) == ("sleeping", 1, 4))
+    (child,) = children(worker.pid)
+    store.cancel(job, "anna")
+    until(lambda: not alive(child) and not alive(int(beside.read_text())), 5)
+    until(lambda: not files.job(job).exists())
+    other = put(store, files)
+    assert ended(store, other).state == "done"  # the worker goes on
+
+
+def test_a_job_outlives_its_worker(store: Store, files: Files, start: Start, tmp_path: Path) -> None:
+    job = put(store, files, do="hang once", beside=str(tmp_path / "begun"))
+    first = start(lease_s=1.0)
+    until((tmp_path / "begun").exists)
+    (child,) = children(first.pid)
+    first.kill()
+    first.wait()
+    until(lambda: not alive(child))  # what nobody watches does not run on
+    start(lease_s=1.0)
+    done = ended(store, job)
+    assert done.state == "done" and done.runs == 2 and whole(files, done)
+    until(lambda: left(files, job) == ["summary.json", "whole.txt"])  # of the first run nothing is left
+
+
+def test_a_worker_that_is_stopped_gives_its_job_back(store: Store, files: Files, start: Start) -> None:
+    job = put(store, files, do="slow", s=30)
+    worker = start(lease_s=60.0)
+    until(lambda: (found := store.get(job)) and found.state == "running" and children(worker.pid))
+    worker.terminate()
+    worker.wait(10)
+    found = store.get(job)
+    assert found is not None and found.state == "queued" and found.runs == 0 and left(files, job) == ["a.csv"]
+
+
+def test_a_worker_that_was_asleep_cannot_publish(store: Store, files: Files, start: Start) -> None:
+    job = put(store, files, do="slow", s=1.0, text="first")
+    sleeper = start(lease_s=0.5)
+    until(lambda: (found := store.get(job)) and found.state == "running" and children(sleeper.pid))
+    (child,) = children(sleeper.pid)
+    os.kill(sleeper.pid, 19)  # SIGSTOP: alive, but silent
+    start(lease_s=5.0)
+    done = ended(store, job)
+    os.kill(sleeper.pid, 18)
+    until(lambda: not alive(child))
+    time.sleep(0.5)
+    assert store.get(job) == done and done.runs == 2 and whole(files, done)
+    assert left(files, job) == ["summary.json", "whole.txt"]
+
+
+def test_sweeping_takes_what_no_job_needs(
+    store: Store, files: Files, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, cancelled, waiting = put(store, files), put(store, files), put(store, files)
+    store.cancel(cancelled, "anna")
+    held = store.claim("w", 60)
+    assert held is not None and held.id == done
+    (files.run(done, held.lease or "")).mkdir()
+    (files.run(done, held.lease or "") / "r.txt").write_text("r")
+    assert store.finish(held, {"lease": held.lease, "name": "r.txt"})
+    files.receive(new_id())
+    (files.jobs / new_id()).mkdir()
+    files.sweep(store)
+    assert left(files, done) == ["r.txt"] and left(files, cancelled) == [] and left(files, waiting) == ["a.csv"]
+    assert len(list(files.incoming.iterdir())) == 1 and len(list(files.jobs.iterdir())) == 3
+    monkeypatch.setattr("crowdveil.server.files.ORPHAN_S", -1.0)
+    files.sweep(store)
+    assert list(files.incoming.iterdir()) == [] and len(list(files.jobs.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["../a.csv", "/etc/a.csv", "a\0.csv", ".a.csv", "a b.csv", "-a.csv", "", "csv", "a.csv/", "a\n.csv"]
+)
+def test_safe_names_stay_in_their_folder(name: str, tmp_path: Path) -> None:
+    safe = safe_name(name, "data", (".csv",))
+    if safe is not None:
+        assert (tmp_path / safe).parent == tmp_path and not safe.startswith((".", "-")) and safe.endswith(".csv")
+    with pytest.raises(ValueError, match="no id"):
+        Files(tmp_path).job(name)

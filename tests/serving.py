@@ -1,0 +1,192 @@
+"""A service that is started as users start it, for tests and benchmarks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+_CODE = "from crowdveil.cli.main import main; main()"
+_FIRST = "lat,lon,timestamp,trajectory_id,user_id\n"
+
+
+def cabs(people: int = 12, points: int = 5, shift: int = 0) -> str:
+    """A small CSV of trajectories."""
+    return _FIRST + "".join(
+        f"{37.7 + i * 0.0005 + j * 0.0001:.5f},{-122.4 + j * 0.001:.5f},{1_212_900_000 + shift + 60 * j},{i},{i}\n"
+        for i in range(people)
+        for j in range(points)
+    )
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+class Running:
+    """`crowdveil serve` as a process."""
+
+    def __init__(self, folder: Path, *arguments: str, workers: int = 2, database_url: str | None = None) -> None:
+        self.folder, self.port, self.workers = folder, free_port(), workers
+        self.arguments = [
+            "--data-dir",
+            str(folder),
+            *([] if database_url is None else ["--database-url", database_url]),
+        ]
+        self.more, self.tokens, self.process = list(arguments), dict[str, str](), None
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def make_token(self, name: str) -> str:
+        """A token of this service."""
+        from crowdveil.server.settings import Settings
+
+        with Settings(self.folder).open() as service:
+            self.tokens[name] = service.tokens.create(name)
+        return self.tokens[name]
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        command = [sys.executable, "-c", _CODE, "serve", "--port", str(self.port), "--workers", str(self.workers)]
+        env = {n: v for n, v in os.environ.items() if not n.startswith("CROWDVEIL_")}
+        self.process = subprocess.Popen([*command, *self.arguments, *self.more], stdout=subprocess.DEVNULL, env=env)
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            try:
+                httpx.get(f"{self.url}/openapi.json", timeout=30)
+                return
+            except httpx.TransportError:
+                time.sleep(0.05)
+        raise AssertionError("the service does not answer")
+
+    def stop(self) -> None:
+        """Ask it to stop."""
+        if self.process is not None:
+            self.process.terminate()
+            assert self.process.wait(60) == 0
+            self.process = None
+
+    def kill(self) -> None:
+        """End it as `kill -9` does."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def worker_ids(self) -> list[int]:
+        """Processes of its workers, after that which they were forked from."""
+        assert self.process is not None
+        crew = children(self.process.pid)
+        return [*crew, *(worker for one in crew for worker in children(one))]
+
+    def kill_a_worker(self, which: int = 0) -> None:
+        """End a worker as `kill -9` does."""
+        found = self.worker_ids()
+        if found:
+            kill(found[which % len(found)])
+
+    def client(self, token: str | None = "anna") -> httpx.Client:
+        """Somebody who asks."""
+        headers = {"Authorization": f"Bearer {self.tokens[token]}"} if token in self.tokens else {}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
+
+
+class Within:
+    """An app that is asked in this process, by the same calls as a client."""
+
+    def __init__(self, app: Any, **headers: str) -> None:
+        self.app, self.headers = app, headers
+
+    def request(self, method: str, path: str, **how: Any) -> httpx.Response:
+        """Ask, and wait for the answer."""
+
+        async def ask() -> httpx.Response:
+            transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1", headers=self.headers
+            ) as client:
+                return await client.request(method, path, **how)
+
+        return asyncio.run(ask())
+
+    def get(self, path: str, **how: Any) -> httpx.Response:
+        """Ask for something."""
+        return self.request("GET", path, **how)
+
+    def post(self, path: str, **how: Any) -> httpx.Response:
+        """Send something."""
+        return self.request("POST", path, **how)
+
+
+def kill(pid: int) -> None:
+    """Kill a process that may be gone."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def children(pid: int) -> list[int]:
+    """Processes that a process started."""
+    found: list[int] = []
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += [int(child) for child in (task / "children").read_text().split()]
+    except OSError:  # it, or a part of it, is gone
+        return found
+    return found
+
+
+def post(client: Any, path: str, files: dict[str, Any], parameters: dict[str, Any] | None = None) -> Any:
+    """Put a job into the queue."""
+    return client.post(path, files=files, data={"parameters": json.dumps(parameters or {})})
+
+
+def put(client: Any, path: str, files: dict[str, Any], parameters: dict[str, Any] | None = None) -> str:
+    """Put a job into the queue, and take its id."""
+    answer = post(client, path, files, parameters)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["id"])
+
+
+def ended(client: httpx.Client, job: str, within_s: float = 120.0) -> dict[str, Any]:
+    """A job once it ended."""
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        try:
+            seen = client.get(f"/jobs/{job}")
+        except httpx.TransportError:  # it is being started again
+            time.sleep(0.1)
+            continue
+        assert seen.status_code == 200, seen.text
+        if seen.json()["state"] not in ("queued", "running"):
+            found: dict[str, Any] = seen.json()
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"the job did not end: {seen.text}")
+
+
+def until(condition: Callable[[], Any], within_s: float = 40.0) -> Any:
+    """What a condition comes to, once it comes to something."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError("it did not happen in time")

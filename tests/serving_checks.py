@@ -1,0 +1,288 @@
+"""Long checks of a service, of any size: a few seconds in tests, the whole of it in benchmarks/service.py."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from serving import Running, cabs, ended, put, until
+
+GENERALISE = "/methods/simple-generalization/jobs"
+FILTER = "/filter/trajectories/jobs"
+
+
+def memory_mib(process: int) -> float:
+    """Memory that a process holds."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+# Files that are broken in every way
+
+
+def _parquet() -> bytes:
+    import pyarrow.csv as pacsv
+    import pyarrow.parquet as pq
+
+    held = io.BytesIO()
+    pq.write_table(pacsv.read_csv(io.BytesIO(cabs().encode())), held)
+    return held.getvalue()
+
+
+def _zones() -> bytes:
+    square = [[-123, 37], [-122, 37], [-122, 38], [-123, 38], [-123, 37]]
+    feature = {"type": "Feature", "properties": {"id": "a"}, "geometry": {"type": "Polygon", "coordinates": [square]}}
+    return json.dumps({"type": "FeatureCollection", "features": [feature]}).encode()
+
+
+def _zip() -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", json.dumps({"format": 1, "promises": [], "files": {}, "k_counts": "people"}))
+        archive.writestr("flows.csv", "t,origin,destination,volume\n")
+    return held.getvalue()
+
+
+def mutated(content: bytes, chance: random.Random) -> bytes:
+    """Content with a few faults."""
+    held = bytearray(content)
+    for _ in range(chance.randint(1, 6)):
+        at = chance.randrange(len(held) + 1)
+        how = chance.randrange(7)
+        if how == 0:
+            held[at : at + 1] = bytes([chance.randrange(256)])
+        elif how == 1:
+            del held[at : at + chance.randint(1, 50)]
+        elif how == 2:
+            held[at:at] = chance.randbytes(chance.randint(1, 50))
+        elif how == 3:
+            held = held[:at]
+        elif how == 4:
+            held[at:at] = held[: chance.randint(1, 200)]
+        elif how == 5:
+            odd = (
+                b'"',
+                b"\0",
+                b"\r",
+                b"\xff\xfe",
+                b"1e999",
+                b"NaN",
+                b"-0",
+                b"9" * 400,
+                b",,,,",
+                b"\xed\xa0\x80",
+                b"../",
+                b"{" * 99,
+            )
+            held[at:at] = chance.choice(odd)
+        else:
+            held[at : at + 2] = held[at : at + 2][::-1]
+    return bytes(held)
+
+
+def fuzz(service: Running, count: int, seed: int) -> dict[str, int]:
+    """Send mutated files; how often each answer came. Raises if any is no 2xx or 4xx, or if anything stays on the disk."""
+    chance, answers = random.Random(seed), Counter[str]()
+    table, packed, zones, archive = cabs().encode(), _parquet(), _zones(), _zip()
+    jobs: list[str] = []
+    with service.client() as client:
+        for _ in range(count):
+            answer = _fuzzed(client, chance, table, packed, zones, archive)
+            assert answer.status_code < 500, (answer.status_code, answer.text)
+            assert answer.status_code < 300 or set(answer.json()["error"]) == {"code", "message"}, answer.text
+            answers[str(answer.status_code)] += 1
+            if answer.status_code == 202:
+                jobs.append(answer.json()["id"])
+        for job in jobs:
+            found = ended(client, job, 600)
+            assert found["state"] in ("done", "failed"), found
+            answers[found["state"] if found["error"] is None else found["error"]["code"]] += 1
+            if found["error"] is not None and found["error"]["code"] in ("fault", "crashed"):
+                answers[found["error"]["message"]] += 1
+            answer = client.get(f"/jobs/{job}/result")
+            assert answer.status_code in (200, 422), answer.text
+            assert client.delete(f"/jobs/{job}").status_code == 200
+        assert client.get("/jobs").status_code == 200
+    until(lambda: not [*(service.folder / "incoming").iterdir(), *(service.folder / "jobs").iterdir()])
+    return dict(answers)
+
+
+def _fuzzed(
+    client: httpx.Client, chance: random.Random, table: bytes, packed: bytes, zones: bytes, archive: bytes
+) -> httpx.Response:
+    files: dict[str, Any]
+    parameters = json.dumps({"filters": [{"min_locations": 2}]})
+    how = chance.randrange(7)
+    if how == 0:
+        files, path = {"data": ("a.csv", mutated(table, chance))}, FILTER
+    elif how == 1:
+        files, path = {"data": ("a.parquet", mutated(packed, chance))}, FILTER
+    elif how == 2:
+        files, path, parameters = (
+            {"data": ("a.csv", table), "zones": ("z.geojson", mutated(zones, chance))},
+            GENERALISE,
+            "{}",
+        )
+    elif how == 3:
+        files, path, parameters = (
+            {"original": ("a.csv", table), "release": ("r.zip", mutated(archive, chance))},
+            "/measures/all/jobs",
+            "{}",
+        )
+    elif how == 4:
+        name = mutated(b"a.csv", chance).decode("utf-8", "replace")
+        files, path = {"data": (name, table)}, FILTER
+    elif how == 5:
+        files, path = {"data": ("a.csv", table), "parameters": (None, mutated(parameters.encode(), chance))}, FILTER
+        return client.post(path, files=files)
+    else:
+        request = client.build_request(
+            "POST", FILTER, files={"data": ("a.csv", table)}, data={"parameters": parameters}
+        )
+        headers = {"Content-Type": request.headers["content-type"]}
+        return client.post(FILTER, content=mutated(request.read(), chance), headers=headers)
+    return client.post(path, files=files, data={"parameters": parameters})
+
+
+# Many at once
+
+
+def verified(client: httpx.Client, job: str) -> None:
+    """Raise unless a job is done and its result is whole."""
+    found = ended(client, job, 600)
+    assert found["state"] == "done", found
+    for _ in range(100):
+        try:
+            result = client.get(f"/jobs/{job}/result")
+            break
+        except httpx.TransportError:  # it is being started again
+            time.sleep(0.2)
+    else:
+        raise AssertionError("the result cannot be had")
+    import hashlib
+
+    assert hashlib.sha256(result.content).hexdigest() == found["result"]["sha256"]
+    with zipfile.ZipFile(io.BytesIO(result.content)) as archive:
+        assert archive.testzip() is None
+        manifest = json.loads(archive.read("manifest.json"))
+        for entry in manifest["files"].values():
+            assert hashlib.sha256(archive.read(entry["name"])).hexdigest() == entry["sha256"]
+
+
+def load(service: Running, jobs: int, clients: int) -> dict[str, float]:
+    """Small jobs from several clients at once: each is done, each result whole, each begun once; seconds, and memory."""
+    assert service.process is not None
+    process = service.process.pid
+    before, begun = memory_mib(process), time.monotonic()
+
+    def one(number: int) -> list[str]:
+        with service.client() as client:
+            mine = [
+                put(client, GENERALISE, {"data": ("a.csv", cabs(shift=number * 100 + i))})
+                for i in range(jobs // clients)
+            ]
+            for job in mine:
+                verified(client, job)
+            return mine
+
+    with ThreadPoolExecutor(clients) as pool:
+        made = [job for mine in pool.map(one, range(clients)) for job in mine]
+    seconds = time.monotonic() - begun
+    with service.client() as client:
+        assert len(set(made)) == jobs // clients * clients
+        assert all(client.get(f"/jobs/{job}").json()["runs"] == 1 for job in made)
+        assert all(client.delete(f"/jobs/{job}").json()["state"] == "expired" for job in made)
+    return {
+        "jobs": len(made),
+        "seconds": round(seconds, 1),
+        "MiB before": round(before),
+        "MiB after": round(memory_mib(process)),
+    }
+
+
+def killing(service: Running, jobs: int, every_s: float, seed: int, most: int = 10_000) -> dict[str, int]:
+    """`kill -9` of a worker or the server every few seconds until all jobs are done; how often, and how many runs it took.
+
+    `most` kills: where a machine is so busy that workers take longer to start than they live, nothing would ever end.
+    """
+    chance, stop, kills = random.Random(seed), threading.Event(), Counter[str]()
+
+    def kill() -> None:
+        while sum(kills.values()) < most and not stop.wait(every_s * chance.uniform(0.5, 1.5)):
+            if chance.random() < 0.3:
+                service.kill()
+                kills["server"] += 1
+                time.sleep(chance.uniform(0, 0.5))
+                service.start()
+            else:
+                service.kill_a_worker(chance.randrange(100))
+                kills["worker"] += 1
+
+    killer = threading.Thread(target=kill)
+    with service.client() as client:
+        made = [put(client, GENERALISE, {"data": ("a.csv", cabs(shift=i))}) for i in range(jobs)]
+        killer.start()
+        try:
+            for job in made:
+                verified(client, job)
+        finally:
+            stop.set()
+            killer.join()
+        runs = sum(client.get(f"/jobs/{job}").json()["runs"] for job in made)
+        for job in made:
+            client.delete(f"/jobs/{job}")
+    until(lambda: not list((service.folder / "jobs").iterdir()))
+    return {"jobs": jobs, "runs": runs, **{f"kills of a {who}": n for who, n in kills.items()}}
+
+
+def upload(service: Running, file: Path) -> dict[str, float]:
+    """One large upload: by how much the server's memory grew, and at its height."""
+    from crowdveil.remote import Remote
+
+    assert service.process is not None
+    process, stop, seen = service.process.pid, threading.Event(), [0.0]
+    before = memory_mib(process)
+
+    def watch() -> None:
+        while not stop.wait(0.02):
+            seen[0] = max(seen[0], memory_mib(process))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    begun = time.monotonic()
+    server = Remote(service.url, service.tokens.get("anna", ""))
+    job = server.start("filter", "trajectories", {"filters": [{"min_locations": 2}]}, {"data": file})
+    seconds = time.monotonic() - begun
+    stop.set()
+    watcher.join()
+    server.cancel(job["id"])
+    return {
+        "MiB sent": round(file.stat().st_size / 2**20),
+        "MiB grown": round(seen[0] - before, 1),
+        "seconds": round(seconds, 1),
+    }
+
+
+def described(service: Running, examples: int, seed: int, phases: str = "examples,coverage,fuzzing") -> str:
+    """schemathesis over the description of the API; raises if any answer is a 5xx."""
+    token = service.tokens["anna"]
+    ran = subprocess.run(
+        [str(Path(sys.executable).parent / "schemathesis"), "run", f"{service.url}/openapi.json", "--header",
+         f"Authorization: Bearer {token}", "--checks", "not_a_server_error", "--max-examples", str(examples),
+         "--seed", str(seed), "--phases", phases, "--suppress-health-check", "all", "--no-color"],
+        capture_output=True, text=True, cwd=service.folder, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout[-6000:] + ran.stderr[-2000:]
+    return ran.stdout
