@@ -13,7 +13,7 @@ import pytest
 import crowdveil
 from conftest import Ran
 from crowdveil.remote import Remote
-from serving import Running, cabs, ended, put
+from serving import Running, cabs, ended, post, put
 
 Command = Callable[..., Ran]
 
@@ -79,31 +79,149 @@ def test_the_same_bytes_by_every_door(
         assert ended(anna, job)["state"] == "done"
         zipfile.ZipFile(io.BytesIO(anna.get(f"/jobs/{job}/result").content)).extractall(tmp_path / "http")
     wanted = contents(tmp_path / "python")
+    assert "report.html" in wanted
     assert wanted == contents(tmp_path / "here") == contents(tmp_path / "remote") == contents(tmp_path / "http")
 
 
-def test_filter_measure_and_analyses_there_as_here(
+@pytest.fixture(scope="session")
+def releases(there: Path) -> Path:
+    """A release of trips, one of trajectories with its pairing, and a plain table that others published."""
+    zones = str(there / "zones.geojson")
+    crowdveil.anonymize("joint", there / "trips.csv", there / "flows", zones=zones, k=3)
+    crowdveil.anonymize(
+        "microaggregation", there / "cabs.csv", there / "tracks", k=3, time_weight=0.5, pairing=there / "kept.csv"
+    )
+    first, *rest = (there / "cabs.csv").read_text().splitlines(keepends=True)
+    (there / "theirs.csv").write_text(first + "".join(line for line in rest if int(line.split(",")[3]) % 3))
+    return there
+
+
+def same_there(command: Command, url: str, line: list[object], here: Path, remote: Path) -> None:
+    """A command writes the same files here and there, and says the same."""
+    ran, sent = command(*line, "-o", here), command(*line, "-o", remote, "--server", url)
+    assert (ran.code, sent.code) == (0, 0), (line, ran.err, sent.err)
+    assert sent.out == ran.out.replace(str(here), str(remote)) and sent.err == ran.err, line
+    made, fetched = (
+        {p.name: p.read_bytes() for p in f.iterdir()} if f.is_dir() else f.read_bytes() for f in (here, remote)
+    )
+    assert made == fetched, line
+
+
+COMMANDS = [
+    (["filter", "cabs.csv", "--max-speed", "40", "--min-locations", "2"], ".csv"),
+    (["filter", "cabs.csv", "--bbox", "-123,37,-122,38"], ".parquet"),
+    (["measure", "trips.csv", "flows", "--zones", "zones.geojson"], ".csv"),
+    (["measure", "trips.csv", "flows", "--zones", "zones.geojson", "--measures", "E,D"], ".parquet"),
+    (["measure", "cabs.csv", "tracks", "--pairing", "kept.csv", "-m", "rmse:distance=dtw,RL"], ".json"),
+    (["measure", "cabs.csv", "tracks", "-m", "trajectories-removed"], ".csv"),
+    (["measure", "cabs.csv", "theirs.csv", "-m", "rmse,record-linkage:time_weight=0.005"], ".json"),
+    (["profiles", "flows", "--zones", "zones.geojson"], ".json"),
+    (["analyze", "reconstruct", "flows", "--zones", "zones.geojson", "--over", "day"], ".csv"),
+    (["analyze", "quadtree-heatmap", "cabs.csv", "--min-k", "3"], ""),
+    (["analyze", "QuadTreeHeatMap", "cabs.csv"], ".geojson"),
+    (["analyze", "quadtree-heatmap", "cabs.csv", "--withhold", "0"], ".html"),
+    (["attack", "location", "cabs.csv", "--tile-m", "500", "--knowledge", "1"], ".json"),
+    (["attack", "home-work", "cabs.csv", "--release", "tracks", "--pairing", "kept.csv", "--tile-m", "500"], ".csv"),
+    (["attack", "homogeneity", "flows"], ".json"),
+    (["attack", "all", "flows", "--k", "4"], ".csv"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "ending"), COMMANDS)
+def test_every_command_there_as_here(
+    line: list[str], ending: str, releases: Path, tmp_path: Path, on_server: Running, command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(releases)
+    same_there(command, on_server.url, [*line], tmp_path / f"here{ending}", tmp_path / f"remote{ending}")
+
+
+def test_run_files_json_and_pictures_there_as_here(
+    releases: Path, tmp_path: Path, on_server: Running, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(releases)
+    at = ["--server", on_server.url]
+    for line in (
+        ["measure", "trips.csv", "flows", "--zones", "zones.geojson", "--json"],
+        ["attack", "location", "cabs.csv", "--tile-m", "500", "--json"],
+        ["attack", "location", "cabs.csv", "--tile-m", "500"],
+        ["measure", "cabs.csv", "tracks", "-m", "TrajectoriesRemoved"],
+    ):
+        ran, sent = command(*line), command(*line, *at)
+        assert (sent.code, sent.out, sent.err) == (ran.code, ran.out, ran.err) and ran.code == 0
+    (tmp_path / "measures.json").write_text(json.dumps(MEASURES))
+    same_there(
+        command, on_server.url, ["measure", "-f", tmp_path / "measures.json"], tmp_path / "a.json", tmp_path / "b.json"
+    )
+    run = {"method": "QuadTreeHeatMap", "input_file": "cabs.csv", "output_folder": str(tmp_path / "map"),
+           "main_output_file": "map.json", "params": {"min_k": 3}}  # fmt: skip
+    (tmp_path / "map.json").write_text(json.dumps(run))
+    assert command("analyze", "-f", tmp_path / "map.json").code == 0
+    made = (tmp_path / "map" / "map.json").read_bytes()
+    assert command("analyze", "-f", tmp_path / "map.json", "--overwrite", *at).code == 0
+    assert (tmp_path / "map" / "map.json").read_bytes() == made
+    drawn = command("measure", "cabs.csv", "theirs.csv", "-m", "rmse", "--plot", tmp_path / "m.png", "--json", *at)
+    assert drawn.code == 0 and "rmse" in json.loads(drawn.out)["measures"]
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+
+
+MEASURES: dict[str, object] = {
+    "original_dataset": "cabs.csv",
+    "anonymized_dataset": "theirs.csv",
+    "measures": [
+        {"name": "TrajectoriesRemoved", "params": {}},
+        {
+            "name": "Rsme",
+            "params": {"trajectory_distance": {"name": "Martinez2021", "params": {"p_lambda": 0.0054}}},
+        },
+        {"name": "ScikitMeasures", "params": {"sort": True, "tesselation_meters": 250}},
+    ],
+}
+"""A file of measures as mdl-anonymizer has it."""
+
+
+def test_the_documents_measures_and_heat_map_are_those_of_the_command_line(
+    releases: Path, tmp_path: Path, on_server: Running, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(releases)
+    heat = {"method": "QuadTreeHeatMap", "input_file": "cabs.csv", "output_folder": str(tmp_path), "params": {"min_k": 4},
+            "main_output_file": "map.geojson"}  # fmt: skip
+    for name, content, here, sent in (
+        (
+            "measures",
+            MEASURES | {"output_folder": str(tmp_path), "main_output_file": "m.json"},
+            "measure",
+            "measures-api",
+        ),
+        ("map", heat, "analyze", "analysis-api"),
+    ):
+        file = tmp_path / f"{name}-run.json"
+        file.write_text(json.dumps(content))
+        assert command(here, "-f", file).code == 0
+        task = json.loads(command(sent, "-f", file, "--server", on_server.url).out)["task_id"]
+        with on_server.client() as anna:
+            assert ended(anna, task)["state"] == "done"
+            got = anna.get("/task/", params={"task_id": task})
+        assert got.content == (tmp_path / str(content["main_output_file"])).read_bytes(), name
+
+
+def test_private_files_are_not_made_on_a_server(
     there: Path, tmp_path: Path, on_server: Running, command: Command
 ) -> None:
-    zones = ["--zones", there / "zones.geojson"]
-    release = tmp_path / "out"
-    assert command("anonymize", "joint", there / "trips.csv", *zones, "--k", "3", "-o", release).code == 0
-    for name, line, ending in (
-        ("filter", ["filter", there / "cabs.csv", "--max-speed", "40", "--min-locations", "2"], ".csv"),
-        ("filter", ["filter", there / "cabs.csv", "--bbox", "-123,37,-122,38"], ".parquet"),
-        ("measure", ["measure", there / "trips.csv", release, *zones], ".csv"),
-        ("measure", ["measure", there / "trips.csv", release, *zones, "--measures", "E,D"], ".parquet"),
-        ("profiles", ["profiles", release, *zones], ".json"),
-        ("reconstruct", ["reconstruct", release, *zones, "--over", "day"], ".csv"),
-    ):
-        here, remote = tmp_path / f"here{ending}", tmp_path / f"remote{ending}"
-        ran = command(*line, "-o", here, "--overwrite")
-        sent = command(*line, "-o", remote, "--overwrite", "--server", on_server.url)
-        assert (ran.code, sent.code) == (0, 0), (name, ran.err, sent.err)
-        assert sent.out == ran.out.replace(str(here), str(remote)) and sent.err == ran.err, name
-        assert here.read_bytes() == remote.read_bytes(), name
-    ran = command("measure", there / "trips.csv", release, *zones, "--json")
-    assert command("measure", there / "trips.csv", release, *zones, "--json", "--server", on_server.url).out == ran.out
+    line = ["anonymize", "swapmob", there / "cabs.csv", "-o", tmp_path / "out", "--server", on_server.url]
+    for option, file in (("--pairing", "kept.csv"), ("--private-report", "inside.html")):
+        ran = command(*line, option, tmp_path / file)
+        assert ran.code == 2 and "must not lie on a server" in ran.sentence
+    with on_server.client() as anna:
+        for name in ("pairing", "private_report"):
+            answer = post(anna, "/methods/swapmob/jobs", {"data": ("a.csv", cabs())}, {name: "x.csv"})
+            assert answer.status_code == 422 and answer.json()["error"]["message"].startswith(
+                f"{name}: there is no such"
+            )
+    assert list(tmp_path.iterdir()) == []
+    assert command(*line, "--no-report", "--no-attack").code == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert "report" not in manifest["files"] and not (tmp_path / "out" / "report.html").exists()
 
 
 @pytest.mark.parametrize(
@@ -120,6 +238,17 @@ def test_filter_measure_and_analyses_there_as_here(
         ["filter", "{there}/trips.csv", "--max-speed", "9", "-o", "{out}.csv"],
         ["filter", "{there}/cabs.csv", "--max-speed", "9", "-o", "{out}.exe"],
         ["measure", "{there}/cabs.csv", "{there}"],
+        ["measure", "{there}/cabs.csv", "{there}/cabs.csv", "-m", "nothing"],
+        ["measure", "{there}/cabs.csv", "{there}/cabs.csv", "-m", "rmse:distance=nothing"],
+        ["measure", "{there}/cabs.csv", "{there}/cabs.csv", "-m", "E"],
+        ["measure", "{there}/cabs.csv", "{there}/cabs.csv", "-m", "rmse", "--origin", "a"],
+        ["analyze", "quadtree-heatmap", "{there}/cabs.csv", "--min-k", "1", "-o", "{out}"],
+        ["analyze", "quadtree-heatmap", "{there}/cabs.csv", "--min-k", "100", "-o", "{out}.html"],
+        ["analyze", "quadtree-heatmap", "{there}/cabs.csv", "-o", "{out}.csv"],
+        ["attack", "location", "{there}/cabs.csv", "--knowledge", "0"],
+        ["attack", "location", "{there}/cabs.csv", "--pairing", "{there}/cabs.csv"],
+        ["attack", "location", "{there}/trips.csv"],
+        ["attack", "homogeneity", "{there}"],
     ],
 )
 def test_the_sentence_is_the_command_lines(

@@ -272,6 +272,29 @@ def test_the_schemas_are_those_of_the_registry(running: Running) -> None:
         assert anna.get("/methods/SwapMob").json()["name"] == "swapmob"
 
 
+def test_no_parameter_of_a_job_means_two_things() -> None:
+    from crowdveil.server.kinds import KINDS
+
+    for kind in KINDS.values():
+        for name in kind.names():
+            fields = [field for model in kind.models(name) for field in model.model_fields]
+            assert len(fields) == len(set(fields)), (kind.verb, name)
+            assert set(kind.schema(name)["properties"]) == set(fields) and kind.about(name)["summary"]
+
+
+def test_one_measure_by_its_address(running: Running) -> None:
+    files = {"original": ("a.csv", cabs()), "release": ("b.csv", cabs())}
+    with running.client() as anna:
+        listed = anna.get("/measures/rmse").json()
+        assert "distance" in listed["parameters"]["properties"] and listed["takes"] == "trajectories"
+        job = put(anna, "/measures/rmse/jobs", files, {"distance": "dtw"})
+        assert ended(anna, job)["state"] == "done"
+        assert list(anna.get(f"/jobs/{job}/result").json()["measures"]) == ["rmse:distance=dtw"]
+        for path, wrong in (("rmse", {"measures": ["E"]}), ("all", {"measures": []}), ("all", {"measures": ["E:x=1"]})):
+            answer = post(anna, f"/measures/{path}/jobs", files, wrong)
+            assert answer.status_code == 422 and message(answer)
+
+
 def test_the_documents_routes_and_answers(running: Running) -> None:
     config = {"method": "SimpleGeneralization", "input_file": "/home/x/cabs.csv", "output_folder": "/out",
               "main_output_file": "anonymised.csv", "params": {"tile_size": 500}}  # fmt: skip
