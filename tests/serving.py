@@ -20,6 +20,10 @@ _CODE = "from crowdveil.cli.main import main; main()"
 _FIRST = "lat,lon,timestamp,trajectory_id,user_id\n"
 
 
+BARE = {"attack": False, "report": False}
+"""Parameters of a job whose release is all that matters."""
+
+
 def cabs(people: int = 12, points: int = 5, shift: int = 0) -> str:
     """A small CSV of trajectories."""
     return _FIRST + "".join(

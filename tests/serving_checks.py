@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from serving import Running, cabs, ended, put, until
+from serving import BARE, Running, cabs, ended, put, until
 
 GENERALISE = "/methods/simple-generalization/jobs"
 FILTER = "/filter/trajectories/jobs"
@@ -190,7 +190,7 @@ def load(service: Running, jobs: int, clients: int) -> dict[str, float]:
     def one(number: int) -> list[str]:
         with service.client() as client:
             mine = [
-                put(client, GENERALISE, {"data": ("a.csv", cabs(shift=number * 100 + i))})
+                put(client, GENERALISE, {"data": ("a.csv", cabs(shift=number * 100 + i))}, BARE)
                 for i in range(jobs // clients)
             ]
             for job in mine:
@@ -232,7 +232,7 @@ def killing(service: Running, jobs: int, every_s: float, seed: int, most: int = 
 
     killer = threading.Thread(target=kill)
     with service.client() as client:
-        made = [put(client, GENERALISE, {"data": ("a.csv", cabs(shift=i))}) for i in range(jobs)]
+        made = [put(client, GENERALISE, {"data": ("a.csv", cabs(shift=i))}, BARE) for i in range(jobs)]
         killer.start()
         try:
             for job in made:

@@ -57,7 +57,7 @@ def test_a_line_for_each_measure_and_part(command: Any, made: Path) -> None:
     ran = command("measure", "cabs.csv", "out", "--pairing", "kept.csv")
     assert ran.code == 0 and "left out" not in ran.err and "individuals are trajectories" in ran.err
     lines = ran.out.splitlines()
-    assert lines[0].split() == ["measure", "value"] and len(lines) == 1 + 7 + 5 * 4
+    assert lines[0].split() == ["measure", "value"] and len(lines) == 1 + 7 + 5 * 4 + 4 * 5
     assert "time counts" in ran.err
 
 
@@ -166,7 +166,7 @@ def test_progress_is_told(made: Path) -> None:
     crowdveil.measure(
         "cabs.csv", "out", pairing="kept.csv", progress=lambda a, b: done.append((a, b)), stage=stages.append
     )
-    assert stages[:3] == ["reading", "rmse", "rmse-document"] and "record-linkage" in stages
+    assert stages[0] == "reading" and {"sid", "rmse", "record-linkage"} <= set(stages)
     assert all(0 <= a <= b for a, b in done) and len(done) > 5
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from conftest import COMMAND, Ran
-from serving import Running, cabs, ended, put
+from serving import BARE, Running, cabs, ended, put
 
 Command = Callable[..., Ran]
 
@@ -56,7 +56,9 @@ def test_workers_of_their_own_on_a_data_base_that_is_shared(tmp_path: Path, data
     worker = subprocess.Popen([*COMMAND, "worker", "--number", "2", *place], env=dict(os.environ), stdout=sys.stderr)
     try:
         with service.client(None) as local:
-            jobs = [put(local, "/methods/simple-generalization/jobs", {"data": ("a.csv", cabs())}) for _ in range(3)]
+            jobs = [
+                put(local, "/methods/simple-generalization/jobs", {"data": ("a.csv", cabs())}, BARE) for _ in range(3)
+            ]
             assert [ended(local, job)["state"] for job in jobs] == ["done"] * 3
     finally:
         worker.terminate()

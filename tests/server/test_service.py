@@ -19,7 +19,7 @@ import pytest
 from crowdveil.errors import ParameterError
 from crowdveil.server.serve import check_address
 from crowdveil.server.settings import Settings
-from serving import Running, Within, cabs, ended, post, put, until
+from serving import BARE, Running, Within, cabs, ended, post, put, until
 
 CABS = {"data": ("cabs.csv", cabs())}
 GENERALISE = "/methods/simple-generalization/jobs"
@@ -53,7 +53,7 @@ def test_a_job_from_upload_to_result(running: Running) -> None:
         report = anna.get(f"/jobs/{job}/report")
         assert report.headers["content-type"].startswith("text/html") and report.text.startswith("<!doctype html>")
         assert_one_script_may_run(report.headers["content-security-policy"], report.text)
-        plain = put(anna, GENERALISE, CABS, {"seed": 3, "report": False, "attack": False})
+        plain = put(anna, GENERALISE, CABS, {"seed": 3, **BARE})
         assert ended(anna, plain)["state"] == "done"
         assert anna.get(f"/jobs/{plain}/report").json()["method"]["seed"] == 3
         anna.delete(f"/jobs/{plain}")
@@ -226,7 +226,7 @@ def test_a_manifest_that_names_other_files_opens_none(running: Running) -> None:
 @pytest.mark.parametrize("rest", ["", "/result", "/report"])
 def test_no_token_reaches_anothers_job(running: Running, method: str, rest: str) -> None:
     with running.client("anna") as anna, running.client("bert") as bert, running.client(None) as nobody:
-        job = put(anna, GENERALISE, CABS)
+        job = put(anna, GENERALISE, CABS, BARE)
         unknown = bert.request(method, f"/jobs/{'0' * 32}{rest}")
         theirs = bert.request(method, f"/jobs/{job}{rest}")
         assert theirs.status_code in (404, 405) and theirs.content == unknown.content

@@ -28,9 +28,11 @@ from crowdveil.server.store import Job, Store
 LOOK_EVERY_S = 0.2
 """How often a worker looks for jobs, and whether its own is still wanted."""
 PRELOADED = (
-    "crowdveil.api", "crowdveil.kernels._jit", "duckdb", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute", "shapely",
-    "pyproj", "h3", "scipy.spatial", "fastcluster",
+    "crowdveil.api", "crowdveil.report.html", "jinja2", "duckdb", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute",
+    "pyarrow.dataset", "shapely", "pyproj", "h3", "scipy.spatial", "fastcluster",
 )  # fmt: skip
+IF_THERE = ("pandas",)
+"""What pyarrow imports at its first table where it is installed."""
 
 
 @dataclass
@@ -202,13 +204,21 @@ def _memory(process: int) -> int:
 def preload() -> None:
     """Import what jobs need, once for all of them."""
     from importlib import import_module
+    from pkgutil import iter_modules
 
-    from crowdveil.registry import ANALYSES, MEASURES, all_methods
+    from crowdveil import kernels
+    from crowdveil.registry import ANALYSES, ATTACKS, MEASURES, all_methods
 
-    for module in PRELOADED:
+    os.environ.setdefault("NUMEXPR_NUM_THREADS", "1")  # pandas imports it, and it starts threads, which no fork survives
+    compiled = [f"{kernels.__name__}.{found.name}" for found in iter_modules(kernels.__path__)]
+    for module in {*PRELOADED, *ANALYSES.values(), *ATTACKS.values(), *MEASURES.values(), *compiled}:
         import_module(module)
-    for module in {*ANALYSES.values(), *MEASURES.values()}:
-        import_module(module)
+    os.environ.setdefault(
+        "NUMEXPR_NUM_THREADS", "1"
+    )  # pandas imports it, and it starts threads, which no fork survives
+    for module in IF_THERE:
+        with suppress(ImportError):
+            import_module(module)
     all_methods()
     numba: Any = import_module("numba")
     numba.njit(lambda x: x + 1)(1)  # the compiler's own start, which every child would pay for again
