@@ -124,7 +124,7 @@ def _fuzzed(
 ) -> httpx.Response:
     files: dict[str, Any]
     parameters = json.dumps({"filters": [{"min_locations": 2}]})
-    how = chance.randrange(7)
+    how = chance.randrange(10)
     if how == 0:
         files, path = {"data": ("a.csv", mutated(table, chance))}, FILTER
     elif how == 1:
@@ -141,6 +141,15 @@ def _fuzzed(
             "/measures/all/jobs",
             "{}",
         )
+    elif how == 7:
+        files, path = {"data": ("a.csv", mutated(table, chance))}, "/analyses/quadtree-heatmap/jobs"
+        parameters = json.dumps({"min_k": 2, "format": "geojson"})
+    elif how == 8:
+        files, path, parameters = {"data": ("a.parquet", mutated(packed, chance))}, "/attacks/location/jobs", "{}"
+    elif how == 9:
+        files = {"original": ("a.csv", table), "release": ("b.csv", mutated(table, chance))}
+        files["pairing"] = ("p.csv", mutated(b"published,original\n1,1\n2,2\n", chance))
+        path, parameters = "/measures/all/jobs", json.dumps({"measures": ["TrajectoriesRemoved", "rmse"]})
     elif how == 4:
         name = mutated(b"a.csv", chance).decode("utf-8", "replace")
         files, path = {"data": (name, table)}, FILTER

@@ -221,6 +221,7 @@ def test_private_files_are_not_made_on_a_server(
     assert list(tmp_path.iterdir()) == []
     assert command(*line, "--no-report", "--no-attack").code == 0
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["risk"] is None
     assert "report" not in manifest["files"] and not (tmp_path / "out" / "report.html").exists()
 
 

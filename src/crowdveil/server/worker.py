@@ -209,13 +209,11 @@ def preload() -> None:
     from crowdveil import kernels
     from crowdveil.registry import ANALYSES, ATTACKS, MEASURES, all_methods
 
-    os.environ.setdefault("NUMEXPR_NUM_THREADS", "1")  # pandas imports it, and it starts threads, which no fork survives
+    # pandas imports numexpr, which would start threads, and no thread survives a fork.
+    os.environ.setdefault("NUMEXPR_NUM_THREADS", "1")
     compiled = [f"{kernels.__name__}.{found.name}" for found in iter_modules(kernels.__path__)]
     for module in {*PRELOADED, *ANALYSES.values(), *ATTACKS.values(), *MEASURES.values(), *compiled}:
         import_module(module)
-    os.environ.setdefault(
-        "NUMEXPR_NUM_THREADS", "1"
-    )  # pandas imports it, and it starts threads, which no fork survives
     for module in IF_THERE:
         with suppress(ImportError):
             import_module(module)
