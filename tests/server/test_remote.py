@@ -340,3 +340,14 @@ def test_detach_needs_a_server(there: Path, tmp_path: Path, command: Command) ->
         "name it with --server"
         in command("anonymize", "swapmob", there / "cabs.csv", "-o", tmp_path / "o", "--detach").sentence
     )
+
+
+@pytest.mark.parametrize("line", [["anonymize", "swapmob"], ["analyze", "quadtree-heatmap"]])
+def test_a_server_before_the_name_is_not_passed_over(
+    line: list[str], there: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group, name = line
+    ran = command(group, "--server", "http://127.0.0.1:9", name, there / "cabs.csv", "-o", tmp_path / "out")
+    assert ran.code == 2 and f"give --server after {name}" in ran.sentence
+    monkeypatch.setenv("CROWDVEIL_SERVER", "http://127.0.0.1:9")
+    assert "does not answer" in command(group, name, there / "cabs.csv", "-o", tmp_path / "out").sentence

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crowdveil.cli.analyses import command_of, perform
-from crowdveil.cli.elsewhere import elsewhere, server_options
+from crowdveil.cli.elsewhere import elsewhere, not_before_a_name, server_options
 from crowdveil.cli.main import COMMANDS, load_command
 from crowdveil.config import read_analysis_file
 from crowdveil.errors import ParameterError
@@ -44,6 +44,7 @@ def command(ctx: click.Context, /, run_file: str | None, overwrite: bool, **valu
       crowdveil analyze land-use out/ --zones zones.geojson --plot map.png
       crowdveil analyze -f run.json
     """
+    not_before_a_name(ctx)
     if run_file is not None:
         if ctx.invoked_subcommand is not None:
             raise click.UsageError("give either an analysis or a run file with -f, not both.")

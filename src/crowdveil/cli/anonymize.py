@@ -9,7 +9,7 @@ import click
 
 from crowdveil import pipeline
 from crowdveil.cli.console import progress_bar, show_notes
-from crowdveil.cli.elsewhere import Elsewhere, elsewhere, server_options
+from crowdveil.cli.elsewhere import Elsewhere, elsewhere, not_before_a_name, server_options
 from crowdveil.cli.elsewhere import anonymize as run_there
 from crowdveil.cli.main import StoppedError
 from crowdveil.cli.options import given, options_of
@@ -151,6 +151,7 @@ def command(ctx: click.Context, /, run_file: str | None, overwrite: bool, **valu
       crowdveil anonymize -f run.toml
       crowdveil anonymize joint trips.parquet --zones zones.geojson -o out/ --server https://crowdveil.example.org
     """
+    not_before_a_name(ctx)
     if run_file is not None:
         if ctx.invoked_subcommand is not None:
             raise click.UsageError("give either a method or a run file with -f, not both.")

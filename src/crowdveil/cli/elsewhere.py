@@ -38,6 +38,14 @@ def server_options() -> list[click.Option]:
     ]  # fmt: skip
 
 
+def not_before_a_name(ctx: click.Context) -> None:
+    """Refuse these options before the name of a method or an analysis: they are its own, and would be passed over there."""
+    if ctx.invoked_subcommand is not None:
+        for option in ("server", "detach"):
+            if ctx.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"give --{option} after {ctx.invoked_subcommand}, not before it.", ctx)
+
+
 @dataclass(frozen=True)
 class Elsewhere:
     """A server to run a command on."""
