@@ -142,7 +142,7 @@ def test_scores_have_a_column_a_window(movers: Trajectories) -> None:
     np.testing.assert_array_equal(found.mean, found.pooled)
     usual = find_measure("sid")
     assert usual.parts == ("0 to 0 s", "0 to 300 s", "0 to 600 s", "0 to 1,800 s", "0 to 3,600 s")
-    assert usual.asked(None) is usual and usual.asked(RangeQueryParams()) is usual
+    assert usual.with_parts_of(None) is usual and usual.with_parts_of(RangeQueryParams()) is usual
 
 
 def test_an_original_without_trajectories_has_no_value() -> None:
