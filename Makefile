@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format docs web bench clean
+.PHONY: demo test test-all check format docs web bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    set up, make a synthetic city, anonymise it, verify it"
-	@echo "make test    set up and run the tests"
+	@echo "make test    set up and run the tests, but for those that take long"
+	@echo "make test-all  all tests: jobs on a server under load and with killed workers, reports in a browser"
 	@echo "make check   formatting, lint, types, import rules, generated pages"
 	@echo "make format  put the code into its format"
 	@echo "make docs    write the generated pages anew"
@@ -26,6 +27,9 @@ demo: $(STAMP)
 
 # Fuzzed tests are seeded by hypothesis itself; two workers fit the smallest machine that we promise.
 test: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(STAMP)

@@ -21,7 +21,7 @@ from crowdveil.synth.trips import write_trips
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
 KINDS = ["flows", "tracks", "nothing", "private"]
 SLOW_MS = 30_000
 """A busy machine may take long; what is tested is what happens, not when."""

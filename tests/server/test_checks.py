@@ -10,6 +10,8 @@ import pytest
 import serving_checks as checks
 from serving import Running, cabs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def roomy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:

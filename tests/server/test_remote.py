@@ -15,6 +15,8 @@ from conftest import Ran
 from crowdveil.remote import Remote
 from serving import Running, cabs, ended, post, put
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., Ran]
 
 

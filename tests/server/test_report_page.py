@@ -9,6 +9,8 @@ import pytest
 
 from serving import Running, cabs, ended, put
 
+pytestmark = pytest.mark.slow
+
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

@@ -17,6 +17,8 @@ from crowdveil.server.files import Files, safe_name
 from crowdveil.server.store import Job, NewJob, Store, new_id
 from serving import children, until
 
+pytestmark = pytest.mark.slow
+
 Start = Callable[..., "subprocess.Popen[bytes]"]
 SCRIPT = Path(__file__).parents[1] / "serving_worker.py"
 
