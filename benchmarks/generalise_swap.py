@@ -72,7 +72,9 @@ def anonymise(method: str, path: Path, parameters: dict[str, Any]) -> dict[str, 
 
     folder = Path(tempfile.mkdtemp())
     try:
-        release: Any = pipeline.run(pipeline.Request(method, path, folder / "out", parameters, attack=False)).release
+        release: Any = pipeline.run(
+            pipeline.Request(method, path, folder / "out", parameters, attack=False, report=False)
+        ).release
     finally:
         shutil.rmtree(folder)
     return {
