@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels.spatiotemporal import SURE, SURE_M
+from crowdveil.kernels.spatiotemporal import SURE, SURE_M, squares
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -28,30 +28,8 @@ def _apart(own: Points, i: int, other: Points, j: int, worth: float, enough: flo
     own_low, low = own_offsets[i], offsets[j]
     p, q = own_offsets[i + 1] - own_low, offsets[j + 1] - low
     pairs = (p + q + 1) // 2
-    limit = enough * pairs
-    # The ends are mostly what is farthest apart: they come first, and are added last, as if they were in their place.
-    a, b = own_low + p - 1, low + q - 1
-    dx, dy = own_x[a] - x[b], own_y[a] - y[b]
-    d = math.sqrt(dx * dx + dy * dy) + worth * abs(own_t[a] - t[b])
-    last = d * d
-    whole = 2 * max(pairs - 1, 1)
-    a, b, over_a, over_b = own_low, low, whole // 2, whole // 2
-    total = 0.0
-    for _ in range(pairs - 1):
-        dx, dy = own_x[a] - x[b], own_y[a] - y[b]
-        d = math.sqrt(dx * dx + dy * dy) + worth * abs(own_t[a] - t[b])
-        total += d * d
-        if total + last > limit:
-            break
-        over_a += 2 * (p - 1)
-        ahead = (over_a >= whole) + (over_a >= 2 * whole)
-        a += ahead
-        over_a -= ahead * whole
-        over_b += 2 * (q - 1)
-        ahead = (over_b >= whole) + (over_b >= 2 * whole)
-        b += ahead
-        over_b -= ahead * whole
-    return np.inf if total + last > limit else math.sqrt((total + last) / pairs)
+    total = squares(own_x, own_y, own_t, own_low, p, x, y, t, low, q, worth, enough * pairs)
+    return math.sqrt(total / pairs)
 
 
 @kernel

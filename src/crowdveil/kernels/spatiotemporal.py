@@ -70,6 +70,41 @@ def point_of(i: int, points: int, pairs: int) -> int:
 
 
 @kernel
+def squares(
+    own_x: Floats, own_y: Floats, own_t: Floats, own_low: int, p: int,
+    x: Floats, y: Floats, t: Floats, low: int, q: int, worth: float, enough: float,
+) -> float:  # fmt: skip
+    """The sum of the squares over the pairs of two trajectories, of p points from `own_low` and of q from `low`; infinite as soon as
+    it is sure to be above `enough`.
+    """
+    pairs = (p + q + 1) // 2
+    # The ends are mostly what is farthest apart: they come first, and are added last, as if they were in their place.
+    a, b = own_low + p - 1, low + q - 1
+    dx, dy = own_x[a] - x[b], own_y[a] - y[b]
+    d = math.sqrt(dx * dx + dy * dy) + worth * abs(own_t[a] - t[b])
+    last = d * d
+    # The points of the next pair are those of `point_of`, by adding in place of dividing: at most two further on.
+    whole = 2 * max(pairs - 1, 1)
+    a, b, over_a, over_b = own_low, low, whole // 2, whole // 2
+    total = 0.0
+    for _ in range(pairs - 1):
+        dx, dy = own_x[a] - x[b], own_y[a] - y[b]
+        d = math.sqrt(dx * dx + dy * dy) + worth * abs(own_t[a] - t[b])
+        total += d * d
+        if total + last > enough:
+            break
+        over_a += 2 * (p - 1)
+        ahead = (over_a >= whole) + (over_a >= 2 * whole)
+        a += ahead
+        over_a -= ahead * whole
+        over_b += 2 * (q - 1)
+        ahead = (over_b >= whole) + (over_b >= 2 * whole)
+        b += ahead
+        over_b -= ahead * whole
+    return np.inf if total + last > enough else total + last
+
+
+@kernel
 def distances(
     own_x: Floats,
     own_y: Floats,
@@ -91,24 +126,8 @@ def distances(
         low = offsets[j]
         q = offsets[j + 1] - low
         worth = weight * (own_speed + speed[j]) / 2
-        pairs = (p + q + 1) // 2
-        # The points of the next pair are those of `point_of`, by adding in place of dividing: at most two further on.
-        whole = 2 * max(pairs - 1, 1)
-        a, b, over_a, over_b = 0, low, whole // 2, whole // 2
-        total = 0.0
-        for _ in range(pairs):
-            dx, dy = own_x[a] - x[b], own_y[a] - y[b]
-            d = math.sqrt(dx * dx + dy * dy) + worth * abs(own_t[a] - t[b])
-            total += d * d
-            over_a += 2 * (p - 1)
-            ahead = (over_a >= whole) + (over_a >= 2 * whole)
-            a += ahead
-            over_a -= ahead * whole
-            over_b += 2 * (q - 1)
-            ahead = (over_b >= whole) + (over_b >= 2 * whole)
-            b += ahead
-            over_b -= ahead * whole
-        found[at] = math.sqrt(total / pairs)
+        total = squares(own_x, own_y, own_t, 0, p, x, y, t, low, q, worth, np.inf)
+        found[at] = math.sqrt(total / ((p + q + 1) // 2))
 
 
 @kernel
@@ -138,8 +157,8 @@ def look_around(
     neither near nor far: of equal trajectories another one is the farthest.
     """
     middle_x, middle_y, radius, middle_t, half_t = ball
-    own_low, own_high = offsets[own], offsets[own + 1]
-    p = own_high - own_low
+    own_low = offsets[own]
+    p = offsets[own + 1] - own_low
     own_speed, own_mx, own_my, own_r = speed[own], middle_x[own], middle_y[own], radius[own]
     own_mt, own_half = middle_t[own], half_t[own]
     near_d, near_person = np.full(k, np.inf), np.full(k, -1, np.int64)
@@ -161,35 +180,14 @@ def look_around(
         may_be_far = want_farthest and most * SURE > farthest
         if not (may_be_near or may_be_far):
             continue
-        low, high = offsets[j], offsets[j + 1]
-        q = high - low
+        low = offsets[j]
+        q = offsets[j + 1] - low
         pairs = (p + q + 1) // 2
         enough = np.inf if may_be_far else limit * limit * pairs * SURE
-        # The ends are mostly what is farthest apart: they come first, so that the far ones are soon given up.
-        dx, dy = x[own_high - 1] - x[high - 1], y[own_high - 1] - y[high - 1]
-        d = math.sqrt(dx * dx + dy * dy) + worth * abs(t[own_high - 1] - t[high - 1])
-        last = d * d
-        whole = 2 * max(pairs - 1, 1)
-        a, b, over_a, over_b = own_low, low, whole // 2, whole // 2
-        total = 0.0
-        for _ in range(pairs - 1):
-            dx, dy = x[a] - x[b], y[a] - y[b]
-            d = math.sqrt(dx * dx + dy * dy) + worth * abs(t[a] - t[b])
-            total += d * d
-            if total + last > enough:
-                break
-            over_a += 2 * (p - 1)
-            ahead = (over_a >= whole) + (over_a >= 2 * whole)
-            a += ahead
-            over_a -= ahead * whole
-            over_b += 2 * (q - 1)
-            ahead = (over_b >= whole) + (over_b >= 2 * whole)
-            b += ahead
-            over_b -= ahead * whole
-        if total + last > enough:
+        total = squares(x, y, t, own_low, p, x, y, t, low, q, worth, enough)
+        if total == np.inf:
             continue
-        # In the order of the pairs, so that it is the same number as that of `distances`.
-        here = math.sqrt((total + last) / pairs)
+        here = math.sqrt(total / pairs)
         found[at] = here
         computed += 1
         if want_farthest and here > farthest:
