@@ -43,7 +43,9 @@ def command(output: str, seed: int, overwrite: bool) -> None:
         flows = pipeline.run(pipeline.Request("joint", trips, folder / "flows", {"k": 10}, reading, seed=seed))
         stage("anonymising trajectories")
         drives = folder / "city" / "trajectories.parquet"
-        moved = pipeline.run(pipeline.Request("simple-generalization", drives, folder / "trajectories", seed=seed))
+        moved = pipeline.run(
+            pipeline.Request("time-partitioned-microaggregation", drives, folder / "trajectories", {"k": 5}, seed=seed)
+        )
         stage("verifying")
         checked = [*pipeline.verify(folder / "flows"), *pipeline.verify(folder / "trajectories")]
         refuse_broken(checked)

@@ -57,11 +57,20 @@ def volumes_by_step(written: WrittenRelease, original: Flows) -> tuple[Ints, int
     return published[:-1], int((step < 0).sum())
 
 
-class TrueVolumes(Guarantee):
+class _OfTheOriginal(Guarantee):
+    """A promise that only the original flows can prove."""
+
+    kind: ClassVar[Kind] = "structure"
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Say that this needs the original."""
+        return Finding(True, f"{NEEDS_ORIGINAL} what the original flows add up to.", looked=False)
+
+
+class TrueVolumes(_OfTheOriginal):
     """Nothing is made up: what rows say is what the original flows add up to."""
 
     name: ClassVar[str] = "true-volumes"
-    kind: ClassVar[Kind] = "structure"
 
     def statement(self) -> str:
         """The promise in one sentence."""
@@ -69,10 +78,6 @@ class TrueVolumes(Guarantee):
             "Volume and crowd of every published flow are those of the original flows from its origin to its "
             "destination in its time step, and a withheld total that is given is exactly the rest."
         )
-
-    def check(self, written: WrittenRelease) -> Finding:
-        """Say that this needs the original."""
-        return Finding(True, f"{NEEDS_ORIGINAL} what the original flows add up to.", looked=False)
 
     def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
         """Add up the original flows of each row, and compare."""
@@ -98,11 +103,10 @@ class TrueVolumes(Guarantee):
         return Finding(volumes == crowds == totals == 0, detail, with_original=True)
 
 
-class BoundedVolumes(Guarantee):
+class BoundedVolumes(_OfTheOriginal):
     """Nothing is made up, where rows may overlap: each holds some of the original flows that lie in it."""
 
     name: ClassVar[str] = "bounded-volumes"
-    kind: ClassVar[Kind] = "structure"
 
     def statement(self) -> str:
         """The promise in one sentence."""
@@ -111,10 +115,6 @@ class BoundedVolumes(Guarantee):
             "in its time step, and those of a time step have no more trips than it has; a withheld total that is given is "
             "exactly the rest."
         )
-
-    def check(self, written: WrittenRelease) -> Finding:
-        """Say that this needs the original."""
-        return Finding(True, f"{NEEDS_ORIGINAL} what the original flows add up to.", looked=False)
 
     def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
         """Add up the original flows that lie in each row, and compare."""

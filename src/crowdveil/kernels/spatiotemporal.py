@@ -74,8 +74,8 @@ def squares(
     own_x: Floats, own_y: Floats, own_t: Floats, own_low: int, p: int,
     x: Floats, y: Floats, t: Floats, low: int, q: int, worth: float, enough: float,
 ) -> float:  # fmt: skip
-    """The sum of the squares over the pairs of two trajectories, of p points from `own_low` and of q from `low`; infinite as soon as
-    it is sure to be above `enough`.
+    """The sum of the squares over the pairs of two trajectories, of p points from `own_low` and of q from `low`; infinite as
+    soon as it is sure to be above `enough`.
     """
     pairs = (p + q + 1) // 2
     # The ends are mostly what is farthest apart: they come first, and are added last, as if they were in their place.

@@ -15,6 +15,7 @@ from crowdveil.errors import MissingExtraError, ParameterError
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.tables import write_table
 from crowdveil.method import Method
+from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -132,6 +133,12 @@ def aligned(rows: list[list[str]]) -> list[str]:
         numbers = [text.rjust(width) for text, width in zip(row[1:-1], widths[1:-1], strict=True)]
         lines.append("  ".join([row[0].ljust(widths[0]), *numbers, row[-1]]).rstrip())
     return lines
+
+
+def mean_of_defined(values: Floats) -> float:
+    """Over those that are defined; NaN if none is."""
+    defined = values[np.isfinite(values)]
+    return float(defined.mean()) if len(defined) else float("nan")
 
 
 def numbers_or_null(values: list[float]) -> Any:

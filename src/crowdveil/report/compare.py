@@ -30,6 +30,7 @@ from crowdveil.report.candidates import (
     Candidate,
     Stage,
     aligned,
+    mean_of_defined,
     numbers_or_null,
     write_folder,
 )
@@ -67,9 +68,7 @@ class Outcome:
 
     def mean(self, symbol: str) -> float:
         """Over the matrices in which it is defined."""
-        values = self.by_step[symbol]
-        defined = values[np.isfinite(values)]
-        return float(defined.mean()) if len(defined) else float("nan")
+        return mean_of_defined(self.by_step[symbol])
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,7 @@ from crowdveil.report.candidates import (
     Candidate,
     Stage,
     aligned,
+    mean_of_defined,
     numbers_or_null,
     with_each_k,
     write_folder,
@@ -106,7 +107,7 @@ class TrajectoryMethods:
             "k": pa.array([found.k for found in self.outcomes], pa.int64()),
         }
         for name in MEASURES:
-            columns[name] = numbers_or_null([_mean(found.by_window[name]) for found in self.outcomes])
+            columns[name] = numbers_or_null([mean_of_defined(found.by_window[name]) for found in self.outcomes])
         columns["trajectories_removed"] = numbers_or_null([found.removed for found in self.outcomes])
         columns["seconds"] = numbers_or_null([found.seconds for found in self.outcomes])
         columns["remark"] = pa.array([found.remark or None for found in self.outcomes], pa.string())
@@ -225,8 +226,3 @@ def _warm_up(candidate: Candidate, few: Trajectories, seed: int) -> None:
         candidate.run(few, seed)
     except InputError:
         return
-
-
-def _mean(values: Floats) -> float:
-    defined = values[np.isfinite(values)]
-    return float(defined.mean()) if len(defined) else float("nan")
