@@ -2,72 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from crowdveil.errors import counted
 from crowdveil.io.release import NO_TIME, WrittenRelease
 from crowdveil.io.times import iso_times
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats
 from crowdveil.report import figures, layers, picture
 from crowdveil.report.layers import Shade
+from crowdveil.report.parts import Figure, Inside, Parts, Table
 from crowdveil.report.picture import FlowPicture, TileValues
 from crowdveil.report.questions import smallest_crowd
 from crowdveil.report.shapes import Frame
 
-if TYPE_CHECKING:
-    from crowdveil.report.html import Inside
-
 ROWS_IN_TABLE = 20
-
-
-@dataclass(frozen=True, eq=False)
-class Figure:
-    """A picture that is always there, with what it shows in words, and the colours of its classes."""
-
-    title: str
-    svg: str
-    text: str
-    legend: list[tuple[str, str]]
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A table with its heading; columns of numbers are to the right."""
-
-    title: str
-    head: list[str]
-    rows: list[list[str]]
-    numbers: list[bool]
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """What a page is put together from.
-
-    Attributes
-    ----------
-    kind
-        flows or trajectories.
-    data
-        What the script draws; without layers there is no map.
-    figures, tables, tiles
-        Pictures, tables, and the first few numbers with their names.
-    left_out
-        What the page does not show.
-    equal
-        How many published trajectories are like each one.
-    """
-
-    kind: str
-    data: dict[str, Any]
-    figures: list[Figure]
-    tables: list[Table]
-    tiles: list[tuple[str, str]]
-    left_out: list[str]
-    equal: Ints | None = None
 
 
 def parts(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | None) -> Parts:

@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from html import unescape
 from importlib.resources import files
@@ -20,37 +19,12 @@ from typing import Any
 import numpy as np
 
 from crowdveil.io.release import WrittenRelease
-from crowdveil.model.arrays import Floats
 from crowdveil.report import flow_page, track_page
+from crowdveil.report.parts import Inside
 from crowdveil.report.questions import answers, smallest_crowd
 
 REPORT_FILE = "report.html"
 _PAGE = "crowdveil.report.page"
-
-
-@dataclass(frozen=True, eq=False)
-class Inside:
-    """What stays in the house, for a private report.
-
-    Attributes
-    ----------
-    original
-        `Flows` or `Trajectories` that the release was made from.
-    cost
-        Exact lines of what it cost.
-    measures
-        Rows of label, mean and pooled value.
-    displaced_m
-        How far the points of published trajectories are from those that they come from, in metres.
-    lost
-        The share of each original tile's trips that are in no row.
-    """
-
-    original: Any
-    cost: list[str] = field(default_factory=list)
-    measures: list[tuple[str, str, str]] = field(default_factory=list)
-    displaced_m: Floats | None = None
-    lost: Floats | None = None
 
 
 def public_report(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:

@@ -13,8 +13,8 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.report.html import Inside
 from crowdveil.report.measures import measured, named_measures
+from crowdveil.report.parts import Inside
 from crowdveil.report.summary import cost_lines
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from crowdveil.io.release import WrittenRelease
 from crowdveil.model.arrays import Floats
 from crowdveil.report import figures, tracks
-from crowdveil.report.flow_page import Figure, Parts
+from crowdveil.report.parts import Figure, Inside, Parts
 from crowdveil.report.shapes import Frame
-
-if TYPE_CHECKING:
-    from crowdveil.report.html import Inside
 
 
 def parts(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | None) -> Parts:
