@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crowdveil import pipeline
 from crowdveil.errors import ParameterError
@@ -13,7 +13,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
-from crowdveil.report.candidates import KINDS, SUMMARY_FILE, check_folder, kind_of, with_each_k
+from crowdveil.report.candidates import KINDS, kind_of, with_each_k
 from crowdveil.report.compare import Comparison, SideBySide, candidates, matrices, side_by_side
 from crowdveil.report.compare_trajectories import K as K_OF_TRAJECTORIES
 from crowdveil.report.compare_trajectories import (
@@ -23,10 +23,8 @@ from crowdveil.report.compare_trajectories import (
     trajectory_candidates,
     trajectory_methods,
 )
-from crowdveil.report.sweep import SWEEP_FILE, K, Sweep, swept, trials_of
-
-if TYPE_CHECKING:
-    pass
+from crowdveil.report.folders import SUMMARY_FILE, SWEEP_FILE, check_folder, write_found
+from crowdveil.report.sweep import K, Sweep, swept, trials_of
 
 
 def compare(
@@ -85,7 +83,7 @@ def compare(
         shared: SideBySide = SideBySide.checked(asked if suppress is None else {**asked, "suppress": suppress})
         found = _compare_flows(data, methods, ks, shared, options, said, progress, stage)
     if output is not None:
-        found.write(output, overwrite=overwrite)
+        write_found(found, output, overwrite=overwrite)
     return found
 
 
@@ -160,7 +158,7 @@ def sweep(
         pipeline.need_a_crowd(flows, candidate.params)
     found = swept(flows, chosen, shared.seed, progress, stage)
     if output is not None:
-        found.write(output, overwrite=overwrite)
+        write_found(found, output, overwrite=overwrite)
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -16,9 +15,10 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.reading import FlowReading, TrajectoryReading
-from crowdveil.report.candidates import IN_THE_HOUSE, SUMMARY_FILE, check_folder, kind_of
+from crowdveil.report.candidates import IN_THE_HOUSE, kind_of
 from crowdveil.report.compare import SideBySide
 from crowdveil.report.compare_trajectories import K, TrajectoriesSideBySide
+from crowdveil.report.folders import SUMMARY_FILE, check_folder, write_found
 
 
 def _call(
@@ -50,7 +50,7 @@ def _call(
     click.echo(f"\n{found.told()}")
     click.echo(IN_THE_HOUSE)
     if output is not None:
-        found.write(Path(output), overwrite=overwrite)
+        write_found(found, output, overwrite=overwrite)
         click.echo(f"{output}: tables and plots written")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,9 +13,10 @@ from crowdveil.cli.options import given, options_of
 from crowdveil.errors import counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.reading import FlowReading
-from crowdveil.report.candidates import IN_THE_HOUSE, check_folder
+from crowdveil.report.candidates import IN_THE_HOUSE
 from crowdveil.report.compare import SideBySide
-from crowdveil.report.sweep import SUPPRESS, SWEEP_FILE, K
+from crowdveil.report.folders import SWEEP_FILE, check_folder, write_found
+from crowdveil.report.sweep import SUPPRESS, K
 
 _SHARED = ("sample", "seed")
 
@@ -40,7 +40,7 @@ def _call(
     click.echo(found.recommendation())
     click.echo(IN_THE_HOUSE)
     if output is not None:
-        found.write(Path(output), overwrite=overwrite)
+        write_found(found, output, overwrite=overwrite)
         click.echo(f"{output}: table and plot written")
 
 

@@ -1,19 +1,16 @@
-"""What comparisons of methods share: candidates by name, tables for people, and a folder of tables and pictures."""
+"""What comparisons of methods share: candidates by name, and tables for people."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import MissingExtraError, ParameterError
-from crowdveil.io.atomic import check_target, new_folder
-from crowdveil.io.tables import write_table
+from crowdveil.errors import ParameterError
 from crowdveil.method import Method
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
@@ -24,7 +21,6 @@ from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_method
 
 IN_THE_HOUSE = "Nothing was published; these numbers are exact and stay in the house."
-SUMMARY_FILE, VALUES_FILE = "summary.csv", "compare.csv"
 KINDS: dict[type, tuple[str, type[Release]]] = {
     Flows: ("flows", FlowRelease),
     Trajectories: ("trajectories", TrajectoryRelease),
@@ -100,29 +96,6 @@ def with_each_k(names: Sequence[str], ks: Sequence[str]) -> list[str]:
 def without_k(label: str) -> str:
     """What a method is called whatever its k."""
     return ":".join(part for part in label.split(":") if not part.startswith("k="))
-
-
-def write_folder(
-    target: Path, tables: Mapping[str, pa.Table], pictures: Mapping[str, Callable[[Path], None]], *, overwrite: bool
-) -> None:
-    """Write tables and pictures, all or nothing; if the package for pictures is missing, the tables, and then raise."""
-    missing = None
-    with new_folder(target, overwrite=overwrite, mark_file=next(iter(tables))) as folder:
-        for name, table in tables.items():
-            write_table(table, folder / name)
-        try:
-            for name, draw in pictures.items():
-                draw(folder / name)
-        except MissingExtraError as error:
-            missing = error
-    if missing is not None:
-        raise missing
-
-
-def check_folder(target: str | Path | None, mark_file: str, *, overwrite: bool) -> None:
-    """Raise unless a folder can be written to at the end."""
-    if target is not None:
-        check_target(Path(target).absolute(), overwrite=overwrite, mark_file=mark_file)
 
 
 def aligned(rows: list[list[str]]) -> list[str]:

@@ -5,9 +5,8 @@ Everything is done in memory. Nothing of it is a release, and the numbers are ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,14 +24,11 @@ from crowdveil.params import Budget, Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_methods, find_measure
 from crowdveil.report.candidates import (
-    SUMMARY_FILE,
-    VALUES_FILE,
     Candidate,
     Stage,
     aligned,
     mean_of_defined,
     numbers_or_null,
-    write_folder,
 )
 
 SYMBOLS = ("Ḡ", "E", "D", "S")
@@ -124,22 +120,6 @@ class Comparison:
     def told(self) -> str:
         """What the numbers of the table are of."""
         return f"Means of {counted(self.flows.steps, 'matrix', 'matrices')}; seconds of processor time a matrix."
-
-    def write(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write both tables and the plots to a folder, all or nothing; without matplotlib the tables alone, and say so."""
-        from crowdveil.report import plots
-
-        tables = {SUMMARY_FILE: self.table, VALUES_FILE: self.values}
-        pictures = {"ratios.png": plots.ratios, "coarseness-and-loss.png": plots.coarseness_and_loss}
-        if plots.several_k(self):
-            pictures["error-by-k.png"] = plots.error_by_k
-        write_folder(
-            Path(folder), tables, {name: _drawn(draw, self) for name, draw in pictures.items()}, overwrite=overwrite
-        )
-
-
-def _drawn(draw: Callable[[Comparison, Path], None], found: Comparison) -> Callable[[Path], None]:
-    return lambda file: draw(found, file)
 
 
 def remark_on(candidate: Candidate, flows: Flows) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,15 +21,12 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_methods, find_measure
 from crowdveil.report.candidates import (
-    SUMMARY_FILE,
-    VALUES_FILE,
     Candidate,
     Stage,
     aligned,
     mean_of_defined,
     numbers_or_null,
     with_each_k,
-    write_folder,
 )
 
 MEASURES = ("sid", "aid")
@@ -148,14 +144,6 @@ class TrajectoryMethods:
             f"{counted(len(self.data), 'trajectory', 'trajectories')}; {self.shared.queries:,} queries for each longest time of "
             "a query in seconds; seconds of processor time."
         )
-
-    def write(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write both tables and the plot to a folder, all or nothing; without matplotlib the tables alone, and say so."""
-        from crowdveil.report.trajectory_plots import distortion_by_window
-
-        tables = {SUMMARY_FILE: self.table, VALUES_FILE: self.values}
-        pictures = {"distortion.png": lambda file: distortion_by_window(self, file)}
-        write_folder(Path(folder), tables, pictures, overwrite=overwrite)
 
 
 def trajectory_candidates(names: Sequence[str] | None, ks: Sequence[int]) -> list[Candidate]:

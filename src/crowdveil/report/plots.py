@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +11,9 @@ from crowdveil.errors import counted
 from crowdveil.io.figure import new_figure
 from crowdveil.model.arrays import Floats
 from crowdveil.report.candidates import without_k
+from crowdveil.report.compare import Comparison
 from crowdveil.report.drawing import looks
-
-if TYPE_CHECKING:
-    from crowdveil.report.compare import Comparison
-    from crowdveil.report.sweep import Sweep
+from crowdveil.report.sweep import Sweep, budget_shown
 
 _RATIOS = {"Ḡ": "generalisation error Ḡ", "E": "reconstruction error E", "D": "distribution distance D"}
 _DIGITS = ((8, (1, 1.5, 2, 3, 5, 7)), (50, (1, 2, 5)), (500, (1, 3)), (np.inf, (1,)))
@@ -108,8 +106,6 @@ def sweep(found: Sweep, file: Path) -> None:
 
 def _trials(axis: Any, found: Sweep, symbol: str) -> None:
     """A measure by k."""
-    from crowdveil.report.sweep import budget_shown
-
     budgets = list(dict.fromkeys(trial.suppress for trial in found.trials))
     for budget, (colour, marker) in zip(budgets, looks(), strict=False):
         points = [(t.k, t.outcome.mean(symbol)) for t in found.trials if t.suppress == budget]

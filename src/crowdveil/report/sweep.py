@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,13 @@ from crowdveil.errors import CrowdveilError, InputError, ParameterError
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_measure
-from crowdveil.report.candidates import Candidate, Stage, aligned, numbers_or_null, write_folder
+from crowdveil.report.candidates import Candidate, Stage, aligned, numbers_or_null
 from crowdveil.report.compare import SYMBOLS, Outcome, outcome, shown
 
 K, SUPPRESS = (5, 10, 20), ("5%", "10%", "20%")
 """What is tried where it is not said."""
 BEARABLE = 2
 """How many times as coarse as it could be a release may be, for a larger k or for fewer withheld trips."""
-SWEEP_FILE = "sweep.csv"
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,14 +115,6 @@ class Sweep:
             reasons.append(f"nothing else could be compared, and its {self.weighed} is {here:.3g}")
         budget = "" if best.suppress is None else f" and suppress = {budget_shown(best.suppress)}"
         return f"Take k = {best.k}{budget}: {', and '.join(reasons)}."
-
-    def write(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the table and a plot to a folder, all or nothing; without matplotlib the table alone, and say so."""
-        from crowdveil.report import plots
-
-        write_folder(
-            Path(folder), {SWEEP_FILE: self.table}, {"sweep.png": lambda f: plots.sweep(self, f)}, overwrite=overwrite
-        )
 
 
 def recommend(trials: Sequence[tuple[int, float | None, float]]) -> int | None:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from crowdveil.errors import counted
 from crowdveil.io.figure import new_figure
 from crowdveil.registry import find_measure
 from crowdveil.report.candidates import without_k
+from crowdveil.report.compare_trajectories import MEASURES, TrajectoryMethods
 from crowdveil.report.drawing import looks
-
-if TYPE_CHECKING:
-    from crowdveil.report.compare_trajectories import TrajectoryMethods
 
 
 def distortion_by_window(found: TrajectoryMethods, file: Path) -> None:
     """A row for each k, a column for each measure: distortion by window, a line for each method. Methods without k are in each
     row; hollow markers are of methods without a proved promise.
     """
-    from crowdveil.report.compare_trajectories import MEASURES
-
     crowds: list[int | None] = [*sorted({outcome.k for outcome in found.outcomes if outcome.k is not None})] or [None]
     families = dict.fromkeys(without_k(outcome.label) for outcome in found.outcomes)
     look = dict(zip(families, looks(), strict=False))
