@@ -15,12 +15,16 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from crowdveil.analysis.study import Study
-from crowdveil.config import MDL_KEYS, analysis_of, known_only, measures_of, need, request_of, tables
+from crowdveil.config import analysis_of, request_of
 from crowdveil.errors import CrowdveilError, ParameterError
+from crowdveil.mdl import MDL_KEYS, measures_of
 from crowdveil.registry import find_analysis
+from crowdveil.runfile import known_only, need, tables
 from crowdveil.server import openapi
+from crowdveil.server.accept import Fields, accept
+from crowdveil.server.access import Who
 from crowdveil.server.answers import Refused
-from crowdveil.server.app import Fields, Who, accept, result_of, sent
+from crowdveil.server.jobs import result_of, sent
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.filter import TRAJECTORIES
 from crowdveil.server.kinds.measure import ALL
