@@ -24,6 +24,7 @@ from crowdveil.server import openapi
 from crowdveil.server.accept import Fields, accept
 from crowdveil.server.access import Who
 from crowdveil.server.answers import Refused
+from crowdveil.server.files import ID
 from crowdveil.server.jobs import result_of, sent
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.filter import TRAJECTORIES
@@ -96,7 +97,7 @@ def add_document_routes(app: FastAPI) -> None:
              responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
     def task(request: Request, who: Who, task_id: str = Query(max_length=200)) -> Response:
         service = request.app.state.service
-        job = service.store.get(task_id, who.id)
+        job = service.store.get(task_id, who.id) if ID.fullmatch(task_id) else None
         if job is None or job.state in ("queued", "running", "cancelled", "expired"):
             # The caller's own words are not repeated to them.
             shown = job.id if job is not None else "asked for"
@@ -116,7 +117,7 @@ def _main_file(file: BinaryIO) -> Response:
     archive = zipfile.ZipFile(file)
     name = json.loads(archive.read("manifest.json"))["files"]["data"]["name"]
     kind = "text/csv" if name.endswith(".csv") else "application/octet-stream"
-    return sent(archive.open(name), name, kind, {})  # type: ignore[arg-type]
+    return sent(archive.open(name), name, kind, {}, inside=file)
 
 
 def _error(code: str, message: str, status: int) -> JSONResponse:

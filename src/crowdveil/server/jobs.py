@@ -6,8 +6,9 @@ import base64
 import json
 import zipfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime
-from typing import Annotated, Any, BinaryIO
+from typing import IO, Annotated, Any, BinaryIO
 
 from fastapi import FastAPI, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -104,11 +105,11 @@ def _no_job() -> Refused:
     return Refused(404, "no_job", "there is no such job.")
 
 
-def sent(file: BinaryIO, name: str, kind: str, headers: dict[str, str]) -> Response:
-    """A file that is open already: it is whole, even if somebody removes it now."""
+def sent(file: IO[bytes], name: str, kind: str, headers: dict[str, str], inside: IO[bytes] | None = None) -> Response:
+    """A file that is open already: it is whole, even if somebody removes it now. `inside` is what it is a part of."""
 
     def pieces() -> Iterator[bytes]:
-        with file:
+        with inside or nullcontext(), file:
             while piece := file.read(1 << 18):
                 yield piece
 
