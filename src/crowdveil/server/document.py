@@ -86,6 +86,15 @@ ROUTES: tuple[tuple[str, str, Fields, Callable[[dict[str, Any]], Chosen]], ...] 
     ),
     ("/filter/", "filter", {"input_dataset": ("data",)}, _filter),
 )
+_TYPES = {str: "string", dict: "object", list: "array"}
+_PLACES = {"input_file": "cabs.csv", "output_folder": "output"}
+_EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
+    "anonymize": ("method", {"method": "SimpleGeneralization", **_PLACES, "params": {"tile_size": 500}}),
+    "analyze": ("method", {"method": "QuadTreeHeatMap", **_PLACES, "params": {"min_k": 5}}),
+    "measure": ("measures", {"measures": [{"name": "TrajectoriesRemoved", "params": {}}]}),
+    "filter": ("methods", {"methods": [{"min_locations": 5}, {"max_speed": 120}]}),
+}
+"""A run file for each of them, and what it must have."""
 
 
 def add_document_routes(app: FastAPI) -> None:
@@ -127,7 +136,7 @@ def _error(code: str, message: str, status: int) -> JSONResponse:
 
 def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[dict[str, Any]], Chosen]) -> None:
     @app.post(path, tags=["document"], summary=f"{KINDS[verb].summary} As the MobiDataLab document has it.",
-              operation_id=f"document_{verb}", openapi_extra=_body(fields),
+              operation_id=f"document_{verb}", openapi_extra=_body(verb, fields),
               responses=openapi.errors(400, 401, 403, 413, 415, 422, 429))  # fmt: skip
     async def post(request: Request, who: Who) -> Response:
         def read(form: Form) -> Chosen:
@@ -144,13 +153,20 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[d
         return JSONResponse({"status": "OK", "message": PROCESSING, "task_id": job.id})
 
 
-def _body(fields: Fields) -> dict[str, Any]:
+def _body(verb: str, fields: Fields) -> dict[str, Any]:
     file = {"type": "string", "format": "binary"}
-    config = {**file, "description": f"The run file of mdl-anonymizer, JSON of at most {TEXT_MOST >> 20} MiB."}
+    needed, example = _EXAMPLES[verb]
+    config = {
+        "type": "object",
+        "description": f"The run file of mdl-anonymizer, JSON of at most {TEXT_MOST >> 20} MiB; names of files mean nothing.",
+        "properties": {name: {"type": _TYPES[type(value)]} for name, value in example.items()},
+        "required": [needed],
+        "example": example,
+    }
     schema = {
         "type": "object",
         "properties": {**dict.fromkeys(fields, file), "config_file": config},
         "required": [*fields, "config_file"],
         "additionalProperties": False,
     }
-    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+    return openapi.form(schema, dict.fromkeys(fields, ".csv"), "config_file")

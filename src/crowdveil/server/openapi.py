@@ -114,7 +114,8 @@ def upload_body(kind: Kind) -> dict[str, Any]:
     """The form of a job of some kind: its files, and its parameters as JSON."""
     fields: dict[str, tuple[str, ...]] = {}
     for name in kind.names():
-        fields |= kind.fields(name)
+        for field, endings in kind.fields(name).items():
+            fields[field] = tuple(dict.fromkeys([*fields.get(field, ()), *endings]))
     parameters = {
         "description": "Parameters of the method, of reading and of the run, as JSON.",
         "anyOf": [{"$ref": f"#/components/schemas/{schema_name(kind, name)}"} for name in _distinct(kind)],
@@ -130,10 +131,19 @@ def upload_body(kind: Kind) -> dict[str, Any]:
         "required": [field for field in fields if all(field in kind.needs(name) for name in kind.names())],
         "additionalProperties": False,
     }
-    encoding = {"parameters": {"contentType": "application/json"}}
-    return {
-        "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema, "encoding": encoding}}}
-    }
+    shown = {field: ".csv" if ".csv" in endings else endings[0] for field, endings in fields.items()}
+    return form(schema, shown, "parameters")
+
+
+def form(schema: dict[str, Any], files: dict[str, str], json_field: str) -> dict[str, Any]:
+    """A form: the ending of a name for each file, since names tell of what kind files are, and one field of JSON."""
+    encoding: dict[str, Any] = {json_field: {"contentType": "application/json"}}
+    for field, ending in files.items():
+        name = f'form-data; name="{field}"; filename="{field}{ending}"'
+        header = {"description": "With the file's name.", "schema": {"type": "string"}, "example": name}
+        encoding[field] = {"headers": {"Content-Disposition": header}}
+    content = {"multipart/form-data": {"schema": schema, "encoding": encoding}}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 def _distinct(kind: Kind) -> list[str]:
