@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -108,7 +109,7 @@ def open_source(data: Any) -> Source:
 
 def _checked(source: Source) -> Source:
     """Refuse a table in which a name does not tell which column is meant."""
-    repeated = {c for c in source.columns if source.columns.count(c) > 1}
+    repeated = [c for c, times in Counter(source.columns).items() if times > 1]
     if repeated:
         raise InputError(
             f"{source.name}: {counted(len(repeated), 'column name')} stand twice in the header; rename the columns."

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.params import reason_in
 from crowdveil.server.database import AwayError
 
 ERROR_SCHEMA: dict[str, Any] = {
@@ -69,7 +70,7 @@ def add_error_answers(app: FastAPI) -> None:
     async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         name = str(first["loc"][-1]) if first["loc"] else "request"
-        reason = str(first["msg"]).removeprefix("Input should be ")
+        reason = reason_in(str(first["msg"]))
         return answer(422, "bad_request", f"{name}: wanted {reason[:1].lower()}{reason[1:]}.")
 
     @app.exception_handler(HTTPException)
