@@ -131,7 +131,7 @@ def killing(service: Running, jobs: int, every_s: float, seed: int, most: int = 
 
     killer = threading.Thread(target=kill)
     with service.client() as client:
-        made = [put(client, GENERALISE, {"data": ("a.csv", cabs(shift=i))}, BARE) for i in range(jobs)]
+        made = [put(client, GENERALISE, {"data": ("a.csv", cabs(shift=i))}) for i in range(jobs)]
         killer.start()
         try:
             for job in made:

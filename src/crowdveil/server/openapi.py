@@ -22,6 +22,8 @@ _MEANING = {
     415: "No form, or a kind of file that is not taken.",
     422: "A parameter or a file is wrong; the sentence is the command line's.",
     429: "Too many jobs at a time.",
+    503: "The data base does not answer; try again later.",
+    507: "There is no room on the disk of the server.",
 }
 _ID = "30c2ad9df0f9470abfd8198b4cb4f86a"
 _JOB: dict[str, Any] = {
@@ -91,7 +93,8 @@ _JOB: dict[str, Any] = {
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Answers that a route may give instead."""
     schema = {"$ref": "#/components/schemas/Error"}
-    return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in statuses}
+    told = (*statuses, 503, *((507,) if 413 in statuses else ()))  # whoever asks, and what is uploaded, needs those
+    return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in told}
 
 
 def job_answer(status: int) -> dict[int | str, dict[str, Any]]:
@@ -106,8 +109,9 @@ def file_answer() -> dict[int | str, dict[str, Any]]:
         "application/zip", "application/json", "application/geo+json", "application/octet-stream", "text/csv", "text/html",
         "image/png",
     )  # fmt: skip
-    anything = {"schema": {"type": "string", "format": "binary"}}
-    return {200: {"description": "The file.", "content": {kind: anything for kind in kinds}}}
+    file: dict[str, Any] = {"type": "string", "format": "binary"}
+    content = {kind: {"schema": {} if kind.endswith("json") else file} for kind in kinds}
+    return {200: {"description": "The file.", "content": content}}
 
 
 def upload_body(kind: Kind) -> dict[str, Any]:
