@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import serving_checks as checks
 from serving import Running, cabs
 
-FUZZED, JOBS, CLIENTS, KILLED, EVERY_S, UPLOAD_MIB, EXAMPLES = 2000, 200, 20, 100, 3.0, 1024, 10
+FUZZED, JOBS, CLIENTS, KILLED, EVERY_S, UPLOAD_MIB, EXAMPLES = 2000, 200, 20, 100, 1.0, 1024, 10
 
 
 def with_service(check: Callable[[Running], Any], *arguments: str) -> Any:

@@ -111,15 +111,19 @@ def load(service: Running, jobs: int, clients: int) -> dict[str, float]:
     }
 
 
-def killing(service: Running, jobs: int, every_s: float, seed: int, most: int = 10_000) -> dict[str, int]:
+def killing(service: Running, jobs: int, every_s: float, seed: int) -> dict[str, int]:
     """`kill -9` of a worker or the server every few seconds until all jobs are done; how often, and how many runs it took.
 
-    `most` kills: where a machine is so busy that workers take longer to start than they live, nothing would ever end.
+    Between two kills a job ends: where a machine is so busy that workers take longer to start than they live, nothing ever would.
     """
-    chance, stop, kills = random.Random(seed), threading.Event(), Counter[str]()
+    chance, stop, kills, ended_jobs = random.Random(seed), threading.Event(), Counter[str](), list[str]()
 
     def kill() -> None:
-        while sum(kills.values()) < most and not stop.wait(every_s * chance.uniform(0.5, 1.5)):
+        seen = -1
+        while not stop.wait(every_s * chance.uniform(0.5, 1.5)):
+            if len(ended_jobs) <= seen:
+                continue
+            seen = len(ended_jobs)
             if chance.random() < 0.3:
                 service.kill()
                 kills["server"] += 1
@@ -131,11 +135,12 @@ def killing(service: Running, jobs: int, every_s: float, seed: int, most: int = 
 
     killer = threading.Thread(target=kill)
     with service.client() as client:
-        made = [put(client, GENERALISE, {"data": ("a.csv", cabs(shift=i))}) for i in range(jobs)]
+        made = [put(client, GENERALISE, {"data": ("a.csv", cabs(shift=i))}, BARE) for i in range(jobs)]
         killer.start()
         try:
             for job in made:
                 verified(client, job)
+                ended_jobs.append(job)
         finally:
             stop.set()
             killer.join()

@@ -86,7 +86,7 @@ ROUTES: tuple[tuple[str, str, Fields, Callable[[dict[str, Any]], Chosen]], ...] 
     ),
     ("/filter/", "filter", {"input_dataset": ("data",)}, _filter),
 )
-_TYPES = {str: "string", dict: "object", list: "array"}
+_TYPES: dict[type, str] = {str: "string", dict: "object", list: "array"}
 _PLACES = {"input_file": "cabs.csv", "output_folder": "output"}
 _EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "anonymize": ("method", {"method": "SimpleGeneralization", **_PLACES, "params": {"tile_size": 500}}),
