@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from crowdveil.config import MDL_METHODS, read_run_file
+from crowdveil.config import read_run_file
 from crowdveil.errors import ParameterError
+from crowdveil.mdl import MDL_METHODS
 
 TOML = """
 method = "suppression"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import Field
 
 from crowdveil import registry
 from crowdveil.errors import ParameterError
@@ -32,6 +33,30 @@ def test_long_values_are_not_echoed() -> None:
     with pytest.raises(ParameterError) as refusal:
         Plain.checked({"x": "a" * 1000})
     assert len(str(refusal.value)) < 150
+
+
+class Worded(Params):
+    """Parameters whose bounds pydantic tells in sentences of its own."""
+
+    word: str = Field(pattern="^[a-z]+$", max_length=3)
+    """A word."""
+    many: list[int] = Field([1], min_length=1)
+    """Numbers."""
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"word": "A"}, "word: wanted text of the pattern '^[a-z]+$', but got 'A'."),
+        ({"word": "abcd"}, "word: wanted at most 3 characters, but got 'abcd'."),
+        ({"word": "a", "many": []}, "many: wanted at least 1 item."),
+        ({}, "word: wanted a value; give it."),
+    ],
+)
+def test_what_is_wanted_is_one_plain_sentence(values: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ParameterError) as refusal:
+        Worded.checked(values)
+    assert str(refusal.value) == sentence
 
 
 class _EntryPoint:

@@ -1,51 +1,24 @@
-"""Run files: TOML or JSON of ours, and mdl-anonymizer's JSON as it is, to one request; and its files of measures.
+"""Run files, ours or mdl-anonymizer's, to one request.
 
 Paths in a run file are taken as the shell would take them, from the current folder.
 """
 
 from __future__ import annotations
 
-import json
-import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdveil.analysis.base import Analysis
-from crowdveil.analysis.study import Study
 from crowdveil.errors import ParameterError
-from crowdveil.measures.base import Asked
-from crowdveil.method import Method
+from crowdveil.mdl import MDL_KEYS, analysis_of_mdl, run_of_mdl
 from crowdveil.pipeline import Request
-from crowdveil.reading import READINGS
-from crowdveil.registry import (
-    all_methods,
-    find_aggregation,
-    find_analysis,
-    find_distance,
-    find_measures,
-    find_method,
-)
-from crowdveil.report.measures import asked_for
+from crowdveil.registry import find_analysis
+from crowdveil.runfile import AnalysisRequest, check_seed, known_only, load, need, tables, yes_or_no
 
 KEYS = (
     "method", "input", "output", "parameters", "reading", "seed", "format", "overwrite", "resume", "pairing", "attack",
     "report", "private_report",
 )  # fmt: skip
 ANALYSIS_KEYS = ("method", "input", "output", "parameters", "reading", "overwrite")
-MDL_KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
-MDL_MEASURE_KEYS = ("original_dataset", "anonymized_dataset", "output_folder", "main_output_file", "measures")
-MDL_METHODS = (
-    "SimpleGeneralization", "ProtectedGeneralization", "Microaggregation", "TimePartMicroaggregation",
-    "SwapAllLocations", "SwapLocations", "SwapMob",
-)  # fmt: skip
-MDL_MDAV = ("microaggregation", "time-partitioned-microaggregation")
-MDL_FIXED = {
-    "clustering_method": "SimpleMDAV",
-    "clustering_method.trajectory_distance": "Martinez2021",
-    "clustering_method.aggregation_method": "Mean_trajectory",
-}
-"""Parts that ours has one of, unless a method has a parameter for it."""
 
 
 def read_run_file(path: Path, *, overwrite: bool = False) -> Request:
@@ -56,19 +29,8 @@ def read_run_file(path: Path, *, overwrite: bool = False) -> Request:
 def request_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> Request:
     """The request in the content of a run file; `path` is what messages call it."""
     if "input_file" in content:
-        return _from_mdl(path, content, overwrite)
+        return run_of_mdl(path, content, overwrite=overwrite)
     return _from_ours(path, content, overwrite)
-
-
-@dataclass(frozen=True)
-class AnalysisRequest:
-    """One analysis: of what, with which options, to where. Checked when it runs."""
-
-    analysis: str
-    data: str
-    output: str | None
-    options: dict[str, Any]
-    overwrite: bool = False
 
 
 def read_analysis_file(path: Path, *, overwrite: bool = False) -> AnalysisRequest:
@@ -82,76 +44,11 @@ def analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool = False)
     known_only(path, content, MDL_KEYS if theirs else ANALYSIS_KEYS)
     analysis = find_analysis(need(path, content, "method"))
     if theirs:
-        return _analysis_from_mdl(path, content, analysis, overwrite)
+        return analysis_of_mdl(path, content, analysis, overwrite=overwrite)
     options = tables(path, content, "parameters", "reading")
-    replace = _yes_or_no(path, content, "overwrite")
+    replace = yes_or_no(path, content, "overwrite")
     output = need(path, content, "output") if "output" in content else None
     return AnalysisRequest(analysis.name, need(path, content, "input"), output, options, overwrite or replace)
-
-
-def _analysis_from_mdl(path: Path, content: dict[str, Any], analysis: Analysis, overwrite: bool) -> AnalysisRequest:
-    """mdl-anonymizer's file: GeoJSON under the name that it gives, in the folder that it names."""
-    if analysis.takes is Study:
-        raise ParameterError(f"{path}: {analysis.name} reads a release; wanted a run file with input and output.")
-    source = Path(need(path, content, "input_file"))
-    name = content.get("main_output_file") or f"{source.stem}_{analysis.name}.geojson"
-    if not isinstance(name, str) or Path(name).name != name or not Path(name).suffix:
-        raise ParameterError(f"{path}: main_output_file must be a plain name with an ending, such as map.json.")
-    values, ours = tables(path, content, "params"), dict(analysis.parameter_aliases)
-    options = {ours.get(n, n): value for n, value in values.items() if value is not None}
-    output = Path(need(path, content, "output_folder")) / name
-    return AnalysisRequest(analysis.name, str(source), str(output), options, overwrite)
-
-
-def tables(path: Path, content: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """Names and values under some keys, together."""
-    found: dict[str, Any] = {}
-    for key in keys:
-        inner = content.get(key) or {}
-        if not isinstance(inner, dict):
-            raise ParameterError(f"{path}: {key} must be a table of names and values.")
-        found |= inner
-    return found
-
-
-def _yes_or_no(path: Path, content: dict[str, Any], key: str, *, default: bool = False) -> bool:
-    value = content.get(key, default)
-    if not isinstance(value, bool):
-        raise ParameterError(f"{path}: {key} must be true or false.")
-    return value
-
-
-def load(path: Path) -> dict[str, Any]:
-    """The content of a TOML or JSON file."""
-    if not path.is_file():
-        raise ParameterError(f"{path}: there is no such run file.")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        content = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
-    except (ValueError, OSError) as error:
-        where = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        kind = "TOML" if path.suffix.lower() == ".toml" else "JSON"
-        raise ParameterError(f"{path}: the run file is not valid {kind}{where}; mend it.") from None
-    if not isinstance(content, dict):
-        raise ParameterError(f"{path}: wanted a run file with names and values, but it holds something else.")
-    return content
-
-
-def known_only(path: Path, content: dict[str, Any], known: tuple[str, ...]) -> None:
-    """Refuse names that mean nothing, so that a slip of the pen is not passed over."""
-    unknown = [key for key in content if key not in known]
-    if unknown:
-        raise ParameterError(f"{path}: {unknown[0]} means nothing here; known are {', '.join(known)}.")
-
-
-def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any:
-    """A value that must be there, of a type."""
-    value = content.get(key)
-    if not isinstance(value, kind) or not value:
-        raise ParameterError(
-            f"{path}: wanted {key} ({'text' if kind is str else kind.__name__}); add it to the run file."
-        )
-    return value
 
 
 def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
@@ -162,8 +59,8 @@ def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
     table_format, seed = content.get("format", "parquet"), content.get("seed", 0)
     if table_format not in ("parquet", "csv"):
         raise ParameterError(f"{path}: format must be parquet or csv.")
-    replace = _yes_or_no(path, content, "overwrite")
-    _check_seed(path, seed)
+    replace = yes_or_no(path, content, "overwrite")
+    check_seed(path, seed)
     return Request(
         need(path, content, "method"),
         need(path, content, "input"),
@@ -175,153 +72,7 @@ def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
         overwrite=overwrite or replace,
         resume=Path(need(path, content, "resume")) if "resume" in content else None,
         pairing=Path(need(path, content, "pairing")) if "pairing" in content else None,
-        attack=_yes_or_no(path, content, "attack", default=True),
-        report=_yes_or_no(path, content, "report", default=True),
+        attack=yes_or_no(path, content, "attack", default=True),
+        report=yes_or_no(path, content, "report", default=True),
         private_report=Path(need(path, content, "private_report")) if "private_report" in content else None,
     )
-
-
-def _check_seed(path: Path, seed: Any) -> None:
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        raise ParameterError(f"{path}: seed must be a whole number from 0.")
-
-
-def _from_mdl(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
-    """mdl-anonymizer's file. Each run gets a folder of its own in `output_folder`, named after its main output file."""
-    known_only(path, content, MDL_KEYS)
-    method = _mdl_method(path, need(path, content, "method"))
-    source = Path(need(path, content, "input_file"))
-    name = content.get("main_output_file") or f"{source.stem}_anonymized.csv"
-    if not isinstance(name, str) or Path(name).name != name or Path(name).suffix not in (".csv", ".parquet"):
-        raise ParameterError(f"{path}: main_output_file must be a plain name that ends in .csv or .parquet.")
-    values = content.get("params") or {}
-    if not isinstance(values, dict):
-        raise ParameterError(f"{path}: params must be an object of names and values.")
-    parameters, reading, seed = _sorted_out(method, _mdav_parts(path, method, _flat(path, values)))
-    _check_seed(path, seed)
-    return Request(
-        method.name,
-        str(source),
-        Path(need(path, content, "output_folder")) / Path(name).stem,
-        parameters,
-        reading,
-        seed=seed,
-        table_format="csv" if name.endswith(".csv") else "parquet",
-        data_name=name,
-        overwrite=overwrite,
-    )
-
-
-def _mdl_method(path: Path, name: str) -> Method:
-    try:
-        return find_method(name)
-    except ParameterError:
-        if name in MDL_METHODS:
-            there = [a for m in all_methods().values() for a in m.aliases if a in MDL_METHODS]
-            raise ParameterError(
-                f"{path}: the method {name} of mdl-anonymizer is not there yet; there so far: {', '.join(there)}."
-            ) from None
-        raise
-
-
-def _flat(path: Path, values: dict[str, Any], inside: str = "") -> dict[str, Any]:
-    """mdl-anonymizer names a part of a method by an object {name, params}: here it is the name of the part, and its parameters
-    with the part before them, as in `clustering_method.trajectory_distance`. What is null is not given.
-    """
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, dict) and "name" in value:
-            known_only(path, value, ("name", "params"))
-            inner = value.get("params") or {}
-            if not isinstance(inner, dict):
-                raise ParameterError(f"{path}: params of {inside}{name} must be an object of names and values.")
-            flat |= {inside + name: value["name"], **_flat(path, inner, f"{inside}{name}.")}
-        elif value is not None:
-            flat[inside + name] = value
-    return flat
-
-
-def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, Any]:
-    """The parts of microaggregation: names of distances and aggregations to ours; what ours does anyway is left out."""
-    if method.name not in MDL_MDAV:
-        return flat
-    distance, weight = "clustering_method.trajectory_distance", "clustering_method.trajectory_distance.p_lambda"
-    aliased = [theirs for theirs, _ in method.parameter_aliases]
-    fixed = {part: name for part, name in MDL_FIXED.items() if part not in aliased}
-    for part in fixed.keys() & flat.keys():
-        if flat[part] != fixed[part]:
-            raise ParameterError(f"{path}: {part}: wanted {fixed[part]} with {method.name}, but got {flat[part]!r}.")
-    if flat.get("aggregation_method.p_lambda", flat.get(weight)) != flat.get(weight):
-        raise ParameterError(f"{path}: aggregation_method.p_lambda: wanted the p_lambda of the distance; ours has one.")
-    left_out = {*fixed, "aggregation_method.p_lambda"}
-    ours = {name: value for name, value in flat.items() if name not in left_out}
-    if distance in ours:
-        ours[distance] = find_distance(str(ours[distance])).name
-    if "aggregation_method" in ours:
-        ours["aggregation_method"] = find_aggregation(str(ours["aggregation_method"])).name
-    # Theirs computes λ where it is not given, whatever our default is.
-    return {weight: "document", **ours}
-
-
-@dataclass(frozen=True)
-class MeasureFile:
-    """What a file of measures asks for: the original, what was published, the measures, and where to write, if anywhere."""
-
-    original: str
-    release: str
-    measures: tuple[Asked, ...]
-    output: Path | None
-
-
-def read_measure_file(path: Path) -> MeasureFile:
-    """Read mdl-anonymizer's file of measures; measures and parameters may have our names too."""
-    return measures_of(path, load(path))
-
-
-def measures_of(path: Path, content: dict[str, Any]) -> MeasureFile:
-    """What is asked for in the content of a file of measures; `path` is what messages call it."""
-    known_only(path, content, MDL_MEASURE_KEYS)
-    listed = need(path, content, "measures", list)
-    if not all(isinstance(entry, dict) for entry in listed):
-        raise ParameterError(f'{path}: measures must be a list of objects such as {{"name": "Rsme", "params": {{}}}}.')
-    name = content.get("main_output_file")
-    if name is not None and (not isinstance(name, str) or Path(name).name != name or Path(name).suffix != ".json"):
-        raise ParameterError(f"{path}: main_output_file must be a plain name that ends in .json.")
-    folder = content.get("output_folder") or "."
-    if not isinstance(folder, str):
-        raise ParameterError(f"{path}: output_folder must be text.")
-    return MeasureFile(
-        need(path, content, "original_dataset"),
-        need(path, content, "anonymized_dataset"),
-        tuple(asked for entry in listed for asked in _mdl_measure(path, entry)),
-        None if name is None else Path(folder) / name,
-    )
-
-
-def _mdl_measure(path: Path, entry: dict[str, Any]) -> list[Asked]:
-    """One entry of the list: the measures of a name, with parameters under our names."""
-    known_only(path, entry, ("name", "params"))
-    name, values = need(path, entry, "name"), entry.get("params") or {}
-    if not isinstance(values, dict):
-        raise ParameterError(f"{path}: params of {name} must be an object of names and values.")
-    ours = {theirs: our for measure in find_measures(name) for theirs, our in measure.parameter_aliases}
-    given = {ours.get(key, key): value for key, value in _flat(path, values).items()}
-    given.pop("", None)  # what ours does anyway
-    if isinstance(given.get("distance"), str):
-        given["distance"] = find_distance(given["distance"]).name
-    return asked_for(name, given)
-
-
-def _times(value: Any, factor: float | None) -> Any:
-    """A number in our unit. What is none stays as it is, to be refused with the other parameters."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value * factor if factor is not None and number else value
-
-
-def _sorted_out(method: Method, values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], int]:
-    """Foreign names to ours; parameters, options of reading, and the seed."""
-    ours, factors = dict(method.parameter_aliases), dict(method.alias_factors)
-    renamed = {ours.get(name, name): _times(value, factors.get(name)) for name, value in values.items()}
-    seed = renamed.pop("seed", 0)
-    reading = {n: v for n, v in renamed.items() if n in READINGS[method.takes].model_fields}
-    return {n: v for n, v in renamed.items() if n not in reading}, reading, seed

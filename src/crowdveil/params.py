@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -56,13 +57,21 @@ class FlowParams(Params):
         return Reporting(self.report_small, self.include_empty)
 
 
+def reason_in(said: str) -> str:
+    """What pydantic says about a value, as it follows the word "wanted"."""
+    said = said.removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
+    said = re.sub(r"^String should match pattern ", "text of the pattern ", said)
+    said = re.sub(r"^(String|List) should have (.*?)( after validation)?(, not \d+)?$", r"\2", said)
+    return "a value; give it" if said == "Field required" else said
+
+
 def _sentence(error: ValidationError, known: list[str]) -> str:
     first = error.errors(include_url=False)[0]
     # Of a union of types the rest of the place names the type that was tried, which nobody needs to know.
     name = str(first["loc"][0]) if first["loc"] else "parameters"
     if first["type"] == "extra_forbidden":
         return f"{name}: there is no such parameter; known are {', '.join(known) or 'none'}."
-    reason = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
+    reason = reason_in(first["msg"])
     got = first["input"]
     shown = f", but got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
     return f"{name}: wanted {reason}{shown}."

@@ -13,11 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, WellFormedFlows
 from crowdveil.io import release
+from crowdveil.io.read_back import flow_release_alone
 from crowdveil.io.release import NO_TIME, WrittenRelease, read_release
 from crowdveil.model.release import Areas
 from crowdveil.model.tessellation import grid_frame, grid_zones
+from crowdveil.model.zones import Zones
 
 AREAS = ["a", "b", "NA", "c d"]
 rows_of_release = st.lists(
@@ -91,3 +94,18 @@ def test_areas_are_drawn_unless_they_are_too_many(most: int, drawn: int, monkeyp
     assert sum(outline is not None for _, outline in features) == drawn
     assert features[0][1] is not None  # a tile has its own outline, whatever becomes of the others
     assert [len(properties["tiles"]) for properties, _ in features] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("column", ["t", "origin_area", "destination_area", "volume", "trips", "state", "withheld"])
+def test_a_column_that_is_missing_is_told(column: str, tmp_path: Path) -> None:
+    """Of a release that somebody sends, whatever its manifest says."""
+    written = _written(tmp_path, [(0, "a", "b")], 10)
+    steps = pa.table({"t": written.data["t"], "withheld": pa.array([0], pa.int64())})
+    data = written.data
+    if column == "withheld":
+        steps = steps.drop_columns([column])
+    else:
+        data = data.drop_columns([column])
+    zones = Zones(np.array(AREAS, dtype=object), np.arange(4.0), np.zeros(4), kind="centroids")
+    with pytest.raises(InputError, match=f"has no column {column}, which its manifest speaks of"):
+        flow_release_alone(WrittenRelease(tmp_path, data, steps, written.features), zones, 3600, "UTC")

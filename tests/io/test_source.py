@@ -142,3 +142,33 @@ def test_a_bad_row_in_a_later_block_is_named(tmp_path: Path) -> None:
 
 def test_a_source_of_a_table_has_no_path() -> None:
     assert not Source("t", TABLE.schema, table=TABLE).is_parquet
+
+
+def _spoilt(path: Path, table: pa.Table, text: bytes) -> Path:
+    """A Parquet file in which a text is replaced by one that is no UTF-8."""
+    pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False, store_schema=False)
+    content = path.read_bytes()
+    assert text in content
+    path.write_bytes(content.replace(text, b"\xff" * len(text)))
+    return path
+
+
+def test_text_in_parquet_that_is_no_text_is_told(tmp_path: Path) -> None:
+    table = pa.table({"abcdefgh": ["first value", "second value"]})
+    with pytest.raises(InputError, match=r"the text is not UTF-8; save the file in that encoding\.$"):
+        open_source(_spoilt(tmp_path / "names.parquet", table, b"abcdefgh"))
+    source = open_source(_spoilt(tmp_path / "values.parquet", table, b"second"))
+    with pytest.raises(InputError, match="the text is not UTF-8"):
+        source.read()
+    for ids in ([], ["abcdefgh"]):
+        with pytest.raises(InputError, match="the text is not UTF-8"):
+            list(source.batches(["abcdefgh"], ids))
+
+
+def test_a_row_of_csv_that_is_too_long_and_no_text_is_told_without_a_word_from_below(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.csv").write_bytes(b"a,b\n1,x\n2,\x80,z\n")
+    with pytest.raises(InputError, match="the text is not UTF-8"):
+        open_source(tmp_path / "t.csv").read()
+    assert capfd.readouterr().err == ""

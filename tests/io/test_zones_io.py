@@ -160,3 +160,11 @@ def test_taxi_zones(realdata: Path) -> None:
         read_zones(file, zone_id="LocationID")
     inside = locate(zones, np.array([-73.9855, -73.7781]), np.array([40.7580, 40.6413]))
     assert zones.ids[inside].tolist() == ["230", "132"], "Times Square, JFK Airport"
+
+
+def test_ids_that_are_no_text_are_told(frame: gpd.GeoDataFrame, tmp_path: Path) -> None:
+    frame.to_file(tmp_path / "z.geojson")
+    content = (tmp_path / "z.geojson").read_bytes()
+    (tmp_path / "z.geojson").write_bytes(content.replace(NAMES[0].encode(), b"\xad" * 2, 1))
+    with pytest.raises(InputError, match="the file is broken or holds no zones"):
+        read_zones(tmp_path / "z.geojson")

@@ -79,7 +79,7 @@ def test_a_job_that_ends_its_process_twice_is_failed(store: Store) -> None:
         assert store.crash(claim(store), " (signal 9)")
     found = store.get(job)
     assert found is not None and found.state == "failed" and found.error_code == "crashed"
-    assert found.error is not None and "twice (signal 9)" in found.error
+    assert found.error is not None and "twice (signal 9)" in found.error and found.parameters == {}
     assert store.claim("w", 60) is None
 
 
@@ -92,7 +92,7 @@ def test_a_worker_that_vanishes_is_not_the_jobs_fault_but_has_an_end(store: Stor
         store.void("dead")
         assert store.take_back() == 1
     found = store.get(job)
-    assert found is not None and found.state == "failed" and found.error_code == "lost"
+    assert found is not None and found.state == "failed" and found.error_code == "lost" and found.parameters == {}
 
 
 def test_cancelling(store: Store) -> None:

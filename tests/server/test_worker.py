@@ -108,6 +108,7 @@ def test_a_job_that_ends_its_process_is_run_twice_and_failed(store: Store, files
     for job, why in ((killed, " (signal 9)"), (gone, "")):
         failed = ended(store, job)
         assert failed.state == "failed" and failed.runs == 2 and failed.error_code == "crashed"
+        assert nothing_left(files, job)
         assert (
             failed.error == f"the job ended the process that ran it twice{why}; give it less data, or other parameters."
         )
@@ -157,6 +158,7 @@ def test_a_worker_that_is_stopped_gives_its_job_back(store: Store, files: Files,
     worker.wait(10)
     found = store.get(job)
     assert found is not None and found.state == "queued" and found.runs == 0 and left(files, job) == ["a.csv"]
+    assert (found.stage, found.done, found.total) == (None, 0, 0)
 
 
 def test_a_worker_that_was_asleep_cannot_publish(store: Store, files: Files, start: Start) -> None:

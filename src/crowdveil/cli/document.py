@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from crowdveil.cli.task import SERVER
-from crowdveil.config import load, need
 from crowdveil.errors import OutputError, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.remote import remote
+from crowdveil.runfile import load, need
 
 SENT: dict[str, tuple[str, dict[str, str]]] = {
     "anonymize-api": ("/anonymize/", {"input_dataset": "input_file"}),

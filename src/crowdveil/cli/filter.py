@@ -10,12 +10,12 @@ import click
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.elsewhere import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
 from crowdveil.cli.options import given, options_of
-from crowdveil.config import known_only, load, need
 from crowdveil.errors import ParameterError
 from crowdveil.filters import FILTER_NAMES, Filter, check_filters, filter_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending
 from crowdveil.reading import TrajectoryReading
+from crowdveil.runfile import known_only, load, need
 
 _HELP = {
     "min_locations": ("N", "Leave out trajectories with fewer points than this."),

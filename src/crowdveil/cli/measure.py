@@ -24,10 +24,10 @@ from crowdveil.cli.elsewhere import (
     split_files,
 )
 from crowdveil.cli.options import given, options_of
-from crowdveil.config import read_measure_file
 from crowdveil.errors import ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
+from crowdveil.mdl import read_measure_file
 from crowdveil.measures.base import Asked
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import MEASURES

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -79,14 +81,16 @@ def _release(
 def _steps(written: WrittenRelease, flows: Flows | None) -> tuple[Ints, Ints]:
     """Times of the listed steps, in order, and what was withheld in them."""
     t = _times(written, written.steps, flows)
-    withheld = one_array(written.steps["withheld"]).cast(pa.int64()).fill_null(NOT_GIVEN).to_numpy(zero_copy_only=False)
+    withheld = (
+        _column(written, written.steps, "withheld").cast(pa.int64()).fill_null(NOT_GIVEN).to_numpy(zero_copy_only=False)
+    )
     order = np.argsort(t, kind="stable")
     return t[order], withheld[order]
 
 
 def _times(written: WrittenRelease, table: pa.Table, flows: Flows | None) -> Ints:
     """The time of each row of a table; that of the one step of the flows where the release has no times."""
-    column = table["t"]
+    column = _column(written, table, "t")
     if column.null_count < len(column):
         return read_seconds(column, f"{written.folder}, column t").values
     if flows is None:
@@ -99,8 +103,14 @@ def _times(written: WrittenRelease, table: pa.Table, flows: Flows | None) -> Int
     return np.repeat(flows.t[:1], len(column))
 
 
+def _column(written: WrittenRelease, table: pa.Table, name: str) -> Any:
+    if name not in table.column_names:
+        raise InputError(f"{written.folder}: the release has no column {name}, which its manifest speaks of.")
+    return one_array(table[name])
+
+
 def _states(written: WrittenRelease) -> Bytes:
-    number = pc.index_in(one_array(written.data["state"]), pa.array(STATES))
+    number = pc.index_in(_column(written, written.data, "state"), pa.array(STATES))
     if number.null_count:
         raise InputError(f"{written.folder}: the state of a row is none of {', '.join(STATES)}; verify the release.")
     states: Bytes = number.to_numpy(zero_copy_only=False).astype(np.uint8)

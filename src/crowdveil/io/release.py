@@ -268,6 +268,8 @@ class WrittenRelease:
         return areas
 
     def _looked_up(self, column: str) -> Ints:
+        if column not in self.data.column_names:
+            raise InputError(f"{self.folder}: the release has no column {column}, which its manifest speaks of.")
         number, labels, missing = codes(self.data[column])
         place = np.array([self._area_number.get(str(name), -1) for name in labels], np.int64)
         areas: Ints = place.take(number) if len(labels) else np.full(len(number), -1, np.int64)

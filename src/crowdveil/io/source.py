@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ class Source:
             return self.table.select(wanted)
         if self.is_parquet:
             with _one_sentence(self.name):
-                return pq.read_table(self.path, columns=wanted)
+                return _sound(pq.read_table(self.path, columns=wanted))
         schema = pa.schema([(c, pa.string()) for c in wanted])
         return pa.Table.from_batches(self._csv_batches(wanted, as_is=as_is), schema)
 
@@ -78,7 +79,7 @@ class Source:
         elif self.is_parquet:
             text = [c for c in ids if c in wanted and pa.types.is_string(self.schema.field(c).type)]
             with _one_sentence(self.name), pq.ParquetFile(self.path, read_dictionary=text) as file:
-                yield from file.iter_batches(batch_size=1 << 18, columns=wanted)
+                yield from map(_sound, file.iter_batches(batch_size=1 << 18, columns=wanted))
         else:
             yield from self._csv_batches(wanted)
 
@@ -108,7 +109,7 @@ def open_source(data: Any) -> Source:
 
 def _checked(source: Source) -> Source:
     """Refuse a table in which a name does not tell which column is meant."""
-    repeated = {c for c in source.columns if source.columns.count(c) > 1}
+    repeated = [c for c, times in Counter(source.columns).items() if times > 1]
     if repeated:
         raise InputError(
             f"{source.name}: {counted(len(repeated), 'column name')} stand twice in the header; rename the columns."
@@ -208,6 +209,12 @@ def _header_line(path: Path, head: bytes) -> str:
         raise _not_utf8(str(path)) from None
 
 
+def _sound(piece: Any) -> Any:
+    """What was read of a Parquet file, once it is sure that its text is text: nobody else looks before it is taken apart."""
+    piece.validate(full=True)
+    return piece
+
+
 def _not_utf8(name: str) -> InputError:
     return InputError(f"{name}: the text is not UTF-8; save the file in that encoding.")
 
@@ -257,6 +264,18 @@ def _odd_quotes(path: Path) -> bool:
     return quotes % 2 == 1
 
 
+def _is_utf8(path: Path) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with pa.input_stream(str(path), compression="detect") as stream:
+        try:
+            while piece := stream.read(1 << 24):
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
 def _bad_row(name: str, path: Path, delimiter: str) -> InputError | None:
     """The first row with too few or too many values, or None where there is none."""
     found: list[InputError] = []
@@ -288,9 +307,11 @@ class _one_sentence:  # noqa: N801  (reads as a phrase where it is used)
         return None
 
     def __exit__(self, _type: Any, error: BaseException | None, _trace: Any) -> None:
-        if isinstance(error, pa.ArrowInvalid) and "UTF8" in str(error):
+        if isinstance(error, UnicodeDecodeError) or (isinstance(error, pa.ArrowInvalid) and "UTF8" in str(error)):
             raise _not_utf8(self.name) from None
         if isinstance(error, pa.ArrowInvalid) and self.csv is not None:
+            if not _is_utf8(self.csv):  # the parser could not tell which row it is
+                raise _not_utf8(self.name) from None
             bad_row = _bad_row(self.name, self.csv, self.delimiter)
             if bad_row is not None:
                 raise bad_row from None

@@ -113,6 +113,7 @@ def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, s
         raise InputError(f"{path}: the file is empty; wanted zones.")
     try:
         meta, table = pyogrio.read_arrow(path)
+        table.validate(full=True)
         column = meta["geometry_name"] or "wkb_geometry"
         shapes = shapely.from_wkb(table[column].to_numpy())
     except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, shapely.GEOSException, KeyError, ValueError):

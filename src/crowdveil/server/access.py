@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from crowdveil.server.answers import Refused
 from crowdveil.server.settings import Service
@@ -33,6 +34,10 @@ def caller(request: Request) -> Caller:
         _really_here(request)
         return service.tokens.local()
     raise _who("wanted a token; send it as Authorization: Bearer TOKEN, or set CROWDVEIL_TOKEN.")
+
+
+Who = Annotated[Caller, Depends(caller)]
+"""Whoever asks, as routes take it."""
 
 
 def _really_here(request: Request) -> None:

@@ -8,8 +8,10 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.params import reason_in
 from crowdveil.server.database import AwayError
 
 ERROR_SCHEMA: dict[str, Any] = {
@@ -69,14 +71,20 @@ def add_error_answers(app: FastAPI) -> None:
     async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         name = str(first["loc"][-1]) if first["loc"] else "request"
-        reason = str(first["msg"]).removeprefix("Input should be ")
+        reason = reason_in(str(first["msg"]))
         return answer(422, "bad_request", f"{name}: wanted {reason[:1].lower()}{reason[1:]}.")
 
     @app.exception_handler(HTTPException)
-    async def http(_request: Request, error: HTTPException) -> JSONResponse:
+    async def http(request: Request, error: HTTPException) -> JSONResponse:
         code, message = _WORDS.get(error.status_code, ("refused", "the request was refused."))
-        return answer(error.status_code, code, message, error.headers)
+        return answer(error.status_code, code, message, _allow(request) if error.status_code == 405 else error.headers)
 
     @app.exception_handler(Exception)
     async def fault(_request: Request, error: Exception) -> JSONResponse:
         return answer(500, "fault", f"This is a fault of ours ({type(error).__name__}); tell whoever runs the server.")
+
+
+def _allow(request: Request) -> dict[str, str]:
+    """The kinds of request that an address takes; of several routes the framework tells those of the first alone."""
+    there = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return {"Allow": ", ".join(sorted({method for route in there for method in route.methods}))}

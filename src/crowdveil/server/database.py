@@ -25,6 +25,17 @@ class AwayError(CrowdveilError):
         super().__init__("the data base does not answer; ask whoever runs the server, and try again later.")
 
 
+class _Held:
+    """The connection of a thread, which is closed when the thread ends."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self.connection.close()
+
+
 class Database(ABC):
     """A data base: statements with values in, rows out. Each thread has a connection of its own."""
 
@@ -42,11 +53,7 @@ class Database(ABC):
 
     def close(self) -> None:
         """Close this thread's connection; the next statement opens another."""
-        connection = getattr(self._threads, "connection", None)
-        self._threads.connection = None
-        if connection is not None:
-            with suppress(Exception):
-                connection.close()
+        self._threads.held = None
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
@@ -76,10 +83,10 @@ class Database(ABC):
     def _failures(self) -> tuple[type[Exception], ...]: ...
 
     def _open(self) -> Any:
-        connection = getattr(self._threads, "connection", None)
-        if connection is None:
-            connection = self._threads.connection = self._connect()
-        return connection
+        held = getattr(self._threads, "held", None)
+        if held is None:
+            held = self._threads.held = _Held(self._connect())
+        return held.connection
 
     @abstractmethod
     def _connect(self) -> Any: ...

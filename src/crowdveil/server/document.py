@@ -15,12 +15,17 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from crowdveil.analysis.study import Study
-from crowdveil.config import MDL_KEYS, analysis_of, known_only, measures_of, need, request_of, tables
+from crowdveil.config import analysis_of, request_of
 from crowdveil.errors import CrowdveilError, ParameterError
+from crowdveil.mdl import MDL_KEYS, measures_of
 from crowdveil.registry import find_analysis
+from crowdveil.runfile import known_only, need, tables
 from crowdveil.server import openapi
+from crowdveil.server.accept import Fields, accept
+from crowdveil.server.access import Who
 from crowdveil.server.answers import Refused
-from crowdveil.server.app import Fields, Who, accept, result_of, sent
+from crowdveil.server.files import ID
+from crowdveil.server.jobs import result_of, sent
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.filter import TRAJECTORIES
 from crowdveil.server.kinds.measure import ALL
@@ -81,6 +86,15 @@ ROUTES: tuple[tuple[str, str, Fields, Callable[[dict[str, Any]], Chosen]], ...] 
     ),
     ("/filter/", "filter", {"input_dataset": ("data",)}, _filter),
 )
+_TYPES: dict[type, str] = {str: "string", dict: "object", list: "array"}
+_PLACES = {"input_file": "cabs.csv", "output_folder": "output"}
+_EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
+    "anonymize": ("method", {"method": "SimpleGeneralization", **_PLACES, "params": {"tile_size": 500}}),
+    "analyze": ("method", {"method": "QuadTreeHeatMap", **_PLACES, "params": {"min_k": 5}}),
+    "measure": ("measures", {"measures": [{"name": "TrajectoriesRemoved", "params": {}}]}),
+    "filter": ("methods", {"methods": [{"min_locations": 5}, {"max_speed": 120}]}),
+}
+"""A run file for each of them, and what it must have."""
 
 
 def add_document_routes(app: FastAPI) -> None:
@@ -92,7 +106,7 @@ def add_document_routes(app: FastAPI) -> None:
              responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
     def task(request: Request, who: Who, task_id: str = Query(max_length=200)) -> Response:
         service = request.app.state.service
-        job = service.store.get(task_id, who.id)
+        job = service.store.get(task_id, who.id) if ID.fullmatch(task_id) else None
         if job is None or job.state in ("queued", "running", "cancelled", "expired"):
             # The caller's own words are not repeated to them.
             shown = job.id if job is not None else "asked for"
@@ -112,7 +126,7 @@ def _main_file(file: BinaryIO) -> Response:
     archive = zipfile.ZipFile(file)
     name = json.loads(archive.read("manifest.json"))["files"]["data"]["name"]
     kind = "text/csv" if name.endswith(".csv") else "application/octet-stream"
-    return sent(archive.open(name), name, kind, {})  # type: ignore[arg-type]
+    return sent(archive.open(name), name, kind, {}, inside=file)
 
 
 def _error(code: str, message: str, status: int) -> JSONResponse:
@@ -122,7 +136,7 @@ def _error(code: str, message: str, status: int) -> JSONResponse:
 
 def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[dict[str, Any]], Chosen]) -> None:
     @app.post(path, tags=["document"], summary=f"{KINDS[verb].summary} As the MobiDataLab document has it.",
-              operation_id=f"document_{verb}", openapi_extra=_body(fields),
+              operation_id=f"document_{verb}", openapi_extra=_body(verb, fields),
               responses=openapi.errors(400, 401, 403, 413, 415, 422, 429))  # fmt: skip
     async def post(request: Request, who: Who) -> Response:
         def read(form: Form) -> Chosen:
@@ -139,13 +153,20 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[d
         return JSONResponse({"status": "OK", "message": PROCESSING, "task_id": job.id})
 
 
-def _body(fields: Fields) -> dict[str, Any]:
+def _body(verb: str, fields: Fields) -> dict[str, Any]:
     file = {"type": "string", "format": "binary"}
-    config = {**file, "description": f"The run file of mdl-anonymizer, JSON of at most {TEXT_MOST >> 20} MiB."}
+    needed, example = _EXAMPLES[verb]
+    config = {
+        "type": "object",
+        "description": f"The run file of mdl-anonymizer, JSON of at most {TEXT_MOST >> 20} MiB; names of files mean nothing.",
+        "properties": {name: {"type": _TYPES[type(value)]} for name, value in example.items()},
+        "required": [needed],
+        "example": example,
+    }
     schema = {
         "type": "object",
         "properties": {**dict.fromkeys(fields, file), "config_file": config},
         "required": [*fields, "config_file"],
         "additionalProperties": False,
     }
-    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+    return openapi.form(schema, dict.fromkeys(fields, ".csv"), "config_file")

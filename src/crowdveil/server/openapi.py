@@ -22,6 +22,8 @@ _MEANING = {
     415: "No form, or a kind of file that is not taken.",
     422: "A parameter or a file is wrong; the sentence is the command line's.",
     429: "Too many jobs at a time.",
+    503: "The data base does not answer; try again later.",
+    507: "There is no room on the disk of the server.",
 }
 _ID = "30c2ad9df0f9470abfd8198b4cb4f86a"
 _JOB: dict[str, Any] = {
@@ -91,7 +93,8 @@ _JOB: dict[str, Any] = {
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Answers that a route may give instead."""
     schema = {"$ref": "#/components/schemas/Error"}
-    return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in statuses}
+    told = (*statuses, 503, *((507,) if 413 in statuses else ()))  # whoever asks, and what is uploaded, needs those
+    return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in told}
 
 
 def job_answer(status: int) -> dict[int | str, dict[str, Any]]:
@@ -106,15 +109,17 @@ def file_answer() -> dict[int | str, dict[str, Any]]:
         "application/zip", "application/json", "application/geo+json", "application/octet-stream", "text/csv", "text/html",
         "image/png",
     )  # fmt: skip
-    anything = {"schema": {"type": "string", "format": "binary"}}
-    return {200: {"description": "The file.", "content": {kind: anything for kind in kinds}}}
+    file: dict[str, Any] = {"type": "string", "format": "binary"}
+    content = {kind: {"schema": {} if kind.endswith("json") else file} for kind in kinds}
+    return {200: {"description": "The file.", "content": content}}
 
 
 def upload_body(kind: Kind) -> dict[str, Any]:
     """The form of a job of some kind: its files, and its parameters as JSON."""
     fields: dict[str, tuple[str, ...]] = {}
     for name in kind.names():
-        fields |= kind.fields(name)
+        for field, endings in kind.fields(name).items():
+            fields[field] = tuple(dict.fromkeys([*fields.get(field, ()), *endings]))
     parameters = {
         "description": "Parameters of the method, of reading and of the run, as JSON.",
         "anyOf": [{"$ref": f"#/components/schemas/{schema_name(kind, name)}"} for name in _distinct(kind)],
@@ -130,10 +135,19 @@ def upload_body(kind: Kind) -> dict[str, Any]:
         "required": [field for field in fields if all(field in kind.needs(name) for name in kind.names())],
         "additionalProperties": False,
     }
-    encoding = {"parameters": {"contentType": "application/json"}}
-    return {
-        "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema, "encoding": encoding}}}
-    }
+    shown = {field: ".csv" if ".csv" in endings else endings[0] for field, endings in fields.items()}
+    return form(schema, shown, "parameters")
+
+
+def form(schema: dict[str, Any], files: dict[str, str], json_field: str) -> dict[str, Any]:
+    """A form: the ending of a name for each file, since names tell of what kind files are, and one field of JSON."""
+    encoding: dict[str, Any] = {json_field: {"contentType": "application/json"}}
+    for field, ending in files.items():
+        name = f'form-data; name="{field}"; filename="{field}{ending}"'
+        header = {"description": "With the file's name.", "schema": {"type": "string"}, "example": name}
+        encoding[field] = {"headers": {"Content-Disposition": header}}
+    content = {"multipart/form-data": {"schema": schema, "encoding": encoding}}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 def _distinct(kind: Kind) -> list[str]:

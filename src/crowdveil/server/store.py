@@ -201,18 +201,12 @@ class Store:
 
     def crash(self, job: Job, why: str) -> bool:
         """Note that a job ended the process that ran it: it is run again, but not for ever."""
-        often = f"crashes + 1 >= {CRASHES_MOST}"
-        return self._held(
-            job,
-            f"crashes = crashes + 1, lease = NULL, state = CASE WHEN {often} THEN 'failed' ELSE 'queued' END, "
-            f"ended = CASE WHEN {often} THEN {{now}} ELSE ended END, error_code = CASE WHEN {often} THEN 'crashed' END, "
-            f"error = CASE WHEN {often} THEN ? END",
-            CRASHED.format(why=why), what="saw a job end its process",
-        )  # fmt: skip
+        change = f"crashes = crashes + 1, {_again_unless(f'crashes + 1 >= {CRASHES_MOST}', 'crashed')}"
+        return self._held(job, change, CRASHED.format(why=why), what="saw a job end its process")
 
     def give_back(self, job: Job) -> bool:
         """Put a job back as it was: its worker is told to stop."""
-        return self._held(job, "state = 'queued', lease = NULL, runs = runs - 1")
+        return self._held(job, "state = 'queued', lease = NULL, runs = runs - 1, stage = NULL, done = 0, total = 0")
 
     def _held(self, job: Job, change: str, *values: Any, what: str = "") -> bool:
         """Change the row of a job if its worker still holds it."""
@@ -239,11 +233,9 @@ class Store:
         """Put jobs that nobody holds any more back into the queue; how many."""
         if not self.db.do("SELECT id FROM jobs WHERE state = 'running' AND lease_until < {now} LIMIT 1"):
             return 0
-        often = f"lost + 1 >= {LOST_MOST}"
         rows = self.db.do(
-            f"UPDATE jobs SET lost = lost + 1, lease = NULL, state = CASE WHEN {often} THEN 'failed' ELSE 'queued' END, "
-            f"ended = CASE WHEN {often} THEN {{now}} ELSE ended END, error_code = CASE WHEN {often} THEN 'lost' END, "
-            f"error = CASE WHEN {often} THEN ? END WHERE state = 'running' AND lease_until < {{now}} RETURNING id",
+            f"UPDATE jobs SET lost = lost + 1, {_again_unless(f'lost + 1 >= {LOST_MOST}', 'lost')} "
+            "WHERE state = 'running' AND lease_until < {now} RETURNING id",
             LOST,
         )
         return len(rows)
@@ -285,3 +277,12 @@ class Store:
     @staticmethod
     def _say(do: Any, who: str, what: str, job: str | None) -> None:
         do("INSERT INTO log (at, who, what, job) VALUES ({now}, ?, ?, ?)", who, what, job)
+
+
+def _again_unless(often: str, code: str) -> str:
+    """The change that puts a job back into the queue, or ends it with a sentence where that happened too often."""
+    return (
+        f"lease = NULL, state = CASE WHEN {often} THEN 'failed' ELSE 'queued' END, stage = NULL, done = 0, total = 0, "
+        f"ended = CASE WHEN {often} THEN {{now}} ELSE ended END, error_code = CASE WHEN {often} THEN '{code}' END, "
+        f"parameters = CASE WHEN {often} THEN '{{{{}}}}' ELSE parameters END, error = CASE WHEN {often} THEN ? END"
+    )

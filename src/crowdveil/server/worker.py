@@ -161,9 +161,7 @@ class Worker:
     def _ended(self, job: Job, heard: Heard, reason: str | None, status: int) -> bool:
         """Write down how a job ended; whether its result is published."""
         if reason == "lost":  # cancelled, or given to somebody else
-            state = self.store.state_of(job.id)
-            if state is not None and state[0] == "cancelled":
-                self.files.remove(job.id)
+            self._remove_if("cancelled", job)
             return False
         if reason == "stopping":
             self.store.give_back(job)
@@ -179,6 +177,7 @@ class Worker:
         elif heard.end is None:
             signalled = os.WIFSIGNALED(status) and reason is None
             self.store.crash(job, f" (signal {os.WTERMSIG(status)})" if signalled else "")
+            self._remove_if("failed", job)
         elif heard.end["end"] == "done":
             if not self.store.finish(job, heard.end["result"]):
                 return False
@@ -187,6 +186,12 @@ class Worker:
         else:
             self._failed(job, heard.end["code"], heard.end["message"])
         return False
+
+    def _remove_if(self, state: str, job: Job) -> None:
+        """Remove the files of a job that is in some state now."""
+        found = self.store.state_of(job.id)
+        if found is not None and found[0] == state:
+            self.files.remove(job.id)
 
     def _failed(self, job: Job, code: str, message: str) -> None:
         if self.store.fail(job, code, message):

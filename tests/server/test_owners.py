@@ -1,0 +1,140 @@
+"""One token's jobs are nothing to another's: every route of the description, for jobs in every state, on both data bases."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from crowdveil.server.app import make_app
+from crowdveil.server.settings import Service, Settings
+from crowdveil.server.store import NewJob, new_id
+from serving import Within
+
+SECRET = "lat,lon,secret\n"
+UNKNOWN = "0" * 32
+
+
+@dataclass(frozen=True)
+class House:
+    """A service with two who may use it."""
+
+    service: Service
+    app: Any
+    anna: Within
+    bert: Within
+    owner: str
+    other: str
+
+    def job(self, state: str, owner: str = "") -> str:
+        """A job of Anna's, or of somebody, in some state."""
+        store, files, job = self.service.store, self.service.files, new_id()
+        folder = files.receive(job)
+        (folder / "inputs" / "a.csv").write_text(SECRET)
+        files.accept(job)
+        new = NewJob(job, owner or self.owner, "anonymize", "swapmob", {"seed": 77}, {"data": "a.csv"}, {}, 1000)
+        assert store.add(new, 1000)
+        if state == "queued":
+            return job
+        held = store.claim("w", 600)
+        assert held is not None and held.id == job
+        if state == "failed":
+            assert store.fail(held, "bad_input", "secret.csv: there is nothing in it.")
+        elif state == "done":
+            run = files.run(job, held.lease or "")
+            run.mkdir()
+            with zipfile.ZipFile(run / "release.zip", "w") as archive:
+                archive.writestr("manifest.json", json.dumps({"files": {"data": {"name": "t.csv"}}, "secret": 1}))
+                archive.writestr("t.csv", SECRET)
+            size = (run / "release.zip").stat().st_size
+            about = {"name": "release.zip", "bytes": size, "sha256": "00", "media_type": "application/zip"}
+            assert store.finish(held, about | {"lease": held.lease})
+        return job
+
+    def held(self, job: str) -> tuple[Any, list[str]]:
+        """All that is known of a job, and its files."""
+        folder = self.service.files.job(job)
+        return self.service.store.get(job), sorted(str(p) for p in folder.rglob("*"))
+
+
+@pytest.fixture
+def house(database_url: str, tmp_path: Path) -> Iterator[House]:
+    """A service that runs nothing, so that jobs stay as they are put."""
+    with Settings(tmp_path / "data", database_url).open() as service:
+        tokens = [service.tokens.create(name) for name in ("anna", "bert")]
+        app = make_app(service)
+        anna, bert = (Within(app, Authorization=f"Bearer {token}") for token in tokens)
+        ids = {row["name"]: str(row["id"]) for row in service.tokens.all()}
+        yield House(service, app, anna, bert, ids["anna"], ids["bert"])
+
+
+def operations(app: Any) -> list[tuple[str, str, list[dict[str, Any]]]]:
+    """Every operation of the description: method, path, and parameters that an id fits into."""
+    return [
+        (method.upper(), path, [p for p in operation.get("parameters", []) if takes_an_id(p)])
+        for path, there in app.openapi()["paths"].items()
+        for method, operation in there.items()
+    ]
+
+
+def takes_an_id(parameter: dict[str, Any]) -> bool:
+    kinds = [parameter["schema"], *parameter["schema"].get("anyOf", [])]
+    return any(kind.get("type") == "string" and "enum" not in kind for kind in kinds)
+
+
+def ask(who: Within, method: str, path: str, parameters: list[dict[str, Any]], job: str) -> httpx.Response:
+    """An operation with an id wherever one fits."""
+    for parameter in parameters:
+        path = path.replace(f"{{{parameter['name']}}}", job)
+    query = {p["name"]: job for p in parameters if p["in"] == "query"}
+    return who.request(method, path.replace("{name}", "swapmob"), params=query)
+
+
+def told(answer: httpx.Response, job: str) -> tuple[Any, ...]:
+    """All that an answer tells, but for the id that was asked for."""
+    return answer.status_code, answer.text.replace(job, "…"), {**answer.headers, "content-length": ""}
+
+
+def test_the_description_has_every_route(house: House) -> None:
+    """Otherwise walking it would leave one out."""
+    described = set(house.app.openapi()["paths"])
+    assert {route.path for route in house.app.routes} - described == {"/openapi.json"}
+    taking = {path for _, path, parameters in operations(house.app) if parameters}
+    assert {"/jobs", "/jobs/{job_id}", "/jobs/{job_id}/result", "/jobs/{job_id}/report", "/task/"} <= taking
+
+
+@pytest.mark.parametrize("state", ["queued", "running", "failed", "done"])
+def test_no_token_reaches_anothers_job_by_any_route(house: House, state: str) -> None:
+    own = house.job("done", house.other)
+    house.job("done")  # older ones, for lists of those before another
+    for method, path, parameters in operations(house.app):
+        if not parameters and state != "done":
+            continue  # no job can be asked for by it, so that one state is enough
+        job = house.job(state)
+        before = house.held(job)
+        theirs = ask(house.bert, method, path, parameters, job)
+        assert job not in theirs.text and "secret" not in theirs.text and house.owner not in theirs.text
+        assert house.held(job) == before, (method, path)
+        if parameters:  # its owner is told another thing, so that there was something to be had
+            unknown = ask(house.bert, method, path, parameters, UNKNOWN)
+            assert told(theirs, job) == told(unknown, UNKNOWN), (method, path)
+            mine = ask(house.anna, method, path, parameters, job)
+            assert told(mine, job) != told(ask(house.anna, method, path, parameters, UNKNOWN), UNKNOWN), (method, path)
+        house.service.store.cancel(job, house.owner)
+    assert [job["id"] for job in house.bert.get("/jobs").json()["jobs"]] == [own]
+
+
+@pytest.mark.parametrize("odd", ["\0", "%", "' OR 1=1", "é" * 200, "../" * 10, "A" * 32, "", UNKNOWN + "\n"])
+def test_odd_ids_are_unknown_ones(house: House, odd: str) -> None:
+    house.job("done")
+    for method, path, parameters in operations(house.app):
+        asked = {p["name"]: odd for p in parameters if p["in"] == "query"}
+        if asked:
+            answer = house.bert.request(method, path, params=asked)
+            assert answer.status_code == 422 or answer.json().get("status") == "NOT_AVAILABLE", (path, answer.text)
