@@ -199,6 +199,8 @@ def verify(
 def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
     """The certificate and the files of a release; files that are not as they were written are refused, except that of a role."""
     manifest = read_manifest(folder)
+    for entry in manifest["promises"]:
+        guarantee_from_manifest(entry)  # a promise that means nothing here is refused at the door
     written = read_release(folder, {role: entry["name"] for role, entry in manifest["files"].items()})
     looked = [entry for role, entry in manifest["files"].items() if role != but]
     gone = [e["name"] for e in looked if not (folder / e["name"]).is_file()]
@@ -209,6 +211,14 @@ def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any
         raise PromiseBrokenError(
             f"{folder}: {', '.join(changed)} changed since the release was made; do not publish it."
         )
+    return manifest, written
+
+
+def sound_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
+    """The same, for whoever shows what is in the files: they must be of the form that every release has."""
+    manifest, written = open_release(folder, but=but)
+    form = WellFormedFlows() if written.is_flows else WellFormedTrajectories()
+    refuse_broken([(form, form.check(written))])
     return manifest, written
 
 
@@ -227,7 +237,7 @@ def report_again(folder: Path) -> Path:
     """
     from crowdveil.report.html import REPORT_FILE, public_report
 
-    manifest, written = open_release(folder, but="report")
+    manifest, written = sound_release(folder, but="report")
     plain = manifest | {"files": {role: entry for role, entry in manifest["files"].items() if role != "report"}}
     text = public_report(written, plain)
     if "report" in manifest["files"]:
@@ -268,7 +278,7 @@ def report_of_original(
 ) -> None:  # fmt: skip
     """Write the private report of a release that lies there, with the original read as its certificate says."""
     check_private(target, folder, overwrite=overwrite)
-    manifest, written = open_release(folder, but="report")
+    manifest, written = sound_release(folder, but="report")
     data = _read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
     release = flow_release_from(written, data) if isinstance(data, Flows) else None
     write_private(target, written, manifest, data, release, overwrite=overwrite)

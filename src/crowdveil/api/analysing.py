@@ -172,7 +172,7 @@ def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReadi
     if isinstance(release, FlowRelease):
         flows = None if original is None else read(Flows, original, FlowReading.checked({}), notes)
         return study_of(Opened(release), reading, flows, notes)
-    manifest, written = pipeline.open_release(Path(release))
+    manifest, written = pipeline.sound_release(Path(release))
     if not written.is_flows:
         raise InputError(f"{release}: it holds trajectories, and analyses are of flows.")
     given = {n: getattr(reading, n) for n in ("zones", "zone_id", "voronoi") if getattr(reading, n) is not None}

@@ -102,7 +102,7 @@ def _published(data: Any) -> Published:
         return Published(data)
     if not isinstance(data, str | Path):
         raise InputError("input: wanted the folder of a release of flows; give that.")
-    manifest, written = pipeline.open_release(Path(data))
+    manifest, written = pipeline.sound_release(Path(data))
     if not written.is_flows:
         raise InputError(
             f"{data}: it holds trajectories; give the original trajectories, and this with --release, to attack them."
@@ -121,7 +121,7 @@ def _before_and_after(
         if release is not None and pairing is not None:
             release = replace(release, source=read_pairing(pairing, original, published_numbers(release)))
         return original, release, None
-    manifest, written = pipeline.open_release(Path(release))
+    manifest, written = pipeline.sound_release(Path(release))
     if not isinstance(data, Trajectories):
         options = reading_again(manifest, data, options)
     original = read(Trajectories, data, TrajectoryReading.checked(options), notes)

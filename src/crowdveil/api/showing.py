@@ -65,5 +65,5 @@ def plot(
         if kind == "pareto":
             pareto(Path(folder), file)
         else:
-            manifest, written = pipeline.open_release(Path(folder), but="report")
+            manifest, written = pipeline.sound_release(Path(folder), but="report")
             draw(kind, written, manifest, Wanted(top, tuple(zones)), file)

@@ -1,0 +1,95 @@
+"""The form of a certificate: what whoever reads one may count on, since it may come from anybody."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+Number = int | float | None
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+
+
+class _File(_Form):
+    name: str
+    sha256: str
+
+
+class _Promise(_Form):
+    name: str
+    kind: str
+    parameters: dict[str, JsonValue]
+    statement: str
+    holds: bool
+    checked: str
+    with_original: bool
+
+
+class _Measured(_Form):
+    found_percent: Number = None
+    true_points_percent: Number = None
+
+
+class _Facts(_Form):
+    measured: _Measured | None = None
+
+
+class _Method(_Form):
+    name: str
+    status: str
+    parameters: dict[str, JsonValue]
+    seed: int | None
+    facts: _Facts
+
+
+class _Source(_Form):
+    name: str | None = None
+    sha256: str | None = None
+
+
+class _Input(_Form):
+    data: _Source
+    options: dict[str, JsonValue]
+    notes: list[str]
+    dropped: dict[str, int]
+
+
+class _Risk(_Form):
+    attack: str
+    knowledge: str | None
+    risk_percent_before: Number
+    risk_percent: Number
+    promise: str | None
+
+
+class _CostOfFlows(_Form):
+    published_volume: int
+    published_flows: int
+    published_time_steps: int
+    withheld_volume_percent: int | float = 0
+
+
+class _CostOfTrajectories(_Form):
+    published_trajectories: int
+    published_points: int
+    withheld_trajectories_percent: int | float
+
+
+class Certificate(_Form):
+    """All that a certificate must have; more may be in it."""
+
+    format: Literal[1]
+    created: str
+    crowdveil: str
+    python: str
+    packages: dict[str, str]
+    method: _Method
+    input: _Input
+    k_counts: str
+    promises: list[_Promise]
+    cost: _CostOfFlows | _CostOfTrajectories
+    risk: list[_Risk] | None
+    files: dict[str, _File]

@@ -1,0 +1,84 @@
+"""Certificates that somebody changed: whatever is done with the release, what comes of it is one sentence."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import crowdveil
+from crowdveil.errors import CrowdveilError
+
+INSTEAD: tuple[Any, ...] = (None, 7, [None], {}, "?")
+
+
+@pytest.fixture(scope="module")
+def trips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty trips by twenty people between two zones."""
+    path = tmp_path_factory.mktemp("data") / "trips.parquet"
+    columns = {"origin": ["n"] * 40, "destination": ["s"] * 40, "user_id": [*range(20), *range(20)]}
+    times = pa.array(np.arange(40) * 60_000_000, pa.timestamp("us"))
+    pq.write_table(pa.table(columns | {"time": times}), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def release(trips: Path) -> Path:
+    """A release of them."""
+    folder = trips.parent / "out"
+    crowdveil.anonymize("suppression", trips, folder, k=5)
+    return folder
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where there is something in a certificate."""
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield (*path, key)
+            yield from places(value[key], (*path, key))
+
+
+def changed(manifest: dict[str, Any], path: tuple[Any, ...], instead: Any) -> dict[str, Any]:
+    """The certificate with something else in a place, or, for an `...`, nothing."""
+    made = copy.deepcopy(manifest)
+    at: Any = made
+    for key in path[:-1]:
+        at = at[key]
+    if instead is ...:
+        del at[path[-1]]
+    else:
+        at[path[-1]] = instead
+    return made
+
+
+def test_certificates_of_any_form_end_in_a_sentence(trips: Path, release: Path, tmp_path: Path) -> None:
+    """Each place of a certificate is taken out, or holds what does not belong there."""
+    manifest = json.loads((release / "manifest.json").read_text())
+    folder = tmp_path / "forged"
+    shutil.copytree(release, folder)
+    refused, faults = 0, []
+    for path in places(manifest):
+        for instead in (..., *INSTEAD):
+            (folder / "manifest.json").write_text(json.dumps(changed(manifest, path, instead)))
+            for use in (
+                lambda: crowdveil.verify(folder),
+                lambda: crowdveil.verify(folder, trips),
+                lambda: crowdveil.measure(trips, folder),
+                lambda: crowdveil.write_report(folder),
+            ):
+                try:
+                    use()
+                except CrowdveilError:
+                    refused += 1
+                except Exception as error:
+                    faults.append((path, instead, repr(error)))
+    assert refused > 100
+    assert not faults, "\n".join(map(str, faults))
