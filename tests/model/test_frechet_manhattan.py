@@ -203,7 +203,7 @@ def test_couplings_hold_where_the_longest_distance_is_on_the_way(resampled: bool
 
 
 def _check_couplings(data: Paths, resampled: bool) -> Floats:
-    """How far above the distance is what is told along a coupling, within longest distances, and by the longest distance alone."""
+    """How many times the distance is what is told along a coupling, within longest distances, and by the longest one alone."""
     from crowdveil.kernels.coupling import one_pass_coupling, room
     from crowdveil.kernels.coupling_most import PLACES, along, room_for_longest, rough_way, weights, within_longest
     from crowdveil.kernels.resampling import as_they_are, path_of, together

@@ -160,7 +160,8 @@ class _Round:
         # Those that look tight come first: the others are mostly given up early then. The order is no part of what is found.
         near = min(self.clustering.k, len(alive)) - 1
         order = np.argsort([np.sort(np.partition(row, near)[: near + 1] ** 2).sum() for row in rough], kind="stable")
-        least, lock = [min((float(self.known[i]) for i in pivots if self._as_before(i)), default=np.inf)], threading.Lock()
+        least = [min((float(self.known[i]) for i in pivots if self._as_before(i)), default=np.inf)]
+        lock = threading.Lock()
 
         def around(at: int) -> tuple[float, int, Ints]:
             squares, members = self._around(pivots[at], alive, least[0])
