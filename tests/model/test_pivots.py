@@ -77,6 +77,16 @@ def test_bounds_change_nothing_and_skip_most(resampled: bool, exact: bool) -> No
     assert np.array_equal(found[0].cluster, found[1].cluster) and np.array_equal(found[0].pivot, found[1].pivot)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_remembered_changes_nothing_where_people_have_several_trajectories(seed: int) -> None:
+    """The sum of squares around a pivot falls when trajectories of its own person that are nearer than all others are taken."""
+    data = make_trajectories(City.make(2), 120, seed=seed)
+    person = np.random.default_rng(seed).integers(0, 30, 120)
+    distance = FrechetManhattan(Paths.of(data), resampled=True)
+    found = [_clusters(Clustering(distance, person, 3, 8, bounded=bounded), seed=seed) for bounded in (True, False)]
+    assert np.array_equal(found[0].cluster, found[1].cluster) and np.array_equal(found[0].pivot, found[1].pivot)
+
+
 @pytest.mark.parametrize("resampled", [True, False])
 def test_hardly_any_distance_is_computed_for_the_farthest(resampled: bool) -> None:
     from crowdveil.kernels import coupled

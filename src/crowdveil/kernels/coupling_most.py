@@ -9,9 +9,9 @@ before c, this bounds R(c) from above, without a look at other pairs:
 - The coupling that it belongs to has from max(i, j) to i + j pairs, by which the new d(c) weighs least or most.
 
 `along` knows of few pairs that they are candidates: those where nothing before was longer than d(c), or than at the first pair,
-which every coupling has. `within_longest` computes I of all pairs, which costs a fraction of one pass, and goes back from the last pair
-over candidates only. Both follow the coupling that one pass finds between a few points of each path. The exact distance is never
-above that of one pass, so that all this holds for it too.
+which every coupling has. `within_longest` computes I of all pairs, which costs a fraction of one pass, and goes back from the
+last pair over candidates only. Both follow the coupling that one pass finds between a few points of each path. The exact distance
+is never above that of one pass, so that all this holds for it too.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ PivotPath = Literal["sketched", "exact"]
 
 MOST_FOR_EXACT_PATHS = 2_000
 """Distances of all pairs are needed for them."""
+SURE = 1 - 1e-9
+"""Sums are taken this much smaller than they are before others are held against them, so that their order does not matter."""
 FURTHER = 4.0
 """A cluster is given up only when its squares are sure to sum up to so many times those of the tightest. To have looked further
 costs little, and spares looking again when tight clusters have become rare.
@@ -134,10 +136,10 @@ class _Round:
     taken
         Who is in a cluster already.
     known
-        The sum of squares of the last cluster that was found around each, or what it was sure to be above. It never gets less,
-        since fewer and fewer are left.
+        What the squares of the distances to the nearest people are sure to sum up to around each, or 0. That never gets less,
+        since fewer and fewer are left; the sum over all members may, where people have several trajectories.
     found
-        The members of the last cluster that was found around some; it is the same as long as all of them are left.
+        The last cluster that was found around some, and its sum of squares: it is the same as long as all members are left.
     """
 
     def __init__(self, clustering: Clustering, pool: ThreadPoolExecutor, taken: Mask) -> None:
@@ -149,7 +151,7 @@ class _Round:
         self.boxes, self.whole = clustering.boxes
         self.how = (self.distance.resampled, self.distance.exact, clustering.longest)
         self.single, self.nobody = np.arange(n), np.zeros(n, np.bool_)
-        self.known, self.found = np.zeros(n, np.float64), dict[int, Ints]()
+        self.known, self.found = np.zeros(n, np.float64), dict[int, tuple[float, Ints]]()
         points = clustering.longest * (1 + self.distance.resampled)
         self.rooms = [room_for_longest(points) for _ in range(os.cpu_count() or 1)]
 
@@ -160,7 +162,7 @@ class _Round:
         # Those that look tight come first: the others are mostly given up early then. The order is no part of what is found.
         near = min(self.clustering.k, len(alive)) - 1
         order = np.argsort([np.sort(np.partition(row, near)[: near + 1] ** 2).sum() for row in rough], kind="stable")
-        least = [min((float(self.known[i]) for i in pivots if self._as_before(i)), default=np.inf)]
+        least = [min((self.found[i][0] for i in pivots if self._as_before(i)), default=np.inf)]
         lock = threading.Lock()
 
         def around(at: int) -> tuple[float, int, Ints]:
@@ -178,19 +180,23 @@ class _Round:
         if not self.clustering.bounded:
             members, far = self._gather(i, alive, person, k, np.inf)
             return float((far**2).sum()), members
+        if self._as_before(i):
+            return self.found[i]
         if self.known[i] > most:
             return np.inf, alive[:0]
-        if not self._as_before(i):
-            members, far = self._gather(i, alive, person, k, FURTHER * most)
-            if len(members) == 0:
-                self.known[i] = FURTHER * most
-                return np.inf, members
-            self.known[i], self.found[i] = float((far**2).sum()), members
-        return float(self.known[i]), self.found[i]
+        members, far = self._gather(i, alive, person, k, FURTHER * most)
+        if len(members) == 0:
+            self.known[i] = FURTHER * most
+            return np.inf, members
+        order = np.argsort(far, kind="stable")
+        _, nearest = np.unique(person[members[order]], return_index=True)
+        self.known[i] = SURE * float((far[order[nearest]] ** 2).sum())
+        self.found[i] = float((far**2).sum()), members
+        return self.found[i]
 
     def _as_before(self, i: int) -> bool:
         """Whether the cluster around a pivot is known, with nobody of it taken."""
-        return i in self.found and not self.taken[self.found[i]].any()
+        return i in self.found and not self.taken[self.found[i][1]].any()
 
     def nearest(self, i: int, pivots: Ints) -> int:
         """Which of some pivots is nearest, the first in number of equal ones."""
