@@ -1,9 +1,12 @@
 """The Fréchet/Manhattan distance and microaggregation by its couplings, on the scale of their paper.
 
 `python benchmarks/frechet.py` tells how far the one pass is above the definition and clusters by sketched pivots are from those
-by the exact path, makes the clusters of 5,000 trajectories of 98 points in the mean, k = 8 and 10 pivots, and times the distance
-of paths of 100 points beside the paper's programme in plain Python. `growth` makes clusters of 1,000 to 20,000 trajectories, or
-of the numbers that follow it. The last line is how many times faster the distance is.
+by the exact path, makes the clusters of 5,000 trajectories of 98 points in the mean, k = 2 and 8 and 10 pivots, and times the
+distance of paths of 100 points beside the paper's programme in plain Python. The last line is how many times faster it is.
+
+`growth` makes clusters of 1,000 to 20,000 trajectories with k = 8, or of the numbers that follow it. For the farthest one of each
+round it tells how many the boxes leave, which is about as many distances as were computed when there was no other bound; how
+many the couplings leave, of which the longest distances of all pairs are computed; and how many distances are computed.
 """
 
 from __future__ import annotations
@@ -102,45 +105,57 @@ def paths_of_pivots() -> dict[str, float]:
     return told
 
 
-def clusters(trajectories: int) -> dict[str, float]:
-    """Clusters of so many movers, and the share of distances that were computed to the end."""
+def clusters(trajectories: int, k: int) -> dict[str, float]:
+    """Clusters of so many movers, and how many distances were asked for, left over by each bound, and computed to the end."""
     import numpy as np
 
     from crowdveil.kernels import coupled
+    from crowdveil.model import pivots
     from crowdveil.model.distances import FrechetManhattan
-    from crowdveil.model.pivots import Clustering
 
-    gather, farthest, told, lock = coupled.gather, coupled.farthest, [0, 0], threading.Lock()
+    told, lock = dict.fromkeys(("asked", "around", "by_boxes", "by_couplings", "farthest"), 0), threading.Lock()
+    gather, farthest, around = coupled.gather, coupled.farthest, pivots._Round._around
+
+    def note(**more: int) -> None:
+        with lock:
+            for name, number in more.items():
+                told[name] += number
 
     def counting_gather(*arguments: Any) -> Any:
         came = gather(*arguments)
-        with lock:
-            told[0] += int(np.isfinite(arguments[-1]).sum())
-            told[1] += len(arguments[1])
+        note(around=int(np.isfinite(arguments[-1]).sum()))
         return came
 
     def counting_farthest(*arguments: Any) -> Any:
         found = farthest(*arguments)
-        with lock:
-            told[0] += found[2]
+        note(by_boxes=len(arguments[1]), by_couplings=found[2], farthest=found[3])
         return found
 
+    def counting_around(work: Any, i: int, alive: Any, most: float) -> Any:
+        note(asked=len(alive) - 1)
+        return around(work, i, alive, most)
+
     coupled.gather, coupled.farthest = counting_gather, counting_farthest  # type: ignore[assignment]
+    pivots._Round._around = counting_around  # type: ignore[method-assign]
     distance = FrechetManhattan(movers(trajectories), resampled=True)
-    made = Clustering(distance, np.arange(trajectories), K, PIVOTS).clusters("join", np.random.default_rng(0))
-    return {"clusters": len(made.pivot), "computed": told[0], "asked": told[1]}
+    clustering = pivots.Clustering(distance, np.arange(trajectories), k, PIVOTS)
+    made = clustering.clusters("join", np.random.default_rng(0))
+    return {"clusters": len(made.pivot), **told}
 
 
-def tell_clusters(trajectories: int) -> None:
-    found = measured(__file__, "clusters", str(trajectories))
-    label = f"trajectories_{trajectories}"
+def tell_clusters(trajectories: int, k: int = K) -> None:
+    found = measured(__file__, "clusters", str(trajectories), str(k))
+    label = f"trajectories_{trajectories}" + (f"_k{k}" if k != K else "")
     say(f"{label}_wall", found["wall"] / 60, "minutes")
     say(f"{label}_cpu", found["cpu"] / 60, "minutes")
     say(f"{label}_peak", found["peak_mib"], "MiB")
-    say(
-        f"{label}_distances_computed",
-        f"{int(found['computed']):,}, {100 * found['computed'] / found['asked']:.2f} % of those asked for",
-    )
+    for name, what in (
+        ("farthest_left_by_boxes", "by_boxes"), ("farthest_left_by_couplings", "by_couplings"),
+        ("farthest_computed", "farthest"), ("around_pivots_computed", "around"),
+    ):  # fmt: skip
+        say(f"{label}_{name}", int(found[what]))
+    computed = int(found["farthest"] + found["around"] + found["clusters"])  # one more a round, to begin with
+    say(f"{label}_distances_computed", f"{computed:,}, {100 * computed / found['asked']:.2f} % of those asked for")
 
 
 def main() -> None:
@@ -151,7 +166,8 @@ def main() -> None:
     paths = measured(__file__, "paths_of_pivots")
     for name in ("sketched", "exact", "one"):
         say(f"distance_to_pivot_{name}", paths[name], "m")
-    tell_clusters(TRAJECTORIES)
+    for k in (2, K):
+        tell_clusters(TRAJECTORIES, k)
     told = measured(__file__, "distances")
     say("distance_of_100_points", told["us"], "µs")
     say("distance_in_plain_python", told["plain_ms"], "ms")
@@ -167,6 +183,7 @@ if __name__ == "__main__":
         for number in map(int, sys.argv[2:] or GROWTH):
             tell_clusters(number)
     elif sys.argv[1] == "clusters":
-        answer(lambda: clusters(int(sys.argv[2])), lambda: clusters(40))
+        number, crowd = map(int, sys.argv[2:])
+        answer(lambda: clusters(number, crowd), lambda: clusters(40, crowd))
     else:
         answer(JOBS[sys.argv[1]])

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 
 import plain_couplings as plain
 import plain_trajectories
+from crowdveil.model.arrays import Floats
 from crowdveil.model.distances import FrechetManhattan, Paths, make_distance
 from crowdveil.registry import find_distance
 from crowdveil.testing import paths
@@ -174,6 +175,66 @@ def test_only_what_is_above_the_limit_is_given_up(resampled: bool) -> None:
             assert found == wanted or (found == np.inf and share < 1)
             given_up += found == np.inf
     assert given_up >= 12
+
+
+@pytest.mark.parametrize("resampled", [False, True])
+@settings(max_examples=150, deadline=None)
+@given(data=paths(min_paths=2, max_paths=4, max_points=9))
+def test_no_path_is_farther_than_couplings_tell(resampled: bool, data: Paths) -> None:
+    _check_couplings(data, resampled)
+
+
+@pytest.mark.parametrize("resampled", [False, True])
+def test_what_couplings_tell_of_long_paths_is_near(resampled: bool) -> None:
+    """More points than are looked at first."""
+    told, within, longest = np.median(_check_couplings(_walks(25, 40, seed=5), resampled), axis=0)
+    assert within < 1.1 < told < longest
+
+
+@pytest.mark.parametrize("resampled", [False, True])
+def test_couplings_hold_where_the_longest_distance_is_on_the_way(resampled: bool) -> None:
+    """They begin near, are far apart in the middle, and are near again, so that most pairs before others are no candidates."""
+    rng = np.random.default_rng(3)
+    x = np.concatenate([np.linspace(0, 900, 40)] * 12)
+    y = np.concatenate([rng.uniform(0, 900) * np.sin(np.linspace(0, np.pi, 40)) ** 2 for _ in range(12)])
+    places = x + 30 * rng.standard_normal(480), y + 30 * rng.standard_normal(480)
+    t = np.sort(rng.integers(0, 900, (12, 40)), axis=1).astype(np.float64).ravel()
+    _check_couplings(Paths(*places, t, np.arange(13) * 40), resampled)
+
+
+def _check_couplings(data: Paths, resampled: bool) -> Floats:
+    """How many times the distance is what is told along a coupling, within longest distances, and by the longest one alone."""
+    from crowdveil.kernels.coupling import one_pass_coupling, room
+    from crowdveil.kernels.coupling_most import PLACES, along, room_for_longest, rough_way, weights, within_longest
+    from crowdveil.kernels.resampling import as_they_are, path_of, together
+
+    distance, every, size = FrechetManhattan(data, resampled=resampled), np.arange(len(data)), 2 * len(data.x)
+    made, own, few = np.empty((6, size)), np.empty((2, size), np.int64), np.empty((4, PLACES))
+    way, above = np.empty((2, 2 * size), np.int64), []
+    for i in every.tolist():
+        found = distance.from_one(i, every)
+        for j in np.flatnonzero(every != i).tolist():
+            first, second = path_of(distance.columns, i), path_of(distance.columns, j)
+            p, q = len(first[0]), len(second[0])
+            if resampled:
+                p = q = together(first, second, made, own)
+            else:
+                as_they_are(first, second, made, own)
+            points = made[0, :p], made[1, :p], made[3, :q], made[4, :q]
+            n = rough_way(*points, few, way)
+            steps = set(_steps([(a, b) for a, b in way[:, :n].T.tolist()]))
+            assert way[:, 0].tolist() == [0, 0] and way[:, n - 1].tolist() == [p - 1, q - 1]
+            assert steps <= {(0, 1), (1, 0), (1, 1)}
+            a, b = one_pass_coupling(*points).T
+            longest = float(np.hypot(made[0, a] - made[3, b], made[1, a] - made[4, b]).max())
+            told = along(*points, way, n, weights(size))
+            squares = room_for_longest(max(p, q))
+            within = within_longest(*points, way, n, weights(size), room(size), squares)
+            assert math.isclose(squares[(p + q - 1) * (p + 2 + 2 * 16) + p], longest**2, **CLOSE)
+            assert found[j] <= told + 1e-9 and found[j] <= within + 1e-9 and within <= longest + 1e-9
+            assert within_longest(*points, way, n, weights(size), room(size), squares[: p + q]) == np.inf
+            above.append(np.array([told, within, longest]) / max(found[j], 1e-300))
+    return np.array(above)
 
 
 def _check_bounds(data: Paths, resampled: bool) -> list[float]:

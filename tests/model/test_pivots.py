@@ -17,6 +17,8 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.distances import FrechetManhattan, Paths
 from crowdveil.model.pivots import Clustering, Clusters, PivotPath
 from crowdveil.synth.city import City
+from crowdveil.synth.movers import make_movers
+from crowdveil.synth.network import street_grid
 from crowdveil.synth.trajectories import make_trajectories
 from crowdveil.testing import paths
 
@@ -37,7 +39,7 @@ def _sketches(distance: FrechetManhattan) -> list[list[float]]:
 
 @pytest.mark.parametrize("bounded", [True, False])
 @settings(max_examples=60, deadline=None)
-@given(data=paths(max_paths=10), draw=st.data())
+@given(data=paths(max_paths=14), draw=st.data())
 def test_clusters_are_those_of_the_twin(bounded: bool, data: Paths, draw: st.DataObject) -> None:
     """Few places, so that many distances are equal; people with several trajectories."""
     n = len(data)
@@ -70,8 +72,38 @@ def test_bounds_change_nothing_and_skip_most(resampled: bool, exact: bool) -> No
     for bounded in (True, False):
         with _Counted() as looked:
             found.append(_clusters(Clustering(distance, data.person, 4, 6, bounded=bounded), "join"))
-        assert sum(looked) < 0.1 * len(looked) * 220 or not bounded
+        # Most clusters are known from earlier rounds; there are 6 pivots in nearly each.
+        assert (sum(looked) < 0.1 * len(looked) * 220 and len(looked) < 4 * len(found[0].pivot)) or not bounded
     assert np.array_equal(found[0].cluster, found[1].cluster) and np.array_equal(found[0].pivot, found[1].pivot)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_remembered_changes_nothing_where_people_have_several_trajectories(seed: int) -> None:
+    """The sum of squares around a pivot falls when trajectories of its own person that are nearer than all others are taken."""
+    data = make_trajectories(City.make(2), 120, seed=seed)
+    person = np.random.default_rng(seed).integers(0, 30, 120)
+    distance = FrechetManhattan(Paths.of(data), resampled=True)
+    found = [_clusters(Clustering(distance, person, 3, 8, bounded=bounded), seed=seed) for bounded in (True, False)]
+    assert np.array_equal(found[0].cluster, found[1].cluster) and np.array_equal(found[0].pivot, found[1].pivot)
+
+
+@pytest.mark.parametrize("resampled", [True, False])
+def test_hardly_any_distance_is_computed_for_the_farthest(resampled: bool) -> None:
+    from crowdveil.kernels import coupled
+
+    data = make_movers(street_grid(0), 150, seed=4)
+    clustering = Clustering(FrechetManhattan(Paths.of(data), resampled=resampled), data.person, 4, 2)
+    real, looked = coupled.farthest, []
+
+    def farthest(*arguments: object) -> tuple[float, int, int, int]:
+        found = real(*arguments)  # type: ignore[arg-type]
+        looked.append((len(arguments[1]), *found[2:]))  # type: ignore[arg-type]
+        return found
+
+    with patch.object(coupled, "farthest", farthest):
+        _clusters(clustering)
+    by_boxes, by_couplings, computed = np.sum(looked, axis=0).tolist()
+    assert 0 < computed < 0.3 * by_couplings and by_couplings < 0.8 * by_boxes
 
 
 class _Counted:

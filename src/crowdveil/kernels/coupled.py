@@ -10,6 +10,7 @@ import numpy.typing as npt
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels.coupling import exact_coupling, one_pass, one_pass_coupling, room
 from crowdveil.kernels.coupling_bounds import SLICES, SURE, SURE_M, between_boxes, least_growths
+from crowdveil.kernels.coupling_most import PLACES, along, rough_way, weights, within_longest
 from crowdveil.kernels.resampling import Paths, Points, as_they_are, path_of, together
 from crowdveil.kernels.spatiotemporal import remember
 
@@ -30,11 +31,23 @@ def _pair(
     work: Floats,
 ) -> float:
     """How far two paths are apart; may be infinite above a finite limit."""
-    p, q = len(own[0]), len(other[0])
+    p, q = _brought(own, other, resampled, made, number)
+    return _apart(made, p, q, exact, limit, rest, work)
+
+
+@kernel
+def _brought(own: Points, other: Points, resampled: bool, made: Floats, number: Ints) -> tuple[int, int]:
+    """Both paths in `made`, brought to the same moments if they are to be; how many points each has."""
     if resampled:
-        p = q = together(own, other, made, number)
-    else:
-        as_they_are(own, other, made, number)
+        n = together(own, other, made, number)
+        return n, n
+    as_they_are(own, other, made, number)
+    return len(own[0]), len(other[0])
+
+
+@kernel
+def _apart(made: Floats, p: int, q: int, exact: bool, limit: float, rest: Floats, work: Floats) -> float:
+    """How far two paths are apart that were brought together."""
     if exact:
         return exact_coupling(made[0, :p], made[1, :p], made[3, :q], made[4, :q])[0]
     return one_pass(made[0, :p], made[1, :p], made[3, :q], made[4, :q], limit, rest[0], rest[1], work)
@@ -54,12 +67,9 @@ def coupled_distances(own: Points, to: Ints, paths: Paths, resampled: bool, exac
 @kernel
 def coupled_points(first: Points, second: Points, resampled: bool, exact: bool) -> tuple[Floats, Ints, Ints]:
     """Two paths and their coupling: x, y, t of the first and of the second, numbers of their own points, and which meet."""
-    p, q = len(first[0]), len(second[0])
-    made, number = np.empty((6, p + q)), np.empty((2, p + q), np.int64)
-    if resampled:
-        p = q = together(first, second, made, number)
-    else:
-        as_they_are(first, second, made, number)
+    size = len(first[0]) + len(second[0])
+    made, number = np.empty((6, size)), np.empty((2, size), np.int64)
+    p, q = _brought(first, second, resampled, made, number)
     if exact:
         return made, number, exact_coupling(made[0, :p], made[1, :p], made[3, :q], made[4, :q])[1]
     return made, number, one_pass_coupling(made[0, :p], made[1, :p], made[3, :q], made[4, :q])
@@ -125,29 +135,32 @@ def farthest(
     resampled: bool,
     exact: bool,
     longest: int,
-) -> tuple[float, int, int]:
-    """The farthest of some paths, given in the order of how far they can be at most: how far it is, which, and how many distances
-    were computed. Of equal ones it is the first in number; none (-1) if all are nearer than `sure`.
+    squares: Floats,
+) -> tuple[float, int, int, int]:
+    """The farthest of some paths: how far it is, which, how many were looked at by all pairs of points, and how many of these
+    distances were computed. Of equal ones it is the first in number; none (-1) if all are nearer than `sure`.
+
+    It is best to begin with those that look far. `most` is how far each can be at most, `squares` from `room_for_longest`.
     """
     own = path_of(paths, i)
     size = len(own[0]) + longest
     made, number, work, rest = np.empty((6, size)), np.empty((2, size), np.int64), room(size), np.empty((2, 0))
-    best, who, computed = sure, -1, 0
+    few, way = np.empty((4, PLACES)), np.empty((2, 2 * size), np.int64)
+    weight = weights(2 * size)
+    best, who, looked, computed = sure, -1, 0, 0
     for at in range(len(to)):
         if most[at] < best:
-            break
-        other = path_of(paths, to[at])
-        if resampled:
-            # The coupling of equal moments again, by its points in place of boxes.
-            n = together(own, other, made, number)
-            square = 0.0
-            for e in range(n):
-                dx, dy = made[0, e] - made[3, e], made[1, e] - made[4, e]
-                square = max(square, dx * dx + dy * dy)
-            if math.sqrt(square) * SURE + SURE_M < best:
-                continue
-        d = _pair(own, other, resampled, exact, np.inf, rest, made, number, work)
+            continue
+        p, q = _brought(own, path_of(paths, to[at]), resampled, made, number)
+        a_x, a_y, b_x, b_y = made[0, :p], made[1, :p], made[3, :q], made[4, :q]
+        n = rough_way(a_x, a_y, b_x, b_y, few, way)
+        if along(a_x, a_y, b_x, b_y, way, n, weight) * SURE + SURE_M < best:
+            continue
+        looked += 1
+        if within_longest(a_x, a_y, b_x, b_y, way, n, weight, work, squares) * SURE + SURE_M < best:
+            continue
+        d = _apart(made, p, q, exact, np.inf, rest, work)
         if d > best or (d == best and (who < 0 or to[at] < who)):
             best, who = d, to[at]
         computed += 1
-    return best, who, computed
+    return best, who, looked, computed

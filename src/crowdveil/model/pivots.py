@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Floats, Ints, frozen
+from crowdveil.model.arrays import Floats, Ints, Mask, frozen
 from crowdveil.model.distances import FrechetManhattan
 from crowdveil.progress import Progress, no_progress
 
@@ -26,6 +25,12 @@ PivotPath = Literal["sketched", "exact"]
 
 MOST_FOR_EXACT_PATHS = 2_000
 """Distances of all pairs are needed for them."""
+SURE = 1 - 1e-9
+"""Sums are taken this much smaller than they are before others are held against them, so that their order does not matter."""
+FURTHER = 4.0
+"""A cluster is given up only when its squares are sure to sum up to so many times those of the tightest. To have looked further
+costs little, and spares looking again when tight clusters have become rare.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +83,7 @@ class Clustering:
         left_of = np.bincount(self.person, minlength=1)
         pivot: list[int] = []
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            work = _Round(self, pool)
+            work = _Round(self, pool, taken)
             alive = np.arange(n)
             while np.count_nonzero(left_of) >= self.k:
                 seed, members = work.tightest(alive, int(alive[rng.integers(len(alive))]))
@@ -124,15 +129,31 @@ class Clustering:
 
 
 class _Round:
-    """Finding one cluster."""
+    """Finding one cluster after another.
 
-    def __init__(self, clustering: Clustering, pool: ThreadPoolExecutor) -> None:
+    Attributes
+    ----------
+    taken
+        Who is in a cluster already.
+    known
+        What the squares of the distances to the nearest people are sure to sum up to around each, or 0. That never gets less,
+        since fewer and fewer are left; the sum over all members may, where people have several trajectories.
+    found
+        The last cluster that was found around some, and its sum of squares: it is the same as long as all members are left.
+    """
+
+    def __init__(self, clustering: Clustering, pool: ThreadPoolExecutor, taken: Mask) -> None:
+        from crowdveil.kernels.coupling_most import room_for_longest
+
         n = len(clustering.person)
-        self.clustering, self.pool = clustering, pool
+        self.clustering, self.pool, self.taken = clustering, pool, taken
         self.distance = clustering.distance
         self.boxes, self.whole = clustering.boxes
         self.how = (self.distance.resampled, self.distance.exact, clustering.longest)
         self.single, self.nobody = np.arange(n), np.zeros(n, np.bool_)
+        self.known, self.found = np.zeros(n, np.float64), dict[int, tuple[float, Ints]]()
+        points = clustering.longest * (1 + self.distance.resampled)
+        self.rooms = [room_for_longest(points) for _ in range(os.cpu_count() or 1)]
 
     def tightest(self, alive: Ints, first: int) -> tuple[int, Ints]:
         """The tightest of the clusters around pivots, the first of equal ones: its pivot, and its members, rising."""
@@ -141,17 +162,41 @@ class _Round:
         # Those that look tight come first: the others are mostly given up early then. The order is no part of what is found.
         near = min(self.clustering.k, len(alive)) - 1
         order = np.argsort([np.sort(np.partition(row, near)[: near + 1] ** 2).sum() for row in rough], kind="stable")
-        least, lock = [np.inf], threading.Lock()
+        least = [min((self.found[i][0] for i in pivots if self._as_before(i)), default=np.inf)]
+        lock = threading.Lock()
 
         def around(at: int) -> tuple[float, int, Ints]:
-            members, far = self._gather(pivots[at], alive, self.clustering.person, self.clustering.k, least[0])
-            squares = float((far**2).sum()) if len(members) else np.inf
+            squares, members = self._around(pivots[at], alive, least[0])
             with lock:
                 least[0] = min(least[0], squares)
             return squares, at, members
 
         _, at, members = min(self.pool.map(around, order.tolist()), key=lambda found: found[:2])
         return pivots[at], members
+
+    def _around(self, i: int, alive: Ints, most: float) -> tuple[float, Ints]:
+        """The cluster around a pivot and its sum of squares; nobody, and an infinite sum, if that is sure to be above `most`."""
+        k, person = self.clustering.k, self.clustering.person
+        if not self.clustering.bounded:
+            members, far = self._gather(i, alive, person, k, np.inf)
+            return float((far**2).sum()), members
+        if self._as_before(i):
+            return self.found[i]
+        if self.known[i] > most:
+            return np.inf, alive[:0]
+        members, far = self._gather(i, alive, person, k, FURTHER * most)
+        if len(members) == 0:
+            self.known[i] = FURTHER * most
+            return np.inf, members
+        order = np.argsort(far, kind="stable")
+        _, nearest = np.unique(person[members[order]], return_index=True)
+        self.known[i] = SURE * float((far[order[nearest]] ** 2).sum())
+        self.found[i] = float((far**2).sum()), members
+        return self.found[i]
+
+    def _as_before(self, i: int) -> bool:
+        """Whether the cluster around a pivot is known, with nobody of it taken."""
+        return i in self.found and not self.taken[self.found[i][1]].any()
 
     def nearest(self, i: int, pivots: Ints) -> int:
         """Which of some pivots is nearest, the first in number of equal ones."""
@@ -207,23 +252,20 @@ class _Round:
         to = alive[alive != i]
         if not self.clustering.bounded:
             return int(to[int(np.argmax(self.distance.from_one(i, to)))])
-        most = np.empty(len(to), np.float64)
+        most, rough = np.empty(len(to), np.float64), self._sketched(i, to)
         most_distances(i, to, self.boxes, self.whole, self.distance.resampled, most)
-        # One that looks far is a good beginning.
-        sure = float(self.distance.from_one(i, to[[int(np.argmax(self._sketched(i, to)))]])[0])
+        # Those that look far come first: most others are passed over then.
+        sure = float(self.distance.from_one(i, to[[int(np.argmax(rough))]])[0])
         there = np.flatnonzero(most >= sure)
-        order = there[np.argsort(-most[there], kind="stable")]
+        order = there[np.argsort(-rough[there], kind="stable")]
 
-        def look(part: Ints) -> tuple[float, int]:
-            far, who, _ = farthest(i, to[part], most[part], sure, self.distance.columns, *self.how)
+        def look(part: Ints, room: Floats) -> tuple[float, int]:
+            far, who, _, _ = farthest(i, to[part], most[part], sure, self.distance.columns, *self.how, room)
             return far, -who
 
-        found = self.pool.map(look, self._blocks(order))
+        threads = len(self.rooms)
+        found = self.pool.map(look, [np.ascontiguousarray(order[b::threads]) for b in range(threads)], self.rooms)
         return -max((far, who) for far, who in found if who <= 0)[1]
-
-    def _blocks(self, order: Ints) -> Iterable[Ints]:
-        threads = os.cpu_count() or 1
-        return [np.ascontiguousarray(order[b::threads]) for b in range(threads) if b < len(order)]
 
     def _gather(self, i: int, among: Ints, person: Ints, k: int, most: float) -> tuple[Ints, Floats]:
         """Whoever is nearest, until k people are together, `i` included, rising, and how far they are; nobody if the squares are
