@@ -66,7 +66,8 @@ def rough_way(first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floa
 @kernel
 def weights(size: int) -> Floats:
     """What the next of so many pairs weighs in a mean."""
-    return 1.0 / (1.0 + np.arange(size))
+    weight: Floats = 1.0 / (1.0 + np.arange(size))
+    return weight
 
 
 @kernel
