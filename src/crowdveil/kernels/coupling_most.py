@@ -66,8 +66,7 @@ def rough_way(first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floa
 @kernel
 def weights(size: int) -> Floats:
     """What the next of so many pairs weighs in a mean."""
-    weight: Floats = 1.0 / (1.0 + np.arange(size))
-    return weight
+    return 1.0 / (1.0 + np.arange(size).astype(np.float64))
 
 
 @kernel
