@@ -41,6 +41,9 @@ JobId = Annotated[
 def make_app(service: Service) -> FastAPI:
     """The app of a service."""
     from crowdveil.server.document import add_document_routes
+    from crowdveil.server.pages import add_pages
+    from crowdveil.server.parts import add_parts
+    from crowdveil.server.preview import add_preview
 
     app = FastAPI(
         title="Crowdveil", version=version("crowdveil"), summary="Hide every traveller in a crowd, and prove it.",
@@ -53,6 +56,8 @@ def make_app(service: Service) -> FastAPI:
         _add_kind(app, kind)
     _add_jobs(app)
     add_document_routes(app)
+    for add in (add_pages, add_parts, add_preview):
+        add(app)
     openapi.describe(app)
     return app
 
@@ -233,11 +238,11 @@ def _add_jobs(app: FastAPI) -> None:
             with zipfile.ZipFile(file) as archive:
                 for name in REPORTS:
                     if name in archive.namelist():
-                        return _report(name, archive.read(name))
+                        return as_report(name, archive.read(name))
         raise Refused(404, "no_report", "this result has no report.")
 
 
-def _report(name: str, content: bytes) -> Response:
+def as_report(name: str, content: bytes) -> Response:
     """A report as it is sent. A page may run the one script that it holds, and nothing else: its own policy in the header too."""
     if not name.endswith(".html"):
         return Response(content, media_type="application/json")

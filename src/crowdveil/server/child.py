@@ -64,17 +64,17 @@ def be_child(job: Job, inputs: Path, run: Path, tell: int, parent: int) -> None:
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
         gc.freeze()
-        _limits(job)
+        limit_process(job.limits)
         os.chdir(inputs)
         _say(tell, _outcome(job, run, tell))
     finally:
         os._exit(0)
 
 
-def _limits(job: Job) -> None:
+def limit_process(limits: dict[str, Any]) -> None:
     """No core with data in it, and no file larger than a request may be many times over."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    largest = int(job.limits.get("upload_bytes", 1 << 40)) * 8
+    largest = int(limits.get("upload_bytes", 1 << 40)) * 8
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that writing fails with a sentence
     # Files of zones are read by GDAL, which would follow a description of another source to anywhere.
@@ -119,11 +119,11 @@ def _opened(job: Job) -> dict[str, str]:
                 Path(folder + ".part").rename(folder)
             files[field] = folder
     for path in Path().rglob("*"):
-        _check_rows(path, job.limits)
+        check_rows(path, job.limits)
     return files
 
 
-def _check_rows(path: Path, limits: dict[str, Any]) -> None:
+def check_rows(path: Path, limits: dict[str, Any]) -> None:
     """Rows of text were counted as they came in; those of Parquet are told at the end of the file."""
     if not path.is_file():
         return

@@ -155,7 +155,7 @@ class Worker:
                 return "lost"
             if now - begun > job.limits.get("max_seconds", float("inf")):
                 return "time"
-            if self.memory_bytes is not None and _memory(child) > self.memory_bytes:
+            if self.memory_bytes is not None and memory_of(child) > self.memory_bytes:
                 return "memory"
 
     def _ended(self, job: Job, heard: Heard, reason: str | None, status: int) -> bool:
@@ -193,7 +193,7 @@ class Worker:
             self.files.remove(job.id)
 
 
-def _memory(process: int) -> int:
+def memory_of(process: int) -> int:
     """Memory that a process holds by itself, in bytes; 0 where it cannot be told."""
     with suppress(OSError, ValueError, IndexError):
         held, shared = Path(f"/proc/{process}/statm").read_text().split()[1:3]

@@ -15,6 +15,10 @@ from crowdveil.server.files import FLOWS
 from crowdveil.server.kind import Kind, Task, Told, values_of
 
 
+PRIVATE = "private.html"
+"""The report that shows the original, in the folder of a run beside the result."""
+
+
 class RunOptions(Params):
     """What every run of a method can be told."""
 
@@ -28,6 +32,8 @@ class RunOptions(Params):
     """Attack the release before it is published; who beats a proved promise stops the run."""
     report: bool = True
     """Write report.html into the release."""
+    private_report: bool = False
+    """Keep a report that shows the original beside the release, for your eyes alone, as long as the result and never in it."""
 
 
 def _run(task: Task) -> Told:
@@ -37,7 +43,7 @@ def _run(task: Task) -> Told:
         pipeline.Request(
             method.name, task.files["data"], task.out, values_of(task.values, method.params),
             values_of(task.values | task.files, reading), seed=run.seed, table_format=run.format, data_name=run.data_name,
-            attack=run.attack, report=run.report,
+            attack=run.attack, report=run.report, private_report=task.out.parent / PRIVATE if run.private_report else None,
         ),
         task.progress, task.stage,
     )  # fmt: skip
