@@ -30,11 +30,11 @@ class Preset:
 PRESETS = (
     Preset(
         "CNIL", 10,
-        "The French data-protection authority accepted crowds of 10 for origin-destination matrices, as the authors of ATG report.",
+        "The French data-protection authority accepts crowds of 10 for origin-destination matrices, as the paper on ATG tells.",
     ),
     Preset(
         "INSEE", 11,
-        "The French statistical office tells nothing of incomes where there are fewer than 11 households, as in its data on squares.",
+        "The French statistical office tells no incomes of fewer than 11 households, as in its data on squares.",
     ),
     Preset(
         "MDS", 10,
@@ -42,6 +42,6 @@ PRESETS = (
     ),
     Preset(
         "ACRO", 10,
-        "The checker of research outputs in British safe havens of data takes 10 as the least count of a cell unless told otherwise.",
+        "The checker of research outputs takes 10 as the least count of a cell, unless an organisation says otherwise.",
     ),
 )  # fmt: skip

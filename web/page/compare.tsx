@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type Job, json, said } from "./api";
 import { Alert, ReportFrame, Title } from "./parts";
 import { costs, type Found, found, verdict } from "./result";
-import { moment, shown, spoken } from "./words";
+import { label, moment, shown, spoken } from "./words";
 
 interface Side { job: Job; found: Found }
 const side = async (id: string): Promise<Side> => ({ job: await json<Job>(`/jobs/${id}`), found: await found(id) });
@@ -15,7 +15,7 @@ function together(one: [string, string][], other: [string, string][]): [string, 
 }
 
 const parameters = ({ found: { manifest } }: Side): [string, string][] =>
-  [["Method", manifest.method.name], ["Its promise is", manifest.method.status], ...Object.entries(manifest.method.parameters).map(([n, v]): [string, string] => [spoken(n), shown(v)]), ["Seed", shown(manifest.method.seed)]];
+  [["Method", manifest.method.name], ["Its promise is", manifest.method.status], ...Object.entries(manifest.method.parameters).map(([n, v]): [string, string] => [label({ name: n }), shown(v)]), ["Seed", shown(manifest.method.seed)]];
 
 export function Compare({ ids }: { ids: [string, string] }) {
   const [sides, setSides] = useState<[Side, Side] | null>(null), [error, setError] = useState("");
@@ -32,7 +32,7 @@ export function Compare({ ids }: { ids: [string, string] }) {
     {table("What was published, and what was lost", together([["Promises", verdict(a.found.manifest).words], ...costs(a.found.manifest)], [["Promises", verdict(b.found.manifest).words], ...costs(b.found.manifest)]))}
     {table("Parameters", together(parameters(a), parameters(b)))}
     <h2>Reports</h2>
-    <div class="pair">{sides.map(({ job }) => <ReportFrame key={job.id} path={`/jobs/${job.id}/report`} title={`Report of ${job.name}, ${moment(job.created_at)}`} />)}</div>
+    <div class="pair">{sides.map(({ job }) => <ReportFrame key={job.id} path={`/jobs/${job.id}/report`} title={`Report of ${job.name}, ${moment(job.created_at)}`} at="#map" />)}</div>
   </>;
 }
 

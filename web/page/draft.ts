@@ -1,5 +1,6 @@
 // What is being prepared: files, what columns mean, and values as they stand in the form. It outlives a visit to another page.
-import type { Field, Form, Method, Takes } from "./api";
+import type { Field, Form, Job, Method, Takes } from "./api";
+import { ROLES } from "./words";
 
 export interface Draft {
   data: File | null;
@@ -19,6 +20,19 @@ export const empty = (): Draft => ({
 
 export const method = (form: Form, draft: Draft, takes: Takes): Method =>
   form.methods.find((m) => m.name === draft.method[takes] && m.takes === takes) ?? form.methods.find((m) => m.takes === takes)!;
+
+/** A draft as a job was asked for; its files are there only if they are still in this tab. */
+export function again(form: Form, draft: Draft, job: Job): Draft {
+  const takes = form.methods.find((m) => m.name === job.name)?.takes;
+  if (!takes) return draft;
+  const given = Object.entries(job.parameters).map(([name, one]): [string, string | boolean] => [name, typeof one === "boolean" ? one : String(one)]);
+  const named = (name: string) => ROLES[takes].includes(name);
+  return {
+    ...draft, takes, method: { ...draft.method, [takes]: job.name },
+    roles: Object.fromEntries(given.filter(([name]) => named(name)).map(([name, one]) => [name, String(one)])),
+    values: Object.fromEntries(given.filter(([name]) => !named(name))),
+  };
+}
 
 /** The value of a field as the service takes it; undefined where the default is meant. */
 function value(field: Field, given: string | boolean | undefined): unknown {

@@ -1,6 +1,6 @@
 // Controls that are drawn from what the service tells of its parameters.
 import type { Field, Preset } from "./api";
-import { label, size } from "./words";
+import { INSTEAD, label, size } from "./words";
 
 export type Change = (name: string, value: string | boolean) => void;
 const SAFE = Number.MAX_SAFE_INTEGER;
@@ -20,9 +20,9 @@ function control(field: Field, given: string | boolean | undefined, change: Chan
   if (field.kind === "choice")
     return <select {...common} value={text} onChange={type}>{field.choices.map((c) => <option key={c} value={c}>{c}</option>)}</select>;
   if (field.kind === "int" || field.kind === "float")
-    return <input {...common} type="number" inputMode={field.kind === "int" ? "numeric" : "decimal"} step={field.kind === "int" ? 1 : "any"} min={field.least}
+    return <input {...common} type="number" placeholder={INSTEAD[field.name]} inputMode={field.kind === "int" ? "numeric" : "decimal"} step={field.kind === "int" ? 1 : "any"} min={field.least}
       max={field.most === undefined ? undefined : Math.min(field.most, SAFE)} required={field.required} value={text} onInput={type} />;
-  return <input {...common} type="text" autocomplete="off" spellcheck={false} required={field.required} value={text} onInput={type} />;
+  return <input {...common} type="text" placeholder={INSTEAD[field.name]} autocomplete="off" spellcheck={false} required={field.required} value={text} onInput={type} />;
 }
 
 export function Control({ field, given, change }: { field: Field; given: string | boolean | undefined; change: Change }) {

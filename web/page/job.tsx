@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type Job, json, remove, said, Wrong } from "./api";
 import { Action, Alert, Badge, Pairs, Title } from "./parts";
 import { Result } from "./result";
-import { duration, moment, shown, spoken, STAGE_WORDS, STATE_WORDS, told } from "./words";
+import { duration, label, moment, shown, spoken, STAGE_WORDS, STATE_WORDS, told } from "./words";
 
 const [SOON_MS, LATER_MS, AWAY_MS] = [400, 2000, 4000];
 const under = (job: Job): boolean => job.state === "queued" || job.state === "running";
@@ -32,24 +32,24 @@ function useJob(id: string): { job: Job | null; error: string; away: boolean; ag
   return { job, error, away, again: () => setTurn(turn + 1) };
 }
 
-export function JobPage({ id }: { id: string }) {
+export function JobPage({ id, reuse }: { id: string; reuse: (job: Job) => void }) {
   const { job, error, away, again } = useJob(id);
   if (error) return <><Title>No such job</Title><Alert>{spoken(error)}</Alert><p><a href="#/jobs">To your jobs</a></p></>;
   if (!job) return <p role="status">Asking for the job…</p>;
   const cancel = async () => { await remove(id); again(); };
   return <>
     <Title above={<>{job.files.data ?? spoken(job.kind)} · {moment(job.created_at)}</>}>{job.name}</Title>
-    <p class="state"><Badge state={job.state}>{STATE_WORDS[job.state]}</Badge>
+    <p class="state" role="status"><Badge state={job.state}>{STATE_WORDS[job.state]}</Badge>
       {job.seconds !== null && <span>took {duration(job.seconds)}</span>}
       {job.state === "done" && <span>kept until {moment(job.expires_at)}</span>}</p>
     {away && <Alert>The service does not answer just now; the job goes on, and this page asks again.</Alert>}
     {under(job) && <><Progress job={job} /><Action act={cancel} busy="Cancelling…">Cancel</Action></>}
     {job.state === "failed" && <>
       <Alert>{told(job.error?.message ?? "The job failed.")}</Alert>
-      <p><a class="button" href="#/new">Back to the form</a></p>
+      <p><button type="button" onClick={() => reuse(job)}>Back to the form</button></p>
       <Asked job={job} /></>}
-    {(job.state === "cancelled" || job.state === "expired") && <><p>Its files were removed.</p><p><a class="button" href="#/new">Back to the form</a></p></>}
-    {job.state === "done" && <Result job={job} removed={again} />}
+    {(job.state === "cancelled" || job.state === "expired") && <><p>Its files were removed.</p>{job.kind === "anonymize" && <p><button type="button" onClick={() => reuse(job)}>Back to the form</button></p>}</>}
+    {job.state === "done" && <Result job={job} removed={again} reuse={reuse} />}
   </>;
 }
 
@@ -68,7 +68,7 @@ function Progress({ job }: { job: Job }) {
 }
 
 export function Asked({ job }: { job: Job }) {
-  const rows = Object.entries(job.parameters).map(([name, value]): [string, string] => [spoken(name), shown(value)]);
+  const rows = Object.entries(job.parameters).map(([name, value]): [string, string] => [label({ name }), shown(value)]);
   const files = Object.entries(job.files).map(([name, file]): [string, string] => [spoken(name), file]);
   return <Pairs caption="What was asked for; all else is as it usually is" rows={[["Method", job.name], ...files, ...rows]} />;
 }

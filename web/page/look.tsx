@@ -35,7 +35,7 @@ export function Columns({ seen, takes, map }: { seen: Seen; takes: Takes; map: (
   const meaning = new Map(Object.entries(seen.roles).map(([role, column]) => [column, role]));
   if (!seen.columns.length) return null;
   return <div class="wide" role="region" aria-label="Columns and what they mean" tabIndex={0}>
-    <table class="columns"><caption>Columns, with the first rows for your eyes</caption>
+    <table class="columns"><caption>Columns and their meaning</caption>
       <thead><tr><th scope="col">column</th><th scope="col">means</th><th scope="col">type</th><th scope="col">first rows</th></tr></thead>
       <tbody>{seen.columns.map(({ name, type }, at) => <tr key={name} class={meaning.has(name) ? "used" : ""}>
         <th scope="row">{name}</th>

@@ -2,12 +2,13 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { type Form, json, remember, said, type Session, token, whenRefused, Wrong } from "./api";
+import { again } from "./draft";
 import { Compare } from "./compare";
 import { History } from "./history";
 import { JobPage } from "./job";
 import { NewJob, newWork } from "./new";
 import { Alert, Title } from "./parts";
-import { route } from "./router";
+import { go, route } from "./router";
 import { SignIn } from "./signin";
 
 interface Inside { form: Form; session: Session }
@@ -59,7 +60,7 @@ function App() {
 function Page({ at, inside, work, setWork }: { at: string[]; inside: Inside; work: ReturnType<typeof newWork>; setWork: (work: ReturnType<typeof newWork>) => void }) {
   const [room, one, other] = at;
   if (room === undefined || room === "new") return <NewJob key="new" form={inside.form} work={work} change={setWork} />;
-  if (room === "jobs" && one) return <JobPage key={one} id={one} />;
+  if (room === "jobs" && one) return <JobPage key={one} id={one} reuse={(job) => { setWork({ ...work, draft: again(inside.form, work.draft, job) }); go("/new"); }} />;
   if (room === "jobs") return <History key="jobs" />;
   if (room === "compare" && one && other) return <Compare key={`${one}-${other}`} ids={[one, other]} />;
   return <><Title>Nothing here</Title><p>There is no page at this address. <a href="#/new">To the first page</a></p></>;

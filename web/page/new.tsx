@@ -12,9 +12,10 @@ import { label, ROLES, STATUS_WORDS } from "./words";
 export interface Work { draft: Draft; seen: Seen | null; seenFor: string }
 export const newWork = (): Work => ({ draft: empty(), seen: null, seenFor: "" });
 
-const FIRST: Record<Takes, string[]> = { flows: ["zones", "step", "tz", "grid"], trajectories: ["tz", "zones"] };
+const FIRST: Record<Takes, string[]> = { flows: ["zones", "step", "tz"], trajectories: ["tz", "zones"] };
+const FROM_PLACES = ["grid", "h3"];
 const TREES = ["ward", "kd", "quadtree", "h3"];
-const SHOWN = 4;
+const SHOWN = 3;
 const STATUSES = ["proved", "argued", "heuristic"];
 
 /** What a look depends on: as long as this is the same, it need not be taken again. */
@@ -110,11 +111,16 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
           {look.stale && <p><button type="button" onClick={look.lookAgain}>Look again</button> <span class="hint">You changed how the file is read; it is large, so it is not sent again by itself.</span></p>}
         </>}
       </section>
+      {!draft.data && <dl class="about">
+        <div><dt>Look</dt><dd>The server reads the file, tells what each column means and what is wrong with it, and forgets it.</dd></div>
+        <div><dt>Choose</dt><dd>A method, and how large a crowd must be. Every parameter says what it does.</dd></div>
+        <div><dt>Check</dt><dd>Each promise is verified on the written files and attacked before you get them. A report shows what was lost.</dd></div>
+      </dl>}
       {seen && takes && <>
-        <Reading form={form} draft={draft} takes={takes} set={set} attach={attach} />
+        <Reading form={form} draft={draft} takes={takes} seen={seen} set={set} attach={attach} />
         <MethodChoice form={form} draft={draft} takes={takes} set={set} edit={edit} />
         <section aria-labelledby="s-run"><h2 id="s-run"><span class="n" aria-hidden="true">4</span> Run</h2>
-          <Controls fields={form.run.filter((f) => f.name === "private_report")} values={draft.values} change={set} />
+          {form.run.filter((f) => f.name === "private_report").map((f) => <Control key={f.name} field={f} given={draft.values[f.name]} change={set} />)}
           <More title="Seed, form of the files, attacks" fields={form.run.filter((f) => f.name !== "private_report")} values={draft.values} change={set} />
           {error && <Alert>{error}</Alert>}
           <p class="go"><button type="submit" class="main" disabled={sending !== null}>{sending === null ? "Anonymise" : "Sending…"}</button>
@@ -127,9 +133,10 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
 
 interface Part { form: Form; draft: Draft; takes: Takes; set: (name: string, value: string | boolean) => void }
 
-function Reading({ form, draft, takes, set, attach }: Part & { attach: (name: string, file: File | null) => void }) {
+function Reading({ form, draft, takes, seen, set, attach }: Part & { seen: Seen; attach: (name: string, file: File | null) => void }) {
   const fields = form.reading[takes].filter((f) => !ROLES[takes].includes(f.name) && f.name !== "drop_invalid");
-  const shown = FIRST[takes].map((name) => fields.find((f) => f.name === name)).filter((f): f is Field => f !== undefined);
+  const first = seen.roles.origin_lon && !draft.files.zones ? [...FIRST[takes], ...FROM_PLACES] : FIRST[takes]; // places have to be put into zones
+  const shown = first.map((name) => fields.find((f) => f.name === name)).filter((f): f is Field => f !== undefined);
   const rest = fields.filter((f) => !shown.includes(f));
   const one = (field: Field) => field.kind === "file"
     ? <FileField key={field.name} field={field} file={draft.files[field.name]} word={draft.values[field.name]} endings={form.files[field.name]}

@@ -69,7 +69,7 @@ export function Tabs({ label, tabs }: { label: string; tabs: { id: string; title
 }
 
 /** A report in a frame of its own: it may run its one script, and speaks for nobody. */
-export function ReportFrame({ path, title }: { path: string; title: string }) {
+export function ReportFrame({ path, title, at = "" }: { path: string; title: string; at?: string }) {
   const [address, setAddress] = useState(""), [error, setError] = useState("");
   const stage = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -88,6 +88,6 @@ export function ReportFrame({ path, title }: { path: string; title: string }) {
       if (document.fullscreenElement) void document.exitFullscreen();
       else void stage.current!.requestFullscreen?.();
     }}>Full screen</button></div>
-    {address ? <iframe title={title} src={address} sandbox="allow-scripts" /> : <p class="waiting" role="status">Fetching the report…</p>}
+    {address ? <iframe title={title} src={address + at} sandbox="allow-scripts" /> : <p class="waiting" role="status">Fetching the report…</p>}
   </div>;
 }

@@ -27,7 +27,7 @@ export function verdict(manifest: Manifest): { good: boolean; words: string } {
   return { good: true, words: `${n} of ${n} promises hold on the written files` };
 }
 
-export function Result({ job, removed }: { job: Job; removed: () => void }) {
+export function Result({ job, removed, reuse }: { job: Job; removed: () => void; reuse: (job: Job) => void }) {
   const [result, setResult] = useState<Found | null>(null), [error, setError] = useState(""), [sure, setSure] = useState(false);
   const packed = job.kind === "anonymize";
   useEffect(() => { if (packed) found(job.id).then(setResult, (problem) => setError(said(problem))); }, [job.id]);
@@ -37,7 +37,7 @@ export function Result({ job, removed }: { job: Job; removed: () => void }) {
     <div class="actions">
       <Download path={`/jobs/${job.id}/result`} name={job.result?.name ?? "result"} kind="main">
         Download {packed ? "the release" : "the result"} <small>({size(job.result?.bytes ?? 0)})</small></Download>
-      {packed && <a class="button" href="#/new">Change something and run again</a>}
+      {packed && <button type="button" onClick={() => reuse(job)}>Change something and run again</button>}
       {sure
         ? <><Action act={async () => { await remove(job.id); removed(); }} kind="danger">Yes, remove it now</Action><button type="button" onClick={() => setSure(false)}>Keep it</button></>
         : <button type="button" onClick={() => setSure(true)}>Remove…</button>}
@@ -70,7 +70,7 @@ function Views({ job, result }: { job: Job; result: Found }) {
 function Before({ id }: { id: string }) {
   return <>
     <p class="warn">Not for release: this shows the original beside what is published. “Data” above the map switches between them. It is in no download of the release, and is removed with the result.</p>
-    <ReportFrame path={`/jobs/${id}/private-report`} title="Before and after, not for release" />
+    <ReportFrame path={`/jobs/${id}/private-report`} title="Before and after, not for release" at="#map" />
     <Download path={`/jobs/${id}/private-report`} name="not-for-release.html">Save this report for the house</Download>
   </>;
 }
@@ -79,7 +79,7 @@ function Measures({ job, manifest }: { job: Job; manifest: Manifest }) {
   const trials = manifest.risk ?? [];
   return <>
     <Pairs caption="What was published, and what was lost, as in the certificate" rows={costs(manifest)} />
-    {trials.length > 0 && <div class="wide" role="region" aria-label="Attacks" tabIndex={0}><table><caption>Attacks on the release, in whole percents of people found</caption>
+    {trials.length > 0 && <div class="wide" role="region" aria-label="Attacks" tabIndex={0}><table><caption>Attacks on the release, in whole percents</caption>
       <thead><tr><th scope="col">attack</th><th scope="col">what is known</th><th scope="col" class="num">before</th><th scope="col" class="num">in the release</th></tr></thead>
       <tbody>{trials.map((t, n) => <tr key={n}><th scope="row">{shown(t.attack)}</th><td>{shown(t.knowledge)}</td><td class="num">{shown(t.risk_percent_before)}</td><td class="num">{shown(t.risk_percent)}</td></tr>)}</tbody></table></div>}
     <div class="wide" role="region" aria-label="Promises" tabIndex={0}><table class="broad"><caption>Promises, and how each was checked</caption>

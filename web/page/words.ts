@@ -34,19 +34,24 @@ export const STAGE_WORDS: [string, string][] = [
   ["reporting", "Reporting"], ["reporting for the house", "Before and after"], ["packing", "Packing"],
 ];
 
+/** What stands in an empty control. */
+export const INSTEAD: Record<string, string> = { step: "1h", grid: "500m", h3: "8", time_format: "%d/%m/%Y %H:%M", zone_id: "zone_id", data_name: "flows.csv" };
+
 export function label(field: Pick<Field, "name">): string {
   return LABELS[field.name] ?? ROLE_WORDS[field.name] ?? spoken(field.name.replace(/_(m|s|km2|kmh)$/, ""));
 }
 
+const upper = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** A name of a program as people say it. */
 export function spoken(name: string): string {
-  const words = name.replace(/[_-]/g, " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return upper(name.replace(/[_-]/g, " "));
 }
 
 /** A sentence of the command line with its options as they are called here. */
 export function told(sentence: string): string {
-  return sentence.replace(/--([a-z][a-z0-9-]*)/g, (_, option: string) => `“${label({ name: option.replace(/-/g, "_") })}”`);
+  const named = /^\S+\.\w+: /.test(sentence); // it begins with the name of a file, which stays as it is
+  return (named ? sentence : upper(sentence)).replace(/--([a-z][a-z0-9-]*)/g, (_, option: string) => `“${label({ name: option.replace(/-/g, "_") })}”`);
 }
 
 export const number = (value: number): string => value.toLocaleString("en");

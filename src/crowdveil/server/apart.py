@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import CrowdveilError
 from crowdveil.server.answers import Refused
-from crowdveil.server.child import die_with_parent, limit_process
-from crowdveil.server.worker import memory_of
+from crowdveil.server.process import memory_of
 
 AT_ONCE = 2
 """Processes at a time; others wait a while."""
@@ -32,7 +28,9 @@ def run_apart(module: str, request: dict[str, Any], folder: Path, seconds: float
     An answer {"refused": sentence} is one that whoever asked can mend.
     """
     if not _places.acquire(timeout=WAIT_S):
-        raise Refused(429, "too_many", "too many files are looked at just now; try again in a minute.", Retry_After="30")
+        raise Refused(
+            429, "too_many", "too many files are looked at just now; try again in a minute.", Retry_After="30"
+        )
     try:
         # What libraries print may hold data, so it goes nowhere; the address of the data base is nobody's business there.
         environment = {n: v for n, v in os.environ.items() if not n.startswith("CROWDVEIL_")}
@@ -52,35 +50,18 @@ def run_apart(module: str, request: dict[str, Any], folder: Path, seconds: float
     return answer
 
 
-def be_apart(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Be the process: read the request, do the work, write the answer."""
-    request = json.load(sys.stdin)
-    die_with_parent(request["parent"])
-    limit_process(request.get("limits", {}))
-    answer = sys.stdout
-    sys.stdout = sys.stderr
-    try:
-        made = work(request)
-    except CrowdveilError as error:
-        made = {"refused": str(error)}
-    except RecursionError:
-        made = {"refused": "a file is nested too deep to be read; write it anew."}
-    except MemoryError:
-        os.kill(os.getpid(), signal.SIGKILL)
-        raise
-    json.dump(made, answer)
-
-
 def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memory: int | None) -> dict[str, Any]:
     given: bytes | None = request
-    while True:
+    said: bytes | None = None
+    while said is None:
         try:
             said = process.communicate(given, timeout=LOOK_EVERY_S)[0]
-            break
         except subprocess.TimeoutExpired:
             given = None  # it is sent once
             if time.monotonic() > until:
-                raise Refused(422, "too_long", "looking at the file takes too long; run it without, or give less data.") from None
+                raise Refused(
+                    422, "too_long", "looking at the file takes too long; run it without, or give less data."
+                ) from None
             if memory is not None and memory_of(process.pid) > memory:
                 raise _no_memory() from None
     if process.returncode < 0:
@@ -94,4 +75,3 @@ def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memo
 
 def _no_memory() -> Refused:
     return Refused(422, "no_memory", "There is not enough memory for this; use less data, or a machine with more.")
-

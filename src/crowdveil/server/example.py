@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from crowdveil.server.apart import be_apart
+from crowdveil.server.process import be_apart
 
 NAMES = ("trips.csv", "zones.geojson", "drives.csv")
 TILES, PEOPLE, TRIPS, DRIVES, DAYS, SEED = 144, 2_500, 30_000, 300, 1, 5

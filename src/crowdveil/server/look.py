@@ -19,8 +19,7 @@ from crowdveil.io.source import Source, open_source
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import READINGS, read
-from crowdveil.server.apart import be_apart
-from crowdveil.server.child import check_rows
+from crowdveil.server.process import be_apart, check_rows
 
 ROWS_SHOWN = 5
 ROWS_TYPED = 1000
@@ -32,11 +31,18 @@ _TIME = re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d.*)?|\d{4}/\d\d?/\d\d?.*|\d\d?[/.]\
 
 
 def look(request: dict[str, Any]) -> dict[str, Any]:
-    """What there is to see. `request` has the name of the file, what it is taken for (or nothing), options of reading, and limits."""
+    """What there is to see. A request names the file, what it is taken for (or nothing), options of reading, and limits."""
     path = Path(request["data"])
     check_rows(path, request["limits"])
     if path.suffix.lower() == ".omx":
-        return {"columns": [], "rows": [], "looks_like": "flows", "takes": "flows", "roles": {}, **_read("flows", request)}
+        return {
+            "columns": [],
+            "rows": [],
+            "looks_like": "flows",
+            "takes": "flows",
+            "roles": {},
+            **_read("flows", request),
+        }
     if request["part"]:
         cut_last_line(path)
     source = open_source(path)

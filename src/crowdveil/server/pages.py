@@ -22,8 +22,8 @@ from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
 from crowdveil.server import openapi
-from crowdveil.server.app import Who
 from crowdveil.server.apart import run_apart
+from crowdveil.server.app import Who
 from crowdveil.server.example import NAMES
 from crowdveil.server.kind import file_options
 from crowdveil.server.kinds import KINDS
@@ -33,7 +33,9 @@ from crowdveil.server.settings import Service
 _PAGE = "crowdveil.server.page"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 Asset = Annotated[Literal["app.js", "app.css", "icon.svg"], Path()]
-Example = Annotated[Literal["trips.csv", "zones.geojson", "drives.csv"], Path(description="A file of the made-up city.")]
+Example = Annotated[
+    Literal["trips.csv", "zones.geojson", "drives.csv"], Path(description="A file of the made-up city.")
+]
 _EXAMPLE_S = 120.0
 _making = Lock()
 
@@ -81,7 +83,7 @@ def _file(name: str) -> bytes:
 
 @cache
 def _policy() -> str:
-    """Nothing but our own files. Reports are shown in frames that inherit this, so it names the script and the style of a report."""
+    """Nothing but our own files. The frame that a report is shown in inherits this, so it names a report's script and style."""
     return (
         f"default-src 'none'; script-src 'self' {_hash('report.js')}; style-src 'self' {_hash('report.css')}; "
         "img-src 'self' data:; connect-src 'self'; frame-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -105,7 +107,8 @@ def _form() -> dict[str, Any]:
     kind = KINDS["anonymize"]
     return {
         "methods": [
-            {"name": name, **kind.about(name), "fields": _drawn(method.params)} for name, method in all_methods().items()
+            {"name": name, **kind.about(name), "fields": _drawn(method.params)}
+            for name, method in all_methods().items()
         ],
         "reading": {"flows" if takes is Flows else "trajectories": _drawn(of) for takes, of in READINGS.items()},
         "run": _drawn(RunOptions),
@@ -129,6 +132,11 @@ def _drawn(model: type[Params]) -> list[dict[str, Any]]:
 
 def _range(schema: dict[str, Any]) -> dict[str, Any]:
     """The least and the most of a number."""
-    plain = next((s for s in schema.get("anyOf", [schema]) if s.get("type") in ("integer", "number")), {})
-    found = {"least": plain.get("minimum", plain.get("exclusiveMinimum")), "most": plain.get("maximum", plain.get("exclusiveMaximum"))}
+    plain: dict[str, Any] = next(
+        (s for s in schema.get("anyOf", [schema]) if s.get("type") in ("integer", "number")), {}
+    )
+    found = {
+        "least": plain.get("minimum", plain.get("exclusiveMinimum")),
+        "most": plain.get("maximum", plain.get("exclusiveMaximum")),
+    }
     return {name: value for name, value in found.items() if value is not None}

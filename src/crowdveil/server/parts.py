@@ -17,7 +17,9 @@ from crowdveil.server.app import JobId, Who, result_of, theirs
 from crowdveil.server.kinds.anonymize import PRIVATE
 from crowdveil.server.settings import Service
 
-FileName = Annotated[str, Path(max_length=120, description="The name of a file of the result.", examples=["manifest.json"])]
+FileName = Annotated[
+    str, Path(max_length=120, description="The name of a file of the result.", examples=["manifest.json"])
+]
 _LIST: dict[str, Any] = {
     "type": "object",
     "required": ["files"],
@@ -32,7 +34,9 @@ _LIST: dict[str, Any] = {
 
 def add_parts(app: FastAPI) -> None:
     """The routes."""
-    listed = {200: {"description": "Names and sizes.", "content": {"application/json": {"schema": _LIST}}}}
+    listed: dict[int | str, dict[str, Any]] = {
+        200: {"description": "Names and sizes.", "content": {"application/json": {"schema": _LIST}}}
+    }
     wrong = openapi.errors(401, 403, 404, 409, 410, 422)
 
     @app.get("/jobs/{job_id}/files", tags=["jobs"], summary="The files of a result", operation_id="list_files",

@@ -33,8 +33,16 @@ _BODY: dict[str, Any] = {
             for field, endings in _FIELDS.items()
         },
         "parameters": {"type": "string", "description": "Options of reading, as JSON.", "example": '{"step": "1h"}'},
-        "takes": {"type": "string", "enum": list(TAKES), "description": "What the data are; guessed where nothing is said."},
-        "part": {"type": "string", "enum": ["", "true"], "description": "Whether only the beginning of a table of text is sent."},
+        "takes": {
+            "type": "string",
+            "enum": list(TAKES),
+            "description": "What the data are; guessed where nothing is said.",
+        },
+        "part": {
+            "type": "string",
+            "enum": ["", "true"],
+            "description": "Whether only the beginning of a table of text is sent.",
+        },
     },
     "required": ["data"],
     "additionalProperties": False,
@@ -51,7 +59,11 @@ _SEEN: dict[str, Any] = {
         "counts": {"type": "object", "description": "How much there is."},
         "crowd_of": {"type": "string", "description": "What k counts: people, trips or trajectories."},
         "notes": {"type": "array", "items": {"type": "string"}, "description": "What was guessed."},
-        "problems": {"type": "array", "items": {"type": "object"}, "description": "What is wrong with rows, and how many."},
+        "problems": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "What is wrong with rows, and how many.",
+        },
         "error": {"type": ["string", "null"], "description": "What a job would end with."},
         "part": {"type": "boolean", "description": "Whether only the beginning was looked at."},
     },
@@ -61,7 +73,9 @@ _SEEN: dict[str, Any] = {
 def add_preview(app: FastAPI) -> None:
     """The route."""
     body = {"required": True, "content": {"multipart/form-data": {"schema": _BODY}}}
-    seen = {200: {"description": "What there is to see.", "content": {"application/json": {"schema": _SEEN}}}}
+    seen: dict[int | str, dict[str, Any]] = {
+        200: {"description": "What there is to see.", "content": {"application/json": {"schema": _SEEN}}}
+    }
 
     @app.post("/preview", tags=["preview"], summary="Look at a file, and forget it", operation_id="preview",
               openapi_extra={"requestBody": body},

@@ -14,7 +14,6 @@ from crowdveil.registry import all_methods, find_method
 from crowdveil.server.files import FLOWS
 from crowdveil.server.kind import Kind, Task, Told, values_of
 
-
 PRIVATE = "private.html"
 """The report that shows the original, in the folder of a run beside the result."""
 
