@@ -34,7 +34,7 @@ function useJob(id: string): { job: Job | null; error: string; away: boolean; ag
 
 export function JobPage({ id, reuse }: { id: string; reuse: (job: Job) => void }) {
   const { job, error, away, again } = useJob(id);
-  if (error) return <><Title>No such job</Title><Alert>{spoken(error)}</Alert><p><a href="#/jobs">To your jobs</a></p></>;
+  if (error) return <><Title>No such job</Title><Alert>{told(error)}</Alert><p><a href="#/jobs">To your jobs</a></p></>;
   if (!job) return <p role="status">Asking for the job…</p>;
   const cancel = async () => { await remove(id); again(); };
   return <>

@@ -10,6 +10,7 @@ import { NewJob, newWork } from "./new";
 import { Alert, Title } from "./parts";
 import { go, route } from "./router";
 import { SignIn } from "./signin";
+import { told } from "./words";
 
 interface Inside { form: Form; session: Session }
 
@@ -49,7 +50,7 @@ function App() {
       {inside && token() !== null && <span class="who"><span>{inside.session.name}</span><button type="button" class="quiet" onClick={leave}>Sign out</button></span>}
     </div></header>
     <main id="main" tabIndex={-1}>
-      {error && <Alert>{error}</Alert>}
+      {error && <Alert>{told(error)}</Alert>}
       {door === "closed" && <SignIn enter={enter} />}
       {inside && <Page at={at} inside={inside} work={work} setWork={setWork} />}
     </main>

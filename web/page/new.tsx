@@ -7,7 +7,7 @@ import { Control, Controls, Crowd, FileField, More } from "./fields";
 import { Columns, Findings, Kind } from "./look";
 import { Alert, Title } from "./parts";
 import { go } from "./router";
-import { label, ROLES, STATUS_WORDS } from "./words";
+import { label, ROLES, STATUS_WORDS, told } from "./words";
 
 export interface Work { draft: Draft; seen: Seen | null; seenFor: string }
 export const newWork = (): Work => ({ draft: empty(), seen: null, seenFor: "" });
@@ -103,7 +103,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
         <DataChoice data={draft.data} endings={form.files.data} choose={choose} />
         {!draft.data && draft.files.zones && <p class="hint">{draft.files.zones.name} is kept as the file of zones. Now choose the data.</p>}
         <p role="status" class="status">{look.share === null ? "" : look.share < 1 ? `Sending the file to look at it: ${Math.round(100 * look.share)} %` : "Looking at the file…"}</p>
-        {look.error && <Alert>{look.error}</Alert>}
+        {look.error && <Alert>{told(look.error)}</Alert>}
         {seen && takes && <>
           <Kind takes={takes} guess={seen.looks_like} choose={(one) => change({ ...work, draft: { ...draft, takes: one, roles: {} } })} />
           <Columns seen={seen} takes={takes} map={map} />
@@ -122,7 +122,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
         <section aria-labelledby="s-run"><h2 id="s-run"><span class="n" aria-hidden="true">4</span> Run</h2>
           {form.run.filter((f) => f.name === "private_report").map((f) => <Control key={f.name} field={f} given={draft.values[f.name]} change={set} />)}
           <More title="Seed, form of the files, attacks" fields={form.run.filter((f) => f.name !== "private_report")} values={draft.values} change={set} />
-          {error && <Alert>{error}</Alert>}
+          {error && <Alert>{told(error)}</Alert>}
           <p class="go"><button type="submit" class="main" disabled={sending !== null}>{sending === null ? "Anonymise" : "Sending…"}</button>
             <span role="status">{sending === null ? "" : `${Math.round(100 * sending)} % sent`}</span></p>
         </section>

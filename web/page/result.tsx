@@ -33,7 +33,7 @@ export function Result({ job, removed, reuse }: { job: Job; removed: () => void;
   useEffect(() => { if (packed) found(job.id).then(setResult, (problem) => setError(said(problem))); }, [job.id]);
   return <>
     {result && <Verdict manifest={result.manifest} />}
-    {error && <Alert>{error}</Alert>}
+    {error && <Alert>{told(error)}</Alert>}
     <div class="actions">
       <Download path={`/jobs/${job.id}/result`} name={job.result?.name ?? "result"} kind="main">
         Download {packed ? "the release" : "the result"} <small>({size(job.result?.bytes ?? 0)})</small></Download>

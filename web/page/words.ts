@@ -50,8 +50,9 @@ export function spoken(name: string): string {
 
 /** A sentence of the command line with its options as they are called here. */
 export function told(sentence: string): string {
-  const named = /^\S+\.\w+: /.test(sentence); // it begins with the name of a file, which stays as it is
-  return (named ? sentence : upper(sentence)).replace(/--([a-z][a-z0-9-]*)/g, (_, option: string) => `“${label({ name: option.replace(/-/g, "_") })}”`);
+  const file = /^\S+\.\w+: /.test(sentence); // it begins with the name of a file, which stays as it is
+  const about = sentence.replace(/^([a-z][a-z0-9_]*)(?=: )/, (name) => label({ name }));
+  return (file ? sentence : upper(about)).replace(/--([a-z][a-z0-9-]*)/g, (_, option: string) => `“${label({ name: option.replace(/-/g, "_") })}”`);
 }
 
 export const number = (value: number): string => value.toLocaleString("en");
