@@ -12,6 +12,12 @@ function hint(field: Field): string {
   return parts.join(" ").replace(/; not used where tiles are given with --zones/, "; not used where a file of zones is given");
 }
 
+/** Time zones that the browser knows, its own first. */
+function timeZones(): string[] {
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return [own, ...((Intl as { supportedValuesOf?: (what: string) => string[] }).supportedValuesOf?.("timeZone") ?? []).filter((zone) => zone !== own)];
+}
+
 function control(field: Field, given: string | boolean | undefined, change: Change) {
   const common = { id: `f-${field.name}`, "aria-describedby": `h-${field.name}`, name: field.name };
   const fits = given !== undefined && (field.kind !== "choice" || field.choices.includes(String(given)));
@@ -22,6 +28,9 @@ function control(field: Field, given: string | boolean | undefined, change: Chan
   if (field.kind === "int" || field.kind === "float")
     return <input {...common} type="number" placeholder={INSTEAD[field.name]} inputMode={field.kind === "int" ? "numeric" : "decimal"} step={field.kind === "int" ? 1 : "any"} min={field.least}
       max={field.most === undefined ? undefined : Math.min(field.most, SAFE)} required={field.required} value={text} onInput={type} />;
+  if (field.name === "tz")
+    return <><input {...common} type="text" list="zones-of-time" autocomplete="off" spellcheck={false} value={text} onInput={type} />
+      <datalist id="zones-of-time">{timeZones().map((zone) => <option key={zone} value={zone} />)}</datalist></>;
   return <input {...common} type="text" placeholder={INSTEAD[field.name]} autocomplete="off" spellcheck={false} required={field.required} value={text} onInput={type} />;
 }
 

@@ -31,7 +31,7 @@ export function Kind({ takes, guess, choose }: { takes: Takes; guess: Takes | nu
 }
 
 /** The columns, each with what it means. */
-export function Columns({ seen, takes, map }: { seen: Seen; takes: Takes; map: (role: string, column: string) => void }) {
+export function Columns({ seen, takes, named, map }: { seen: Seen; takes: Takes; named: Record<string, string>; map: (role: string, column: string) => void }) {
   const meaning = new Map(Object.entries(seen.roles).map(([role, column]) => [column, role]));
   if (!seen.columns.length) return null;
   return <div class="wide" role="region" aria-label="Columns and what they mean" tabIndex={0}>
@@ -40,18 +40,16 @@ export function Columns({ seen, takes, map }: { seen: Seen; takes: Takes; map: (
       <tbody>{seen.columns.map(({ name, type }, at) => <tr key={name} class={meaning.has(name) ? "used" : ""}>
         <th scope="row">{name}</th>
         <td><select aria-label={`${name} means`} value={meaning.get(name) ?? ""} onChange={(event) => {
-          const role = event.currentTarget.value;
-          // A column that is known by its name cannot be left out; another can take its place.
-          if (role) map(role, name);
-          else event.currentTarget.value = meaning.get(name) ?? "";
+          map(event.currentTarget.value, name);
         }}>
-          <option value="" disabled={meaning.has(name)}>not used</option>
+          <option value="" disabled={meaning.has(name) && !Object.values(named).includes(name)}>not used</option>
           {ROLES[takes].map((role) => <option key={role} value={role}>{ROLE_WORDS[role]}</option>)}
         </select></td>
         <td class="type">{type}</td>
         <td class="values">{seen.rows.slice(0, 5).map((row) => row[at] ?? "–").join(" · ")}</td>
       </tr>)}</tbody>
     </table>
+    <p class="hint">A column with a usual name is always read; another can take its place.</p>
   </div>;
 }
 

@@ -57,7 +57,7 @@ function useLook(form: Form, work: Work, change: (work: Work) => void) {
 
 export function NewJob({ form, work, change }: { form: Form; work: Work; change: (work: Work) => void }) {
   const { draft, seen } = work, takes = draft.takes;
-  const [sending, setSending] = useState<number | null>(null), [error, setError] = useState("");
+  const [sending, setSending] = useState<number | null>(null), [error, setError] = useState(""), stop = useRef(new AbortController());
   const look = useLook(form, work, change);
   const edit = (part: Partial<Draft>) => change({ ...work, draft: { ...draft, ...part } });
   const set = (name: string, value: string | boolean) => edit({ values: { ...draft.values, [name]: value } });
@@ -74,7 +74,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
   };
   const map = (role: string, column: string) => {
     const others = Object.fromEntries(Object.entries(draft.roles).filter(([r, c]) => c !== column && r !== role));
-    edit({ roles: { ...others, [role]: column } });
+    edit({ roles: role ? { ...others, [role]: column } : others });
   };
   const submit = async (event: Event) => {
     event.preventDefault();
@@ -87,11 +87,12 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
     }
     setError("");
     setSending(0);
+    stop.current = new AbortController();
     try {
-      const job = await send<Job>(`/methods/${method(form, draft, takes!).name}/jobs`, jobForm(form, draft, takes!), setSending);
+      const job = await send<Job>(`/methods/${method(form, draft, takes!).name}/jobs`, jobForm(form, draft, takes!), setSending, stop.current.signal);
       go(`/jobs/${job.id}`);
     } catch (problem) {
-      setError(said(problem));
+      if (!stopped(problem)) setError(said(problem));
       setSending(null);
     }
   };
@@ -106,7 +107,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
         {look.error && <Alert>{told(look.error)}</Alert>}
         {seen && takes && <>
           <Kind takes={takes} guess={seen.looks_like} choose={(one) => change({ ...work, draft: { ...draft, takes: one, roles: {} } })} />
-          <Columns seen={seen} takes={takes} map={map} />
+          <Columns seen={seen} takes={takes} named={draft.roles} map={map} />
           <Findings seen={seen} dropping={draft.values.drop_invalid === true} drop={form.reading[takes].find((f) => f.name === "drop_invalid")} change={set} />
           {look.stale && <p><button type="button" onClick={look.lookAgain}>Look again</button> <span class="hint">You changed how the file is read; it is large, so it is not sent again by itself.</span></p>}
         </>}
@@ -124,6 +125,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
           <More title="Seed, form of the files, attacks" fields={form.run.filter((f) => f.name !== "private_report")} values={draft.values} change={set} />
           {error && <Alert>{told(error)}</Alert>}
           <p class="go"><button type="submit" class="main" disabled={sending !== null}>{sending === null ? "Anonymise" : "Sending…"}</button>
+            {sending !== null && <button type="button" onClick={() => stop.current.abort()}>Stop</button>}
             <span role="status">{sending === null ? "" : `${Math.round(100 * sending)} % sent`}</span></p>
         </section>
       </>}

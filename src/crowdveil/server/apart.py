@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
+
+from starlette.concurrency import run_in_threadpool
 
 from crowdveil.server.answers import Refused
 from crowdveil.server.process import memory_of
@@ -19,7 +21,23 @@ AT_ONCE = 2
 WAIT_S = 60.0
 LOOK_EVERY_S = 0.2
 _CODE = "from crowdveil.server.{module} import main; main()"
-_places = threading.BoundedSemaphore(AT_ONCE)
+_places = asyncio.Semaphore(AT_ONCE)
+
+
+async def apart(
+    module: str, request: dict[str, Any], folder: Path, seconds: float, memory: int | None
+) -> dict[str, Any]:
+    """As `run_apart`, a few at a time; those that wait hold no thread, which other requests need."""
+    try:
+        async with asyncio.timeout(WAIT_S):
+            await _places.acquire()
+    except TimeoutError:
+        sentence = "too many files are looked at just now; try again in a minute."
+        raise Refused(429, "too_many", sentence, Retry_After="30") from None
+    try:
+        return await run_in_threadpool(run_apart, module, request, folder, seconds, memory)
+    finally:
+        _places.release()
 
 
 def run_apart(module: str, request: dict[str, Any], folder: Path, seconds: float, memory: int | None) -> dict[str, Any]:
@@ -27,24 +45,17 @@ def run_apart(module: str, request: dict[str, Any], folder: Path, seconds: float
 
     An answer {"refused": sentence} is one that whoever asked can mend.
     """
-    if not _places.acquire(timeout=WAIT_S):
-        raise Refused(
-            429, "too_many", "too many files are looked at just now; try again in a minute.", Retry_After="30"
-        )
-    try:
-        # What libraries print may hold data, so it goes nowhere; the address of the data base is nobody's business there.
-        environment = {n: v for n, v in os.environ.items() if not n.startswith("CROWDVEIL_")}
-        with subprocess.Popen(
-            [sys.executable, "-P", "-c", _CODE.format(module=module)], cwd=folder, env=environment, start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        ) as process:  # fmt: skip
-            try:
-                asked = json.dumps(request | {"parent": os.getpid()}).encode()
-                answer = _answer(process, asked, time.monotonic() + seconds, memory)
-            finally:
-                process.kill()
-    finally:
-        _places.release()
+    # What libraries print may hold data, so it goes nowhere; the address of the data base is nobody's business there.
+    environment = {n: v for n, v in os.environ.items() if not n.startswith("CROWDVEIL_")}
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", _CODE.format(module=module)], cwd=folder, env=environment, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        try:
+            asked = json.dumps(request | {"parent": os.getpid()}).encode()
+            answer = _answer(process, asked, time.monotonic() + seconds, memory)
+        finally:
+            process.kill()
     if "refused" in answer:
         raise Refused(422, "bad_input", answer["refused"])
     return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import tempfile
@@ -9,7 +10,6 @@ from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path as FilePath
-from threading import Lock
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Path, Request, Response
@@ -22,7 +22,7 @@ from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
 from crowdveil.server import openapi
-from crowdveil.server.apart import run_apart
+from crowdveil.server.apart import apart
 from crowdveil.server.app import Who
 from crowdveil.server.example import NAMES
 from crowdveil.server.kind import file_options
@@ -37,7 +37,8 @@ Example = Annotated[
     Literal["trips.csv", "zones.geojson", "drives.csv"], Path(description="A file of the made-up city.")
 ]
 _EXAMPLE_S = 120.0
-_making = Lock()
+_making = asyncio.Lock()
+_made: dict[str, bytes] = {}
 
 
 def add_pages(app: FastAPI) -> None:
@@ -69,10 +70,9 @@ def add_pages(app: FastAPI) -> None:
 
     @app.get("/example/{name}", tags=["page"], summary="A file of a made-up city, to try things with", operation_id="example",
              responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
-    def example(request: Request, who: Who, name: Example) -> Response:
+    async def example(request: Request, who: Who, name: Example) -> Response:
         service: Service = request.app.state.service
-        with _making:
-            made = _example(service.settings.memory_bytes)
+        made = await _example(service.settings.memory_bytes)
         return Response(made[name], media_type="text/csv" if name.endswith(".csv") else "application/geo+json")
 
 
@@ -94,11 +94,14 @@ def _hash(name: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(asset(name).encode()).digest()).decode()}'"
 
 
-@cache
-def _example(memory: int | None) -> dict[str, bytes]:
-    with tempfile.TemporaryDirectory() as folder:
-        run_apart("example", {}, FilePath(folder), _EXAMPLE_S, memory)
-        return {name: (FilePath(folder) / name).read_bytes() for name in NAMES}
+async def _example(memory: int | None) -> dict[str, bytes]:
+    """The files of the made-up city, made when they are first asked for."""
+    async with _making:
+        if not _made:
+            with tempfile.TemporaryDirectory() as folder:
+                await apart("example", {}, FilePath(folder), _EXAMPLE_S, memory)
+                _made.update({name: (FilePath(folder) / name).read_bytes() for name in NAMES})
+    return _made
 
 
 @cache

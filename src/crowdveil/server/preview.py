@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -11,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
 from crowdveil.server.answers import Refused
-from crowdveil.server.apart import run_apart
+from crowdveil.server.apart import apart
 from crowdveil.server.app import Who
 from crowdveil.server.files import FLOWS, MAPS
 from crowdveil.server.kind import check_word, file_options
@@ -92,13 +91,10 @@ async def _previewed(request: Request, who: Caller) -> dict[str, Any]:
         form = await receive(request, folder, _FIELDS, _TEXTS, limits.upload_bytes, limits.max_rows)
         asked = _asked(form, {"max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes})
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
-        return await run_in_threadpool(_looked, service, asked, folder, min(limits.max_seconds, SECONDS_MOST))
+        seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.settings.memory_bytes
+        return await apart("look", asked, folder, seconds, memory) | {"part": asked["part"]}
     finally:
         await run_in_threadpool(service.files.discard, name)
-
-
-def _looked(service: Service, asked: dict[str, Any], folder: Path, seconds: float) -> dict[str, Any]:
-    return run_apart("look", asked, folder, seconds, service.settings.memory_bytes) | {"part": asked["part"]}
 
 
 def _asked(form: Form, limits: dict[str, Any]) -> dict[str, Any]:
