@@ -196,7 +196,8 @@ def test_what_is_wrong_is_said_where_it_is_seen(browser: Any, busy: Running, fil
         page.click("text=Choose another")
         visit.choose(files / "bad.csv")
         rows = page.locator(".problem li").all_inner_texts()
-        assert sorted(int(r.split()[0]) for r in rows) == [1, 1] and "“Leave out rows" in page.inner_text(".problem")
+        assert rows == ["1 row names no zone in column destination", "1 row has no usable time in column time"]
+        assert "“Leave out rows" in page.inner_text(".problem")
         page.fill("#f-k", "1")
         page.click("button[type=submit]")
         assert page.evaluate("document.activeElement.id") == "f-k" and page.locator(".progress").count() == 0
@@ -234,6 +235,35 @@ def test_a_running_job_is_cancelled(browser: Any, busy: Running, files: Path) ->
         assert "files were removed" in page.inner_text("main") and visit.wrong == []
         with busy.client() as anna:
             assert anna.get(f"/jobs/{job}").json()["state"] == "cancelled"
+
+
+@pytest.mark.slow
+def test_of_a_large_table_only_the_beginning_is_looked_at(browser: Any, busy: Running, tmp_path: Path) -> None:
+    rows = "".join(f"a{i % 7},b{i % 5},2026-03-02 0{i % 9}:10:00,{i}\n" for i in range(10_000))
+    (tmp_path / "large.csv").write_text("origin,destination,time,user_id\n" + rows * 80)
+    with inside(browser, busy) as visit:
+        visit.choose(tmp_path / "large.csv", ".fine")
+        trips = visit.page.locator(".tiles div:has(dt:text-is('trips')) dd").inner_text()
+        assert 100_000 < int(trips.replace(",", "")) < 800_000
+        assert "first 20 MB were looked at" in visit.page.inner_text(".findings") and visit.wrong == []
+
+
+@pytest.mark.slow
+def test_noise_gets_a_seed_that_nobody_can_guess(browser: Any, busy: Running, files: Path) -> None:
+    with inside(browser, busy) as visit:
+        visit.choose(files / "bad.csv", ".problem")
+        visit.page.check("#f-drop_invalid")
+        visit.page.select_option("#method", "laplace")
+        visit.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+        assert visit.page.input_value("#f-seed") == "" and visit.page.locator(".crowd").count() == 0
+        seeds = set()
+        for _ in range(2):
+            job = run(visit)
+            with busy.client() as anna:
+                seeds.add(anna.get(f"/jobs/{job}").json()["parameters"]["seed"])
+            visit.page.click("button:has-text('Change something and run again')")
+            visit.page.wait_for_selector(".problem")
+        assert len(seeds) == 2 and min(seeds) > 2**32 and visit.wrong == []
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ export interface Field {
   bounds: string; unit: string; help: string; least?: number; most?: number;
 }
 export type Takes = "flows" | "trajectories";
-export interface Method { name: string; summary: string; status: string; takes: Takes; fields: Field[] }
+export interface Method { name: string; summary: string; status: string; takes: Takes; secret_seed: boolean; fields: Field[] }
 export interface Preset { name: string; k: number; source: string }
 export interface Form {
   methods: Method[]; reading: Record<Takes, Field[]>; run: Field[]; files: Record<string, string[]>; presets: Preset[];
@@ -14,7 +14,7 @@ export interface Session { name: string; keep_hours: number; limits: { max_uploa
 export interface Seen {
   columns: { name: string; type: string }[]; rows: (string | null)[][]; looks_like: Takes | null; takes: Takes;
   roles: Record<string, string>; counts: Record<string, number>; crowd_of?: string; notes: string[];
-  problems: { reason: string; rows: number }[]; error: string | null; part: boolean;
+  problems: { message: string; rows: number }[]; error: string | null; part: boolean;
 }
 export interface Job {
   id: string; kind: string; name: string; state: "queued" | "running" | "done" | "failed" | "cancelled" | "expired";

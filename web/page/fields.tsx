@@ -7,7 +7,8 @@ const SAFE = Number.MAX_SAFE_INTEGER;
 
 function hint(field: Field): string {
   const parts = [field.help];
-  const limits = [field.bounds, field.unit && `in ${field.unit}`].filter(Boolean).join(", ");
+  const bounds = field.most !== undefined && field.most > SAFE ? field.bounds.split(",")[0] : field.bounds;
+  const limits = [bounds, field.unit && `in ${field.unit}`].filter(Boolean).join(", ");
   if (limits) parts.push(`${limits.charAt(0).toUpperCase()}${limits.slice(1)}.`);
   return parts.join(" ").replace(/; not used where tiles are given with --zones/, "; not used where a file of zones is given");
 }

@@ -60,7 +60,7 @@ export function Findings({ seen, dropping, drop, change }: { seen: Seen; droppin
     {seen.error && !rows && <Alert>{told(seen.error)}</Alert>}
     {rows && <div class={dropping ? "problem settled" : "problem"} role={dropping ? undefined : "alert"}>
       <p><b>{dropping ? "These rows are left out:" : "Some rows cannot be used:"}</b></p>
-      <ul>{seen.problems.map((p) => <li key={p.reason}><b>{number(p.rows)}</b> {p.rows === 1 ? "row that" : "rows that"} {p.reason}</li>)}</ul>
+      <ul>{seen.problems.map((p) => <li key={p.message}>{p.message}</li>)}</ul>
       {!dropping && seen.error && <p class="hint">{told(seen.error)}</p>}
       {drop && <Control field={drop} given={dropping} change={change} />}
     </div>}

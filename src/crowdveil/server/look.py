@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from crowdveil.errors import CrowdveilError, ParameterError
+from crowdveil.errors import CrowdveilError, ParameterError, rows_that
 from crowdveil.io.columns import USUAL, find_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import ROLES, find_od_columns
@@ -122,7 +122,7 @@ def _counted(takes: str, request: dict[str, Any], values: dict[str, Any]) -> dic
         counts = {"trajectories": len(model), "points": model.points}
     return {
         "counts": {**counts, "crowd": int(model.crowd)}, "crowd_of": model.counts, "notes": notes.said,
-        "problems": [{"reason": reason, "rows": rows} for reason, rows in notes.dropped.items()],
+        "problems": [{"message": rows_that((), n, reason), "rows": n} for reason, n in notes.dropped.items()],
     }  # fmt: skip
 
 
