@@ -62,11 +62,12 @@ class Visit:
         """The sentence of the first alert."""
         return str(self.page.locator("[role=alert]").first.inner_text())
 
-    def frame(self) -> Any:
-        """The report in its frame, once its map is drawn; what is out of sight is not drawn."""
-        self.page.locator("iframe").scroll_into_view_if_needed()
-        self.page.frame_locator("iframe").locator("html[data-painted]").wait_for(state="attached")
-        return self.page.frames[-1]
+    def frame(self, which: int = 0) -> Any:
+        """The report in a frame, once its map is drawn; what is out of sight is not drawn."""
+        frame = self.page.locator("iframe").nth(which)
+        frame.scroll_into_view_if_needed()
+        frame.content_frame.locator("html[data-painted]").wait_for(state="attached")
+        return frame.element_handle().content_frame()
 
     def grave(self) -> list[Any]:
         """What axe finds that is serious or worse; the page must have been opened with its policy put aside."""

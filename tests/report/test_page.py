@@ -149,6 +149,9 @@ def test_before_and_after_in_a_private_report(browser: Any, pages: dict[str, Pat
         seen = {opened.pixels()}
         opened.page.select_option("#layer", "before")
         opened.changed(seen, "before")
+        opened.page.evaluate("() => { location.hash = 'before'; location.reload(); }")
+        opened.page.wait_for_selector("html[data-painted]")
+        assert opened.page.input_value("#layer") == "before", "an address can ask for it"
         opened.page.select_option("#shade", "lost")
         assert "suppressed" in opened.page.inner_text("#shade option:checked") and opened.wrong == []
 

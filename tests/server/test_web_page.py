@@ -110,9 +110,11 @@ def test_somebody_comes_in_and_has_a_file_looked_at(browser: Any, running: Runni
         assert visit.page.is_checked("input[name=takes][value=trajectories]")
         assert visit.page.input_value('select[aria-label="lat means"]') == "lat"
         assert visit.page.locator(".presets button").all_inner_texts() == ["CNIL 10", "INSEE 11", "MDS 10", "ACRO 10"]
+        kept = "[sessionStorage.length, localStorage.length, document.cookie.length]"
+        assert visit.page.evaluate(kept) == [1, 0, 0], "the token is in this tab alone"
         visit.page.click("text=Sign out")
         visit.page.wait_for_selector("#token")
-        assert visit.page.evaluate("sessionStorage.length + localStorage.length + document.cookie.length") == 0
+        assert visit.page.evaluate(kept) == [0, 0, 0]
         assert visit.wrong == []
 
 
@@ -137,9 +139,9 @@ def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_p
         zipfile.ZipFile(archive).extractall(tmp_path / "out")
         assert all(finding.holds for _, finding in crowdveil.verify(tmp_path / "out"))
         page.click("role=tab[name='Before and after']")
-        frame = visit.frame()
-        frame.select_option("#layer", "before")
-        assert "original" in frame.inner_text(".mark") and "original" in page.inner_text(".warn")
+        before, after = visit.frame(0), visit.frame(1)
+        assert before.input_value("#layer") == "before" and after.input_value("#layer") == "after"
+        assert "original" in before.inner_text(".mark") and "original" in page.inner_text(".warn")
         page.click("role=tab[name='Measures']")
         assert "Withheld volume" in page.inner_text("[role=tabpanel]")
         page.click("role=tab[name='Files']")
@@ -356,6 +358,11 @@ def test_files_are_dropped_and_the_city_is_tried_by_keyboard_alone(
         page.focus("#tab-report")
         page.keyboard.press("ArrowRight")
         assert page.evaluate("document.activeElement.id") == "tab-before" and visit.wrong == []
+        page.click("nav >> text=New")
+        assert page.is_checked("#f-private_report"), "of a made-up city nobody is shown"
+        page.click("text=Choose another")
+        visit.choose(files / "bad.csv")
+        assert not page.is_checked("#f-private_report")
 
 
 def tour(visit: Visit, service: Running, files: Path) -> Iterator[str]:

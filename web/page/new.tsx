@@ -67,7 +67,8 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
   };
   const choose = (chosen: Chosen | null) => {
     setError("");
-    if (chosen === null) return change({ draft: { ...draft, data: null, takes: null, roles: {}, files: {}, values: { ...draft.values, drop_invalid: false } }, seen: null, seenFor: "" });
+    // What was agreed to for one file is not agreed to for the next.
+    if (chosen === null) return change({ draft: { ...draft, data: null, takes: null, roles: {}, files: {}, values: { ...draft.values, drop_invalid: false, private_report: false } }, seen: null, seenFor: "" });
     const files = chosen.zones ? { ...draft.files, zones: chosen.zones } : draft.files;
     const values = chosen.made ? { ...draft.values, private_report: true } : draft.values;
     change({ draft: { ...draft, data: chosen.data ?? draft.data, files, values }, seen: null, seenFor: "" });

@@ -69,8 +69,11 @@ function Views({ job, result }: { job: Job; result: Found }) {
 
 function Before({ id }: { id: string }) {
   return <>
-    <p class="warn">Not for release: this shows the original beside what is published. “Data” above the map switches between them. It is in no download of the release, and is removed with the result.</p>
-    <ReportFrame path={`/jobs/${id}/private-report`} title="Before and after, not for release" at="#map" />
+    <p class="warn">Not for release: this shows the original beside what is published. It is in no download of the release, and is removed with the result.</p>
+    <div class="pair">
+      <ReportFrame path={`/jobs/${id}/private-report`} title="Before: the original" at="#before" />
+      <ReportFrame path={`/jobs/${id}/private-report`} title="After: the release" at="#map" />
+    </div>
     <Download path={`/jobs/${id}/private-report`} name="not-for-release.html">Save this report for the house</Download>
   </>;
 }
