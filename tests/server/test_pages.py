@@ -267,9 +267,9 @@ def test_a_made_up_city_can_be_read(local: Within) -> None:
     assert local.get("/example/other.csv").status_code == 422
 
 
-def test_files_of_a_result_one_by_one_and_the_private_report_apart(running: Running) -> None:
+def test_files_of_a_result_one_by_one_and_the_before_after_apart(running: Running) -> None:
     with running.client() as anna, running.client("bert") as bert:
-        job = put(anna, GENERALISE, {"data": ("cabs.csv", cabs())}, {"private_report": True, "attack": False})
+        job = put(anna, GENERALISE, {"data": ("cabs.csv", cabs())}, {"before_after": True, "attack": False})
         assert ended(anna, job)["state"] == "done"
         whole = zipfile.ZipFile(io.BytesIO(anna.get(f"/jobs/{job}/result").content))
         listed = anna.get(f"/jobs/{job}/files").json()["files"]
@@ -278,20 +278,20 @@ def test_files_of_a_result_one_by_one_and_the_private_report_apart(running: Runn
             one = anna.get(f"/jobs/{job}/files/{name}")
             assert one.content == whole.read(name) and one.headers["content-disposition"].startswith("attachment")
         assert anna.get(f"/jobs/{job}/files/private.html").status_code == 404
-        private = anna.get(f"/jobs/{job}/private-report")
+        private = anna.get(f"/jobs/{job}/before-after")
         assert 'class="mark"' in private.text and "sandbox" in private.headers["content-security-policy"]
         assert not any(b'class="mark"' in whole.read(n) for n in whole.namelist())
-        for path in ("files", "files/manifest.json", "private-report"):
+        for path in ("files", "files/manifest.json", "before-after"):
             assert bert.get(f"/jobs/{job}/{path}").json()["error"]["code"] == "no_job"
         anna.delete(f"/jobs/{job}")
         assert not (running.folder / "jobs" / job).exists()
-        assert anna.get(f"/jobs/{job}/private-report").status_code == 410
+        assert anna.get(f"/jobs/{job}/before-after").status_code == 410
 
 
-def test_a_private_report_is_made_only_where_it_is_asked_for(running: Running) -> None:
+def test_a_before_after_is_made_only_where_it_is_asked_for(running: Running) -> None:
     with running.client() as anna:
         job = put(anna, GENERALISE, {"data": ("cabs.csv", cabs())}, BARE)
         assert ended(anna, job)["state"] == "done"
-        assert anna.get(f"/jobs/{job}/private-report").json()["error"]["code"] == "no_report"
+        assert anna.get(f"/jobs/{job}/before-after").json()["error"]["code"] == "no_report"
         assert not list((running.folder / "jobs" / job).rglob("private*"))
         anna.delete(f"/jobs/{job}")

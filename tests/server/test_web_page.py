@@ -131,7 +131,7 @@ def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_p
         page.select_option("#method", "suppression")
         page.click("button:has-text('INSEE')")
         assert page.input_value("#f-k") == "11" and "households" in page.inner_text(".sources")
-        page.check("#f-private_report")
+        page.check("#f-before_after")
         job = run(visit)
         assert "promises hold" in page.inner_text(".verdict") and "at least 11 people" in page.inner_text(".verdict")
         assert drawn(visit) > 3
@@ -153,7 +153,7 @@ def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_p
             asked = anna.get(f"/jobs/{job}").json()["parameters"]
         assert asked == {
             "origin": "enters", "destination": "leaves", "time": "left", "user": "card", "step": "all", "k": 11,
-            "private_report": True,
+            "before_after": True,
         }  # fmt: skip
         assert visit.wrong == []
 
@@ -359,10 +359,10 @@ def test_files_are_dropped_and_the_city_is_tried_by_keyboard_alone(
         page.keyboard.press("ArrowRight")
         assert page.evaluate("document.activeElement.id") == "tab-before" and visit.wrong == []
         page.click("nav >> text=New")
-        assert page.is_checked("#f-private_report"), "of a made-up city nobody is shown"
+        assert page.is_checked("#f-before_after"), "of a made-up city nobody is shown"
         page.click("text=Choose another")
         visit.choose(files / "bad.csv")
-        assert not page.is_checked("#f-private_report")
+        assert not page.is_checked("#f-before_after")
 
 
 def tour(visit: Visit, service: Running, files: Path) -> Iterator[str]:

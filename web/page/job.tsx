@@ -55,7 +55,7 @@ export function JobPage({ id, reuse }: { id: string; reuse: (job: Job) => void }
 
 function Progress({ job }: { job: Job }) {
   const { stage, done, total } = job.progress;
-  const asked = STAGE_WORDS.filter(([name]) => name !== "reporting for the house" || job.parameters.private_report === true);
+  const asked = STAGE_WORDS.filter(([name]) => name !== "reporting for the house" || job.parameters.before_after === true);
   const at = asked.findIndex(([name]) => name === stage);
   const words = job.state === "queued" ? "Waiting for its turn" : (asked[at]?.[1] ?? "Beginning");
   return <div class="progress">

@@ -1,6 +1,6 @@
 // The page on which a job is prepared.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Field, type Form, type Job, said, type Seen, send, stopped, type Takes } from "./api";
+import { type Field, type Form, type Job, said, type Seen, send, stopped, type Takes, Wrong } from "./api";
 import { DataChoice, type Chosen } from "./data";
 import { bare, type Draft, empty, jobForm, light, lookForm, method, reading, runFields } from "./draft";
 import { Control, Controls, Crowd, FileField, More } from "./fields";
@@ -26,6 +26,8 @@ function lookKey(form: Form, draft: Draft): string {
   return JSON.stringify([files, draft.takes, options]);
 }
 
+const unseen = (takes: Takes): Seen => ({ columns: [], rows: [], looks_like: null, takes, roles: {}, counts: {}, notes: [], problems: [], error: null, part: false });
+
 function useLook(form: Form, work: Work, change: (work: Work) => void) {
   const [share, setShare] = useState<number | null>(null), [error, setError] = useState(""), [again, setAgain] = useState(0);
   const key = lookKey(form, work.draft), latest = useRef(work);
@@ -45,12 +47,15 @@ function useLook(form: Form, work: Work, change: (work: Work) => void) {
       } catch (problem) {
         if (stopped(problem)) return;
         setError(said(problem));
-        change({ ...latest.current, seen: null, seenFor: key });
+        // What takes too long to be looked at can be run all the same.
+        const now = latest.current, takes = now.draft.takes ?? "flows", long = problem instanceof Wrong && problem.code === "too_long";
+        if (long) change({ draft: { ...now.draft, takes }, seen: unseen(takes), seenFor: lookKey(form, { ...now.draft, takes }) });
+        else change({ ...now, seen: null, seenFor: key });
       }
       setAgain(0);
       setShare(null);
     }, work.seen ? 500 : 0);
-    return () => { clearTimeout(timer); control.abort(); };
+    return () => { clearTimeout(timer); control.abort(); setShare(null); };
   }, [key, again]);
   return { share, error, stale: heavy && key !== work.seenFor, lookAgain: () => setAgain(again + 1) };
 }
@@ -68,9 +73,9 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
   const choose = (chosen: Chosen | null) => {
     setError("");
     // What was agreed to for one file is not agreed to for the next.
-    if (chosen === null) return change({ draft: { ...draft, data: null, takes: null, roles: {}, files: {}, values: { ...draft.values, drop_invalid: false, private_report: false } }, seen: null, seenFor: "" });
+    if (chosen === null) return change({ draft: { ...draft, data: null, takes: null, roles: {}, files: {}, values: { ...draft.values, drop_invalid: false, before_after: false } }, seen: null, seenFor: "" });
     const files = chosen.zones ? { ...draft.files, zones: chosen.zones } : draft.files;
-    const values = chosen.made ? { ...draft.values, private_report: true } : draft.values;
+    const values = chosen.made ? { ...draft.values, before_after: true } : draft.values;
     change({ draft: { ...draft, data: chosen.data ?? draft.data, files, values }, seen: null, seenFor: "" });
   };
   const map = (role: string, column: string) => {
@@ -109,7 +114,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
         {seen && takes && <>
           <Kind takes={takes} guess={seen.looks_like} choose={(one) => change({ ...work, draft: { ...draft, takes: one, roles: {} } })} />
           <Columns seen={seen} takes={takes} named={draft.roles} map={map} />
-          <Findings seen={seen} dropping={draft.values.drop_invalid === true} drop={form.reading[takes].find((f) => f.name === "drop_invalid")} change={set} />
+          {!look.error && <Findings seen={seen} dropping={draft.values.drop_invalid === true} drop={form.reading[takes].find((f) => f.name === "drop_invalid")} change={set} />}
           {look.stale && <p><button type="button" onClick={look.lookAgain}>Look again</button> <span class="hint">You changed how the file is read; it is large, so it is not sent again by itself.</span></p>}
         </>}
       </section>
@@ -122,8 +127,8 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
         <Reading form={form} draft={draft} takes={takes} seen={seen} set={set} attach={attach} />
         <MethodChoice form={form} draft={draft} takes={takes} set={set} edit={edit} />
         <section aria-labelledby="s-run"><h2 id="s-run"><span class="n" aria-hidden="true">4</span> Run</h2>
-          {form.run.filter((f) => f.name === "private_report").map((f) => <Control key={f.name} field={f} given={draft.values[f.name]} change={set} />)}
-          <More title="Seed, form of the files, attacks" fields={runFields(form, method(form, draft, takes)).filter((f) => f.name !== "private_report")} values={draft.values} change={set} />
+          {form.run.filter((f) => f.name === "before_after").map((f) => <Control key={f.name} field={f} given={draft.values[f.name]} change={set} />)}
+          <More title="Seed, form of the files, attacks" fields={runFields(form, method(form, draft, takes)).filter((f) => f.name !== "before_after")} values={draft.values} change={set} />
           {error && <Alert>{told(error)}</Alert>}
           <p class="go"><button type="submit" class="main" disabled={sending !== null}>{sending === null ? "Anonymise" : "Sending…"}</button>
             {sending !== null && <button type="button" onClick={() => stop.current.abort()}>Stop</button>}

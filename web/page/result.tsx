@@ -59,7 +59,7 @@ function Views({ job, result }: { job: Job; result: Found }) {
   const there = (name: string) => result.files.some((f) => f.name === name);
   const tabs = [
     ...(there("report.html") ? [{ id: "report", title: "Report", body: () => <ReportFrame path={`/jobs/${job.id}/report`} title="Report of the release" /> }] : []),
-    ...(job.parameters.private_report === true ? [{ id: "before", title: "Before and after", body: () => <Before id={job.id} /> }] : []),
+    ...(job.parameters.before_after === true ? [{ id: "before", title: "Before and after", body: () => <Before id={job.id} /> }] : []),
     { id: "measures", title: "Measures", body: () => <Measures job={job} manifest={result.manifest} /> },
     { id: "files", title: "Files", body: () => <Files job={job} result={result} /> },
     { id: "asked", title: "What was asked", body: () => <Asked job={job} /> },
@@ -71,10 +71,10 @@ function Before({ id }: { id: string }) {
   return <>
     <p class="warn">Not for release: this shows the original beside what is published. It is in no download of the release, and is removed with the result.</p>
     <div class="pair">
-      <ReportFrame path={`/jobs/${id}/private-report`} title="Before: the original" at="#before" />
-      <ReportFrame path={`/jobs/${id}/private-report`} title="After: the release" at="#map" />
+      <ReportFrame path={`/jobs/${id}/before-after`} title="Before: the original" at="#before" />
+      <ReportFrame path={`/jobs/${id}/before-after`} title="After: the release" at="#map" />
     </div>
-    <Download path={`/jobs/${id}/private-report`} name="not-for-release.html">Save this report for the house</Download>
+    <Download path={`/jobs/${id}/before-after`} name="not-for-release.html">Save this report for the house</Download>
   </>;
 }
 

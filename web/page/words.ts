@@ -8,7 +8,7 @@ const LABELS: Record<string, string> = {
   zones: "File of zones", zone_id: "Id of a zone", tz: "Time zone", time_format: "Form of the times", drop_invalid: "Leave out rows that cannot be used",
   grid: "Squares", h3: "H3 cells", voronoi: "Voronoi cells", matrix: "Matrix", hierarchy: "Tree over the zones",
   destination_hierarchy: "Tree of destinations", step: "Length of a time step", seed: "Seed", format: "Form of the tables",
-  data_name: "Name of the data file", attack: "Attack the release first", report: "Write the report", private_report: "Before and after, for my eyes only",
+  data_name: "Name of the data file", attack: "Attack the release first", report: "Write the report", before_after: "Before and after, for my eyes only",
 };
 
 export const ROLE_WORDS: Record<string, string> = {

@@ -66,8 +66,8 @@ def add_parts(app: FastAPI) -> None:
             file.close()
             raise
 
-    @app.get("/jobs/{job_id}/private-report", tags=["jobs"], summary="The report that shows the original; not for release",
-             operation_id="get_private_report", responses=wrong | openapi.file_answer())  # fmt: skip
+    @app.get("/jobs/{job_id}/before-after", tags=["jobs"], summary="The report that shows the original; not for release",
+             operation_id="get_before_after", responses=wrong | openapi.file_answer())  # fmt: skip
     def private(request: Request, who: Who, job_id: JobId) -> Response:
         from crowdveil.server.app import as_report
 
@@ -78,7 +78,7 @@ def add_parts(app: FastAPI) -> None:
         try:
             content = (service.files.run(job.id, about["lease"]) / PRIVATE).read_bytes()
         except OSError:
-            raise Refused(404, "no_report", "no such report was asked for; run it again with private_report.") from None
+            raise Refused(404, "no_report", "no such report was asked for; run it again with before_after.") from None
         return as_report(PRIVATE, content)
 
 

@@ -31,7 +31,7 @@ class RunOptions(Params):
     """Attack the release before it is published; who beats a proved promise stops the run."""
     report: bool = True
     """Write report.html into the release."""
-    private_report: bool = False
+    before_after: bool = False
     """Keep a report that shows the original beside the release, for your eyes alone, as long as the result and never in it."""
 
 
@@ -42,7 +42,7 @@ def _run(task: Task) -> Told:
         pipeline.Request(
             method.name, task.files["data"], task.out, values_of(task.values, method.params),
             values_of(task.values | task.files, reading), seed=run.seed, table_format=run.format, data_name=run.data_name,
-            attack=run.attack, report=run.report, private_report=task.out.parent / PRIVATE if run.private_report else None,
+            attack=run.attack, report=run.report, private_report=task.out.parent / PRIVATE if run.before_after else None,
         ),
         task.progress, task.stage,
     )  # fmt: skip
