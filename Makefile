@@ -14,7 +14,7 @@ help:
 	@echo "make check   formatting, lint, types, import rules, generated pages"
 	@echo "make format  put the code into its format"
 	@echo "make docs    write the generated pages anew"
-	@echo "make web     build the script and the style of the report anew (needs node)"
+	@echo "make web     build the scripts and styles of the report and of the service's page anew (needs node)"
 	@echo "make bench   run every benchmark"
 
 $(STAMP): pyproject.toml

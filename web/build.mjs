@@ -1,5 +1,5 @@
-// Build the script and the style of the report into the Python package. `--out FOLDER` builds elsewhere, to compare.
-// Both begin with a hash of their sources, so that a test without node can tell that they are stale.
+// Build the scripts and the styles of the report and of the service's page into the Python package. `--out FOLDER` builds elsewhere,
+// to compare. Each begins with a hash of its sources, so that a test without node can tell that it is stale.
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,16 +8,21 @@ import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const at = process.argv.indexOf("--out");
-const out = at > 0 ? process.argv[at + 1] : join(here, "..", "src", "crowdveil", "report", "page");
-
-const sources = ["build.mjs", "package-lock.json", ...readdirSync(join(here, "src")).sort().map((name) => `src/${name}`)];
-const hash = createHash("sha256");
-for (const name of sources) hash.update(name + "\n").update(readFileSync(join(here, name)));
-const banner = `/* built by make web from ${hash.digest("hex")} */`;
-
-mkdirSync(out, { recursive: true });
+const out = at > 0 ? process.argv[at + 1] : join(here, "..", "src", "crowdveil");
+const BUNDLES = [
+  { from: ["src"], script: "src/report.ts", style: "src/report.css", to: "report/page", name: "report", format: "iife" },
+  { from: ["page", "src"], script: "page/main.tsx", style: "page/page.css", to: "server/page", name: "app", format: "esm" },
+];
 const common = { bundle: true, minify: true, write: false, charset: "utf8", legalComments: "none" };
-const script = await build({ ...common, entryPoints: [join(here, "src", "report.ts")], format: "iife", target: "es2020" });
-const style = await build({ ...common, entryPoints: [join(here, "src", "report.css")], target: ["chrome100", "firefox100", "safari15"] });
-writeFileSync(join(out, "report.js"), `${banner}\n${script.outputFiles[0].text}`);
-writeFileSync(join(out, "report.css"), `${banner}\n${style.outputFiles[0].text}`);
+
+for (const { from, script, style, to, name, format } of BUNDLES) {
+  const sources = ["build.mjs", "package-lock.json", ...from.flatMap((folder) => readdirSync(join(here, folder)).sort().map((file) => `${folder}/${file}`))];
+  const hash = createHash("sha256");
+  for (const source of sources) hash.update(source + "\n").update(readFileSync(join(here, source)));
+  const banner = `/* built by make web from ${hash.digest("hex")} */`;
+  const code = await build({ ...common, entryPoints: [join(here, script)], format, target: "es2020", jsx: "automatic", jsxImportSource: "preact" });
+  const look = await build({ ...common, entryPoints: [join(here, style)], target: ["chrome100", "firefox100", "safari15"] });
+  mkdirSync(join(out, to), { recursive: true });
+  writeFileSync(join(out, to, `${name}.js`), `${banner}\n${code.outputFiles[0].text}`);
+  writeFileSync(join(out, to, `${name}.css`), `${banner}\n${look.outputFiles[0].text}`);
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Build the page anew and compare it with what is in the Python package. Skipped where node is missing, or cannot fetch packages.
+# Build the report's and the service's page anew and compare them with what is in the Python package. Skipped where node is missing, or cannot fetch packages.
 set -euo pipefail
 cd "$(dirname "$0")"
 if ! command -v node > /dev/null || ! command -v npm > /dev/null; then
@@ -19,8 +19,8 @@ built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT
 npx --no-install tsc --noEmit
 node build.mjs --out "$built"
-for file in report.js report.css; do
-    if ! cmp -s "$built/$file" "../src/crowdveil/report/page/$file"; then
+for file in report/page/report.js report/page/report.css server/page/app.js server/page/app.css; do
+    if ! cmp -s "$built/$file" "../src/crowdveil/$file"; then
         echo "web: $file is not what its source builds; run make web." >&2
         exit 1
     fi

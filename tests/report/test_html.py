@@ -350,14 +350,18 @@ def test_a_long_release_has_a_short_report(monkeypatch: pytest.MonkeyPatch, city
     assert "the same hours of all weeks are added up" in text and "largest flows and 8 of" in text
 
 
-def test_the_built_page_is_not_stale() -> None:
+@pytest.mark.parametrize(
+    ("folders", "built", "name"), [(["src"], "report/page", "report"), (["page", "src"], "server/page", "app")]
+)
+def test_the_built_pages_are_not_stale(folders: list[str], built: str, name: str) -> None:
     """Whoever changes the source must build it (make web); node is not needed to find out."""
-    web, page = ROOT / "web", ROOT / "src" / "crowdveil" / "report" / "page"
+    web, page = ROOT / "web", ROOT / "src" / "crowdveil" / built
+    sources = [f"{folder}/{p.name}" for folder in folders for p in sorted((web / folder).iterdir())]
     digest = hashlib.sha256()
-    for name in ["build.mjs", "package-lock.json", *(f"src/{p.name}" for p in sorted((web / "src").iterdir()))]:
-        digest.update(f"{name}\n".encode() + (web / name).read_bytes())
-    for name in ("report.js", "report.css"):
-        assert (page / name).read_text().startswith(f"/* built by make web from {digest.hexdigest()} */"), name
+    for source in ["build.mjs", "package-lock.json", *sources]:
+        digest.update(f"{source}\n".encode() + (web / source).read_bytes())
+    for file in (f"{name}.js", f"{name}.css"):
+        assert (page / file).read_text().startswith(f"/* built by make web from {digest.hexdigest()} */"), file
 
 
 @given(st.lists(st.integers(-(2**52), 2**52)), st.booleans())

@@ -5,7 +5,6 @@ Skipped where Playwright or Chromium is missing; the check of accessibility also
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,12 @@ import pyarrow as pa
 import pytest
 
 import crowdveil
+from browsing import AXE, CHROMIUM, chromium
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
 from crowdveil.synth.trips import write_trips
 
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
 KINDS = ["flows", "tracks", "nothing", "private"]
 SLOW_MS = 30_000
@@ -30,10 +28,8 @@ SLOW_MS = 30_000
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Chromium."""
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +149,9 @@ def test_before_and_after_in_a_private_report(browser: Any, pages: dict[str, Pat
         seen = {opened.pixels()}
         opened.page.select_option("#layer", "before")
         opened.changed(seen, "before")
+        opened.page.evaluate("() => { location.hash = 'before'; location.reload(); }")
+        opened.page.wait_for_selector("html[data-painted]")
+        assert opened.page.input_value("#layer") == "before", "an address can ask for it"
         opened.page.select_option("#shade", "lost")
         assert "suppressed" in opened.page.inner_text("#shade option:checked") and opened.wrong == []
 

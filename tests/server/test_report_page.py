@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import pytest
 
+from browsing import CHROMIUM, chromium
 from serving import Running, cabs, ended, put
 
 pytestmark = pytest.mark.slow
 
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytest.importorskip("playwright.sync_api")
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
@@ -31,8 +30,7 @@ def test_the_script_of_a_report_runs_and_no_other(running: Running) -> None:
         if request.url != address:
             wrong.append(request.url)
 
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page(extra_http_headers={"Authorization": f"Bearer {running.tokens['anna']}"})
         page.set_default_timeout(30_000)
         page.on("console", said)
@@ -48,4 +46,3 @@ def test_the_script_of_a_report_runs_and_no_other(running: Running) -> None:
         }""")
         assert page.evaluate("document.documentElement.dataset.foreign") is None
         assert wrong and all("Content Security Policy" in sentence for sentence in wrong)
-        browser.close()

@@ -161,6 +161,15 @@ function showTracks(data: Data): MapView {
   return map;
 }
 
+/** An address that ends in #before shows the map of the original, where there is one. */
+function chosen(): void {
+  const which = found<HTMLSelectElement>("layer"), asked = location.hash.slice(1);
+  if (!which || !Array.from(which.options).some(({ value }) => value === asked)) return;
+  which.value = asked;
+  which.dispatchEvent(new Event("change"));
+  document.getElementById("map")!.scrollIntoView();
+}
+
 function begin(): void {
   const data = JSON.parse(document.getElementById("data")!.textContent!) as Data;
   const live = found("live");
@@ -168,6 +177,7 @@ function begin(): void {
   live.hidden = false;
   const map = data.kind === "flows" ? showFlows(data) : showTracks(data);
   buttons(map);
+  chosen();
   map.painted = () => { document.documentElement.dataset.painted = String(Number(document.documentElement.dataset.painted ?? 0) + 1); };
 }
 

@@ -42,7 +42,7 @@ def private_report(written: WrittenRelease, manifest: Mapping[str, Any], inside:
 
 def _page(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | None) -> str:
     made = (flow_page if written.is_flows else track_page).parts(written, manifest, inside)
-    script, style = _asset("report.js"), _asset("report.css")
+    script, style = asset("report.js"), asset("report.css")
     return str(
         _template().render(
             title=f"{manifest['method']['name']}: report of a release",
@@ -95,7 +95,7 @@ def _data(data: dict[str, Any]) -> str:
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
     """A built file of the page."""
     return files(_PAGE).joinpath(name).read_text(encoding="utf-8").strip()
 

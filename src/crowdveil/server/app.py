@@ -16,6 +16,9 @@ from crowdveil.server.document import add_document_routes
 from crowdveil.server.jobs import add_job_routes, shown
 from crowdveil.server.kind import Kind
 from crowdveil.server.kinds import KINDS
+from crowdveil.server.pages import add_pages
+from crowdveil.server.parts import add_parts
+from crowdveil.server.preview import add_preview
 from crowdveil.server.settings import Service
 
 Name = Annotated[str, Path(max_length=100)]
@@ -34,6 +37,8 @@ def make_app(service: Service) -> FastAPI:
         _add_kind(app, kind)
     add_job_routes(app)
     add_document_routes(app)
+    for add in (add_pages, add_parts, add_preview):
+        add(app)
     openapi.describe(app)
     return app
 

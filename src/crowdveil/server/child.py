@@ -4,24 +4,22 @@ pipe how far it is and how it ended. It knows nothing of the data base, and publ
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import hashlib
 import json
 import os
-import resource
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import CrowdveilError, InputError
+from crowdveil.errors import CrowdveilError
 from crowdveil.io.archive import pack, unpack
 from crowdveil.server.files import sync_file
 from crowdveil.server.kind import Task, Told
 from crowdveil.server.kinds import KINDS
+from crowdveil.server.process import check_rows, die_with_parent, limit_process
 from crowdveil.server.store import Job
 
 TELL_EVERY_S = 0.2
@@ -41,15 +39,6 @@ _CODES = {
     "PromiseBrokenError": "promise_broken",
     "OutputError": "no_room",
 }
-_PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent(parent: int) -> None:
-    """Have the kernel end this process when its parent ends, however it ends."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before we asked
-        os._exit(1)
 
 
 def be_child(job: Job, inputs: Path, run: Path, tell: int, parent: int) -> None:
@@ -64,21 +53,11 @@ def be_child(job: Job, inputs: Path, run: Path, tell: int, parent: int) -> None:
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
         gc.freeze()
-        _limits(job)
+        limit_process(job.limits)
         os.chdir(inputs)
         _say(tell, _outcome(job, run, tell))
     finally:
         os._exit(0)
-
-
-def _limits(job: Job) -> None:
-    """No core with data in it, and no file larger than a request may be many times over."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    largest = int(job.limits.get("upload_bytes", 1 << 40)) * 8
-    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that writing fails with a sentence
-    # Files of zones are read by GDAL, which would follow a description of another source to anywhere.
-    os.environ |= {"OGR_SKIP": "OGR_VRT", "GDAL_SKIP": "VRT", "OGR_SQLITE_LIST_VIRTUAL_OGR": "NO"}
 
 
 def _outcome(job: Job, run: Path, tell: int) -> dict[str, Any]:
@@ -119,31 +98,8 @@ def _opened(job: Job) -> dict[str, str]:
                 Path(folder + ".part").rename(folder)
             files[field] = folder
     for path in Path().rglob("*"):
-        _check_rows(path, job.limits)
+        check_rows(path, job.limits)
     return files
-
-
-def _check_rows(path: Path, limits: dict[str, Any]) -> None:
-    """Rows of text were counted as they came in; those of Parquet are told at the end of the file."""
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        if file.read(4) != b"PAR1":
-            return
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        about = pq.read_metadata(path)
-    except (pa.ArrowException, OSError):
-        return  # whoever reads it says what is wrong
-    rows, most = about.num_rows, limits.get("max_rows")
-    if most is not None and rows > most:
-        raise InputError(f"{path.name}: wanted at most {most:,} rows, but it has more; give less data.")
-    size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-    largest = limits.get("upload_bytes")
-    if largest is not None and size > 16 * largest:
-        raise InputError(f"{path.name}: the file is too large once it is unpacked; give less data.")
 
 
 def _packed(out: Path, run: Path, told: Told, archive: str, *, packed: bool) -> dict[str, Any]:

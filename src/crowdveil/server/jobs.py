@@ -80,11 +80,11 @@ def add_job_routes(app: FastAPI) -> None:
             with zipfile.ZipFile(file) as archive:
                 for name in REPORTS:
                     if name in archive.namelist():
-                        return _report(name, archive.read(name))
+                        return as_report(name, archive.read(name))
         raise Refused(404, "no_report", "this result has no report.")
 
 
-def _report(name: str, content: bytes) -> Response:
+def as_report(name: str, content: bytes) -> Response:
     """A report as it is sent. A page may run the one script that it holds, and nothing else: its own policy in the header too."""
     if not name.endswith(".html"):
         return Response(content, media_type="application/json")

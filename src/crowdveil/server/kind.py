@@ -104,7 +104,7 @@ class Kind:
                 raise ParameterError(f"{option}: there is no such parameter; known are {', '.join(known) or 'none'}.")
         for model in models:
             for option in file_options(model):
-                _check_word(option, values.get(option), option in uploaded)
+                check_word(option, values.get(option), option in uploaded)
             model.checked({n: v for n, v in values.items() if n in model.model_fields})
         for need in self.needs(name):
             if need not in uploaded:
@@ -134,7 +134,8 @@ def file_options(model: type[Params]) -> list[str]:
     return [name for name, info in model.model_fields.items() if info.annotation is Any]
 
 
-def _check_word(option: str, value: Any, uploaded: bool) -> None:
+def check_word(option: str, value: Any, uploaded: bool) -> None:
+    """Raise where an option that can name a file is neither uploaded nor a plain word."""
     if value is None:
         return
     if uploaded:

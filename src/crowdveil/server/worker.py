@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.server.child import be_child, die_with_parent
+from crowdveil.server.child import be_child
 from crowdveil.server.database import AwayError
 from crowdveil.server.files import Files
+from crowdveil.server.process import die_with_parent, memory_of
 from crowdveil.server.store import Job, Store
 
 LOOK_EVERY_S = 0.2
@@ -155,7 +156,7 @@ class Worker:
                 return "lost"
             if now - begun > job.limits.get("max_seconds", float("inf")):
                 return "time"
-            if self.memory_bytes is not None and _memory(child) > self.memory_bytes:
+            if self.memory_bytes is not None and memory_of(child) > self.memory_bytes:
                 return "memory"
 
     def _ended(self, job: Job, heard: Heard, reason: str | None, status: int) -> bool:
@@ -196,14 +197,6 @@ class Worker:
     def _failed(self, job: Job, code: str, message: str) -> None:
         if self.store.fail(job, code, message):
             self.files.remove(job.id)
-
-
-def _memory(process: int) -> int:
-    """Memory that a process holds by itself, in bytes; 0 where it cannot be told."""
-    with suppress(OSError, ValueError, IndexError):
-        held, shared = Path(f"/proc/{process}/statm").read_text().split()[1:3]
-        return (int(held) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
-    return 0
 
 
 def preload() -> None:

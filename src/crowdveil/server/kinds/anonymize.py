@@ -14,6 +14,9 @@ from crowdveil.registry import all_methods, find_method
 from crowdveil.server.files import FLOWS
 from crowdveil.server.kind import Kind, Task, Told, values_of
 
+PRIVATE = "private.html"
+"""The report that shows the original, in the folder of a run beside the result."""
+
 
 class RunOptions(Params):
     """What every run of a method can be told."""
@@ -28,6 +31,8 @@ class RunOptions(Params):
     """Attack the release before it is published; who beats a proved promise stops the run."""
     report: bool = True
     """Write report.html into the release."""
+    before_after: bool = False
+    """Keep a report that shows the original beside the release, for your eyes alone, as long as the result and never in it."""
 
 
 def _run(task: Task) -> Told:
@@ -37,7 +42,7 @@ def _run(task: Task) -> Told:
         pipeline.Request(
             method.name, task.files["data"], task.out, values_of(task.values, method.params),
             values_of(task.values | task.files, reading), seed=run.seed, table_format=run.format, data_name=run.data_name,
-            attack=run.attack, report=run.report,
+            attack=run.attack, report=run.report, private_report=task.out.parent / PRIVATE if run.before_after else None,
         ),
         task.progress, task.stage,
     )  # fmt: skip

@@ -1,0 +1,88 @@
+"""Work on files of others in a process of its own, for requests that wait for the answer: what goes wrong there ends there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from crowdveil.server.answers import Refused
+from crowdveil.server.process import memory_of
+
+AT_ONCE = 2
+"""Processes at a time; others wait a while."""
+WAIT_S = 60.0
+LOOK_EVERY_S = 0.2
+_CODE = "from crowdveil.server.{module} import main; main()"
+_places = asyncio.Semaphore(AT_ONCE)
+
+
+async def apart(
+    module: str, request: dict[str, Any], folder: Path, seconds: float, memory: int | None
+) -> dict[str, Any]:
+    """As `run_apart`, a few at a time; those that wait hold no thread, which other requests need."""
+    try:
+        async with asyncio.timeout(WAIT_S):
+            await _places.acquire()
+    except TimeoutError:
+        sentence = "too many files are looked at just now; try again in a minute."
+        raise Refused(429, "too_many", sentence, Retry_After="30") from None
+    try:
+        return await run_in_threadpool(run_apart, module, request, folder, seconds, memory)
+    finally:
+        _places.release()
+
+
+def run_apart(module: str, request: dict[str, Any], folder: Path, seconds: float, memory: int | None) -> dict[str, Any]:
+    """Run the `main` of a module of the service in a folder: a request of JSON goes in, an answer of JSON comes out.
+
+    An answer {"refused": sentence} is one that whoever asked can mend.
+    """
+    # What libraries print may hold data, so it goes nowhere; the address of the data base is nobody's business there.
+    environment = {n: v for n, v in os.environ.items() if not n.startswith("CROWDVEIL_")}
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", _CODE.format(module=module)], cwd=folder, env=environment, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        try:
+            asked = json.dumps(request | {"parent": os.getpid()}).encode()
+            answer = _answer(process, asked, time.monotonic() + seconds, memory)
+        finally:
+            process.kill()
+    if "refused" in answer:
+        raise Refused(422, "bad_input", answer["refused"])
+    return answer
+
+
+def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memory: int | None) -> dict[str, Any]:
+    given: bytes | None = request
+    said: bytes | None = None
+    while said is None:
+        try:
+            said = process.communicate(given, timeout=LOOK_EVERY_S)[0]
+        except subprocess.TimeoutExpired:
+            given = None  # it is sent once
+            if time.monotonic() > until:
+                raise Refused(
+                    422, "too_long", "looking at the file takes too long; run it without, or give less data."
+                ) from None
+            if memory is not None and memory_of(process.pid) > memory:
+                raise _no_memory() from None
+    if process.returncode < 0:
+        raise _no_memory()
+    try:
+        answer: dict[str, Any] = json.loads(said)
+    except ValueError:
+        raise Refused(500, "fault", "This is a fault of ours (the file); tell whoever runs the server.") from None
+    return answer
+
+
+def _no_memory() -> Refused:
+    return Refused(422, "no_memory", "There is not enough memory for this; use less data, or a machine with more.")

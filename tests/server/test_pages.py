@@ -1,0 +1,297 @@
+"""What the page of the service is made from: its files and policy, the form, a look at a file, the parts of a result."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.presets import PRESETS
+from crowdveil.reading import READINGS
+from crowdveil.registry import all_methods
+from crowdveil.report.html import asset
+from crowdveil.server import preview
+from crowdveil.server.answers import Refused
+from crowdveil.server.apart import run_apart
+from crowdveil.server.app import make_app
+from crowdveil.server.kinds.anonymize import RunOptions
+from crowdveil.server.look import ROLES, TRACK_ROLES, cut_last_line, look
+from crowdveil.server.settings import Settings
+from serving import BARE, Running, Within, cabs, ended, put
+
+TRIPS = "who,when,from_zone,to_zone\n" + "".join(
+    f"{i},2026-03-02 0{i % 9}:10:00,a{i % 3},b{i % 2}\n" for i in range(24)
+)
+GENERALISE = "/methods/simple-generalization/jobs"
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[Within]:
+    """An app that everybody on this machine may use."""
+    with Settings(tmp_path / "data").open() as service:
+        yield Within(make_app(service))
+
+
+@pytest.fixture
+def near(local: Within, monkeypatch: pytest.MonkeyPatch) -> Within:
+    """The same, but files are looked at in this process, which is quicker."""
+
+    async def here(_module: str, request: dict[str, Any], folder: Path, *_: Any) -> dict[str, Any]:
+        monkeypatch.chdir(folder)
+        try:
+            return look(json.loads(json.dumps(request)))
+        except CrowdveilError as error:
+            raise Refused(422, "bad_input", str(error)) from None
+
+    monkeypatch.setattr(preview, "apart", here)
+    return local
+
+
+def looked(client: Any, name: str, content: Any, files: dict[str, Any] | None = None, **texts: Any) -> Any:
+    """The answer to a look; what it leaves behind is looked at too."""
+    values = {n: json.dumps(v) if isinstance(v, dict) else v for n, v in texts.items()}
+    answer = client.post("/preview", files={"data": (name, content), **(files or {})}, data=values)
+    folder = client.app.state.service.files.incoming if isinstance(client, Within) else None
+    assert folder is None or list(folder.iterdir()) == [], "the file was not removed"
+    return answer
+
+
+def test_the_page_and_its_policy(local: Within) -> None:
+    page = local.get("/")
+    policy = dict(part.strip().split(" ", 1) for part in page.headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == policy["base-uri"] == policy["form-action"] == policy["frame-ancestors"] == "'none'"
+    assert policy["connect-src"] == "'self'" and policy["frame-src"] == "blob:" and "unsafe" not in str(policy)
+    # Besides our own files only the script and the style that a report holds may run, in the frame that a report is shown in.
+    for kind, name in (("script-src", "report.js"), ("style-src", "report.css")):
+        digest = base64.b64encode(hashlib.sha256(asset(name).encode()).digest()).decode()
+        assert policy[kind] == f"'self' 'sha256-{digest}'"
+    assert "<script>" not in page.text and "style=" not in page.text and not re.search(r"\son\w+=", page.text)
+    for address in re.findall(r'(?:src|href)="([^"]+)"', page.text):
+        answer = local.get(address)
+        assert address.startswith("/page/") and answer.status_code == 200
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    for name in ("index.html", "__init__.py", "../pages.py", "%2e%2e/pages.py"):
+        assert local.get(f"/page/{name}").status_code in (404, 422)
+
+
+def test_nothing_in_the_built_page_names_another_host() -> None:
+    folder = Path(__file__).parents[2] / "src" / "crowdveil" / "server" / "page"
+    for path in folder.glob("*.*"):
+        found = set(re.findall(r"https?://[^\s\"'`)<]+", path.read_text()))
+        # Names of kinds of elements, which nobody asks for.
+        assert {f for f in found if not f.startswith("http://www.w3.org/")} == set(), path.name
+
+
+def test_the_door_says_whether_a_token_is_needed(local: Within, running: Running) -> None:
+    assert local.get("/door").json()["token_needed"] is False and local.get("/session").json()["name"] == "local"
+    with running.client(None) as nobody, running.client() as anna:
+        assert nobody.get("/door").json()["token_needed"] is True
+        assert nobody.get("/session").status_code == 401
+        assert anna.get("/session").json()["name"] == "anna"
+
+
+def test_the_form_is_drawn_from_what_is_declared(local: Within) -> None:
+    form = local.get("/form").json()
+    assert [m["name"] for m in form["methods"]] == list(all_methods())
+    models = {m["name"]: (all_methods()[m["name"]].params, m["fields"]) for m in form["methods"]}
+    models |= {takes: (READINGS[of], form["reading"][takes]) for takes, of in _takes().items()}
+    models["run"] = (RunOptions, form["run"])
+    for name, (model, fields) in models.items():
+        assert [f["name"] for f in fields] == list(model.model_fields), name
+        schema = model.model_json_schema()["properties"]
+        for field in fields:
+            assert field["help"] and (field["kind"] != "choice" or field["choices"]), (name, field)
+            told = json.dumps(schema[field["name"]])
+            assert ("least" in field) == ("inimum" in told) and ("most" in field) == ("aximum" in told), (name, field)
+    assert [(p["name"], p["k"]) for p in form["presets"]] == [("CNIL", 10), ("INSEE", 11), ("MDS", 10), ("ACRO", 10)]
+    assert all(p.source.endswith(".") for p in PRESETS) and set(form["files"]) >= {"data", "zones", "hierarchy"}
+
+
+def _takes() -> dict[str, type]:
+    from crowdveil.server.look import TAKES
+
+    return TAKES
+
+
+def test_the_page_knows_every_role_of_a_column() -> None:
+    """The roles that the page offers are those that readers know."""
+    words = (Path(__file__).parents[2] / "web" / "page" / "words.ts").read_text()
+    offered = {
+        takes: set(re.findall(r'"(\w+)"', re.search(rf"{takes}: (\[[^\]]*\])", words)[1]))  # type: ignore[index]
+        for takes in ("flows", "trajectories")
+    }
+    assert offered == {"flows": set(ROLES), "trajectories": set(TRACK_ROLES)}
+
+
+def test_a_look_at_trips(near: Within) -> None:
+    seen = looked(near, "trips.csv", TRIPS).json()
+    assert seen["looks_like"] == seen["takes"] == "flows"
+    assert [(c["name"], c["type"]) for c in seen["columns"]] == [
+        ("who", "whole number"), ("when", "time"), ("from_zone", "text"), ("to_zone", "text")
+    ]  # fmt: skip
+    assert seen["roles"] == {"origin": "from_zone", "destination": "to_zone"} and seen["crowd_of"] == "trips"
+    assert len(seen["rows"]) == 5 and seen["rows"][0] == ["0", "2026-03-02 00:10:00", "a0", "b0"]
+    assert seen["error"] is None and seen["problems"] == [] and seen["counts"]["trips"] == 24
+    named = looked(near, "trips.csv", TRIPS, takes="flows", parameters={"user": "who", "time": "when"}).json()
+    assert named["crowd_of"] == "people" and named["counts"]["steps"] == 9 and named["roles"]["time"] == "when"
+
+
+def test_a_look_at_trajectories_in_parquet(near: Within, tmp_path: Path) -> None:
+    table = pa.table({"y": [48.0, 48.1], "x": [2.0, 2.1], "t": [0, 60], "uid": ["a", "a"], "ok": [True, None]})
+    pq.write_table(table, tmp_path / "tracks.parquet")
+    seen = looked(near, "tracks.parquet", (tmp_path / "tracks.parquet").read_bytes()).json()
+    assert seen["looks_like"] == "trajectories" and seen["roles"] == {
+        "lat": "y",
+        "lon": "x",
+        "time": "t",
+        "user": "uid",
+    }
+    assert [c["type"] for c in seen["columns"]] == ["number", "number", "whole number", "text", "yes or no"]
+    assert seen["counts"] == {"trajectories": 1, "points": 2, "crowd": 1} and seen["rows"][1][4] is None
+
+
+def test_problems_are_counted_and_the_sentence_is_the_readers(near: Within) -> None:
+    bad = TRIPS.replace("2026-03-02 01", "soon", 2).replace(",a2,", ",,", 1)
+    seen = looked(near, "trips.csv", bad, takes="flows", parameters={"time": "when"}).json()
+    assert sum(p["rows"] for p in seen["problems"]) == 3 and seen["counts"]["trips"] == 21
+    assert seen["error"].startswith("trips.csv: ") and "--drop-invalid" in seen["error"]
+    strange = looked(near, "trips.csv", "a,b\n1,2\n").json()
+    assert "wanted columns origin and destination" in strange["error"] and strange["roles"] == {}
+    assert strange["looks_like"] is None and strange["columns"][0]["name"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status", "sentence"),
+    [
+        ("trips.csv", b"", 422, "the file is empty"),
+        ("trips.csv", b"a,b\n", 422, "a header but no rows"),
+        ("trips.parquet", b"PAR1 and no more", 422, "trips.parquet"),
+        ("trips.csv", "größe,b\n1,2\n".encode("latin-1"), 422, "not UTF-8"),
+        ("trips.exe", b"MZ", 415, "wanted a file whose name ends in"),
+    ],
+)
+def test_a_bad_file_is_refused_in_a_sentence(
+    near: Within, name: str, content: bytes, status: int, sentence: str
+) -> None:
+    answer = looked(near, name, content)
+    assert answer.status_code == status and sentence in answer.json()["error"]["message"]
+    assert "incoming" not in answer.text and "inputs" not in answer.text
+
+
+def test_a_look_opens_no_path_and_takes_no_unknown_option(near: Within) -> None:
+    for values, status in (
+        ({"zones": "/etc/passwd"}, 422),
+        ({"zones": "../x"}, 422),
+        ({"k": 3}, 200),
+        ({"step": 0}, 200),
+    ):
+        answer = looked(near, "trips.csv", TRIPS, takes="flows", parameters=values)
+        assert answer.status_code == status, answer.text
+        assert status != 200 or answer.json()["error"], values
+    assert looked(near, "trips.csv", TRIPS, takes="cats").status_code == 422
+    assert looked(near, "trips.csv", TRIPS, parameters="[").status_code == 422
+    assert near.post("/preview", files={"zones": ("z.csv", b"a")}).status_code == 422
+
+
+def test_a_look_in_a_process_of_its_own(local: Within) -> None:
+    assert looked(local, "trips.csv", TRIPS).json()["counts"]["trips"] == 24
+    empty = looked(local, "trips.csv", b"")
+    assert empty.status_code == 422 and "the file is empty" in empty.json()["error"]["message"]
+
+
+def test_limits_hold_for_a_look(tmp_path: Path) -> None:
+    with Settings(tmp_path).open() as service:
+        client = Within(make_app(service), Authorization=f"Bearer {service.tokens.create('anna', max_rows=10)}")
+        assert looked(client, "cabs.csv", cabs()).status_code == 413
+        pq.write_table(pa.table({"origin": ["a"] * 11, "destination": ["b"] * 11}), tmp_path / "many.parquet")
+        many = looked(client, "many.parquet", (tmp_path / "many.parquet").read_bytes())
+        assert many.status_code == 422 and "at most 10 rows" in many.text
+        assert Within(make_app(service)).post("/preview").status_code == 401
+
+
+def test_a_look_that_takes_too_long_or_too_much_is_ended(tmp_path: Path) -> None:
+    file = tmp_path / "trips.csv"
+    file.write_text(TRIPS)
+    asked = {"data": "trips.csv", "files": {}, "takes": "", "values": {}, "part": False, "limits": {}}
+    with pytest.raises(Refused, match="takes too long"):
+        run_apart("look", asked, tmp_path, 0.0, None)
+    with pytest.raises(Refused, match="not enough memory"):
+        run_apart("look", asked, tmp_path, 60.0, 1 << 20)
+
+
+@given(st.lists(st.text(alphabet='ab",\n', max_size=6), max_size=8), st.integers(0, 40))
+def test_the_beginning_of_a_table_ends_behind_a_whole_row(tmp_path_factory: Any, cells: list[str], cut: int) -> None:
+    """Plain twin: rows are written by csv's own writer, and those that fit whole are what is left."""
+    import csv
+
+    text, ends = io.StringIO(newline=""), []
+    writer = csv.writer(text, lineterminator="\n")
+    for cell in cells:
+        writer.writerow(["x", cell])
+        ends.append(text.tell())
+    content = text.getvalue().encode()[:cut]
+    path = tmp_path_factory.getbasetemp() / "part.csv"
+    path.write_bytes(content)
+    cut_last_line(path)
+    whole = max([e for e in ends if e <= cut], default=0)
+    assert path.read_bytes() == (content[:whole] if whole else content)
+
+
+def test_the_beginning_of_a_table_is_looked_at(near: Within) -> None:
+    seen = looked(near, "trips.csv", TRIPS[:-9], part="true").json()
+    assert seen["part"] is True and seen["counts"]["trips"] == 23 and seen["error"] is None
+
+
+@pytest.mark.slow
+def test_a_made_up_city_can_be_read(local: Within) -> None:
+    files = {name: local.get(f"/example/{name}") for name in ("trips.csv", "zones.geojson", "drives.csv")}
+    assert all(answer.status_code == 200 for answer in files.values())
+    zones = {"zones": ("zones.geojson", files["zones.geojson"].content)}
+    trips = looked(local, "trips.csv", files["trips.csv"].content, zones).json()
+    assert trips["error"] is None and trips["problems"] == [] and trips["crowd_of"] == "people"
+    drives = looked(local, "drives.csv", files["drives.csv"].content).json()
+    assert drives["error"] is None and drives["looks_like"] == "trajectories"
+    assert local.get("/example/other.csv").status_code == 422
+
+
+def test_files_of_a_result_one_by_one_and_the_before_after_apart(running: Running) -> None:
+    with running.client() as anna, running.client("bert") as bert:
+        job = put(anna, GENERALISE, {"data": ("cabs.csv", cabs())}, {"before_after": True, "attack": False})
+        assert ended(anna, job)["state"] == "done"
+        whole = zipfile.ZipFile(io.BytesIO(anna.get(f"/jobs/{job}/result").content))
+        listed = anna.get(f"/jobs/{job}/files").json()["files"]
+        assert [(f["name"], f["bytes"]) for f in listed] == [(e.filename, e.file_size) for e in whole.infolist()]
+        for name in whole.namelist():
+            one = anna.get(f"/jobs/{job}/files/{name}")
+            assert one.content == whole.read(name) and one.headers["content-disposition"].startswith("attachment")
+        assert anna.get(f"/jobs/{job}/files/private.html").status_code == 404
+        private = anna.get(f"/jobs/{job}/before-after")
+        assert 'class="mark"' in private.text and "sandbox" in private.headers["content-security-policy"]
+        assert not any(b'class="mark"' in whole.read(n) for n in whole.namelist())
+        for path in ("files", "files/manifest.json", "before-after"):
+            assert bert.get(f"/jobs/{job}/{path}").json()["error"]["code"] == "no_job"
+        anna.delete(f"/jobs/{job}")
+        assert not (running.folder / "jobs" / job).exists()
+        assert anna.get(f"/jobs/{job}/before-after").status_code == 410
+
+
+def test_a_before_after_is_made_only_where_it_is_asked_for(running: Running) -> None:
+    with running.client() as anna:
+        job = put(anna, GENERALISE, {"data": ("cabs.csv", cabs())}, BARE)
+        assert ended(anna, job)["state"] == "done"
+        assert anna.get(f"/jobs/{job}/before-after").json()["error"]["code"] == "no_report"
+        assert not list((running.folder / "jobs" / job).rglob("private*"))
+        anna.delete(f"/jobs/{job}")

@@ -1,0 +1,435 @@
+"""The page of the service in a real browser, as a person without a terminal uses it.
+
+Skipped where Playwright or Chromium is missing; the check of accessibility also needs axe-core (make web).
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+import crowdveil
+from browsing import AXE, CHROMIUM, Visit, chromium
+from crowdveil.synth.city import City
+from crowdveil.synth.trajectories import write_trajectories
+from crowdveil.synth.trips import write_trips
+from serving import BARE, Running, cabs, ended, put
+
+pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+DARK_AND_LIGHT = pytest.mark.parametrize("look", ["light", "dark"])
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service with room for larger files."""
+    service = Running(tmp_path_factory.mktemp("busy"))
+    for name in ("anna", "bert"):
+        service.make_token(name)
+    service.start()
+    yield service
+    service.stop()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files as people have them: with columns of their own names."""
+    folder = tmp_path_factory.mktemp("files")
+    town = City.make(1, 36, 300)
+    crowdveil.write_zones(town.zones, folder / "zones.geojson")
+    write_trips(town, folder / "trips.parquet", 4000, 1, seed=1)
+    write_trajectories(town, folder / "drives.parquet", 60, 1, seed=1)
+    trips, drives = pq.read_table(folder / "trips.parquet"), pq.read_table(folder / "drives.parquet")
+    pacsv.write_csv(trips.rename_columns(["card", "left", "enters", "leaves"]), folder / "trips.csv")
+    pq.write_table(drives.rename_columns(["north", "east", "moment", "ride", "driver"]), folder / "drives.parquet")
+    (folder / "bad.csv").write_text("origin,destination,time\na,b,2026-03-02 08:00\na,,2026-03-02 08:10\na,b,soon\n")
+    (folder / "slow.csv").write_text(cabs(2500, 60))
+    return folder
+
+
+def inside(browser: Any, service: Running, who: str = "anna", **how: Any) -> Visit:
+    """A visit by somebody who came in."""
+    visit = Visit(browser, service.url, **how)
+    visit.sign_in(service.tokens[who])
+    visit.page.wait_for_selector("#data")
+    return visit
+
+
+def named(visit: Visit, **roles: str) -> None:
+    """Say what columns mean."""
+    for column, role in roles.items():
+        visit.page.select_option(f'select[aria-label="{column} means"]', role)
+
+
+def run(visit: Visit) -> str:
+    """Run what was prepared, watch how far it is, and wait for the result; the job's id."""
+    visit.page.click("button[type=submit]")
+    visit.page.wait_for_selector(".progress progress, .verdict")
+    visit.page.wait_for_selector(".verdict")
+    return str(visit.page.evaluate("location.hash.split('/').pop()"))
+
+
+def fetched(visit: Visit, button: str, folder: Path) -> Path:
+    """A file that a button downloads."""
+    with visit.page.expect_download() as coming:
+        visit.page.click(button)
+    path = folder / coming.value.suggested_filename
+    coming.value.save_as(path)
+    return path
+
+
+def drawn(visit: Visit) -> int:
+    """How many colours are on the map."""
+    frame = visit.frame()
+    return int(
+        frame.evaluate("""() => {
+        const canvas = document.getElementById("canvas");
+        const pixels = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+        return new Set(pixels).size;
+    }""")
+    )
+
+
+def test_somebody_comes_in_and_has_a_file_looked_at(browser: Any, running: Running, tmp_path: Path) -> None:
+    """The short one, which `make test` runs."""
+    (tmp_path / "cabs.csv").write_text(cabs())
+    with inside(browser, running) as visit:
+        visit.choose(tmp_path / "cabs.csv", ".fine")
+        assert visit.page.is_checked("input[name=takes][value=trajectories]")
+        assert visit.page.input_value('select[aria-label="lat means"]') == "lat"
+        assert visit.page.locator(".presets button").all_inner_texts() == ["CNIL 10", "INSEE 11", "MDS 10", "ACRO 10"]
+        kept = "[sessionStorage.length, localStorage.length, document.cookie.length]"
+        assert visit.page.evaluate(kept) == [1, 0, 0], "the token is in this tab alone"
+        visit.page.click("text=Sign out")
+        visit.page.wait_for_selector("#token")
+        assert visit.page.evaluate(kept) == [0, 0, 0]
+        assert visit.wrong == []
+
+
+@pytest.mark.slow
+def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_path: Path) -> None:
+    with inside(browser, busy) as visit:
+        page = visit.page
+        visit.choose([files / "trips.csv", files / "zones.geojson"])
+        assert "wanted columns origin and destination" in visit.told()
+        named(visit, enters="origin", leaves="destination", left="time", card="user")
+        page.wait_for_selector(".fine")
+        page.wait_for_function("() => document.querySelector('.findings').textContent.includes('k counts people')")
+        page.fill("#f-step", "all")
+        page.select_option("#method", "suppression")
+        page.click("button:has-text('INSEE')")
+        assert page.input_value("#f-k") == "11" and "households" in page.inner_text(".sources")
+        page.check("#f-before_after")
+        job = run(visit)
+        assert "promises hold" in page.inner_text(".verdict") and "at least 11 people" in page.inner_text(".verdict")
+        assert drawn(visit) > 3
+        archive = fetched(visit, "button:has-text('Download the release')", tmp_path)
+        zipfile.ZipFile(archive).extractall(tmp_path / "out")
+        assert all(finding.holds for _, finding in crowdveil.verify(tmp_path / "out"))
+        page.click("role=tab[name='Before and after']")
+        before, after = visit.frame(0), visit.frame(1)
+        assert before.input_value("#layer") == "before" and after.input_value("#layer") == "after"
+        assert "original" in before.inner_text(".mark") and "original" in page.inner_text(".warn")
+        page.click("role=tab[name='Measures']")
+        assert "Withheld volume" in page.inner_text("[role=tabpanel]")
+        page.click("role=tab[name='Files']")
+        assert (
+            fetched(visit, "button:has-text('Download manifest.json')", tmp_path).read_bytes()
+            == (tmp_path / "out" / "manifest.json").read_bytes()
+        )
+        with busy.client() as anna:
+            asked = anna.get(f"/jobs/{job}").json()["parameters"]
+        assert asked == {
+            "origin": "enters", "destination": "leaves", "time": "left", "user": "card", "step": "all", "k": 11,
+            "before_after": True,
+        }  # fmt: skip
+        assert visit.wrong == []
+
+
+@pytest.mark.slow
+def test_the_whole_job_for_trajectories_and_two_side_by_side(
+    browser: Any, busy: Running, files: Path, tmp_path: Path, command: Any
+) -> None:
+    with inside(browser, busy) as visit:
+        page = visit.page
+        visit.choose(files / "drives.parquet")
+        page.check("input[name=takes][value=trajectories]")
+        named(visit, north="lat", east="lon", moment="time", ride="trajectory", driver="user")
+        page.wait_for_selector(".fine")
+        one = run(visit)
+        assert drawn(visit) > 3
+        archive = fetched(visit, "button:has-text('Download the release')", tmp_path)
+        zipfile.ZipFile(archive).extractall(tmp_path / "out")
+        assert command("verify", tmp_path / "out").code == 0
+        page.click("button:has-text('Change something and run again')")
+        page.wait_for_selector(".fine")
+        page.click("button:has-text('CNIL')")
+        other = run(visit)
+        page.click("nav >> text=Jobs")
+        for job in (one, other):
+            page.check(f".jobs li:has(a[href='#/jobs/{job}']) input")
+        page.click("button:has-text('Compare two results')")
+        page.wait_for_selector(".two")
+        assert page.locator(".two tr.differs th").all_inner_texts().count("Smallest crowd (k)") == 1
+        page.locator("iframe").nth(1).wait_for()
+        assert page.locator("iframe").count() == 2 and visit.wrong == []
+
+
+@pytest.mark.slow
+def test_what_is_wrong_is_said_where_it_is_seen(browser: Any, busy: Running, files: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "few.csv").write_text(cabs(2))
+    with inside(browser, busy) as visit:
+        page = visit.page
+        visit.choose(tmp_path / "empty.csv", "[role=alert]")
+        assert visit.told() == "empty.csv: the file is empty; wanted a header and at least one row."
+        page.click("text=Choose another")
+        visit.choose(files / "bad.csv")
+        rows = page.locator(".problem li").all_inner_texts()
+        assert rows == ["1 row names no zone in column destination", "1 row has no usable time in column time"]
+        assert "“Leave out rows" in page.inner_text(".problem")
+        page.fill("#f-k", "1")
+        page.click("button[type=submit]")
+        assert page.evaluate("document.activeElement.id") == "f-k" and page.locator(".progress").count() == 0
+        page.fill("#f-k", "7")
+        page.click("button[type=submit]")  # a job that ends with the reader's sentence
+        page.wait_for_selector(".badge.failed")
+        assert "bad.csv: 1 row (row 2) names no zone in column destination" in visit.told()
+        page.click("text=Back to the form")
+        page.wait_for_selector(".problem")
+        page.check("#f-drop_invalid")
+        assert "are left out" in page.inner_text(".problem")
+        page.click("text=Choose another")
+        visit.choose(tmp_path / "few.csv", ".fine")
+        page.fill("#f-k", "9")
+        page.click("button[type=submit]")
+        page.wait_for_selector(".badge.failed")
+        assert (
+            visit.told()
+            == "Smallest crowd (k): wanted at most the people in the data, 2, but got 9; choose a smaller k."
+        )
+        assert [w for w in visit.wrong if "422" not in w] == [], "the browser itself notes that an answer was an error"
+
+
+@pytest.mark.slow
+def test_a_running_job_is_cancelled(browser: Any, busy: Running, files: Path) -> None:
+    with inside(browser, busy) as visit:
+        page = visit.page
+        visit.choose(files / "slow.csv", ".fine")
+        page.select_option("#f-distance", "dtw")
+        page.click("button[type=submit]")
+        page.wait_for_selector(".stages .now")
+        page.click("button:has-text('Cancel')")
+        page.wait_for_selector(".badge.cancelled")
+        job = page.evaluate("location.hash.split('/').pop()")
+        assert "files were removed" in page.inner_text("main") and visit.wrong == []
+        with busy.client() as anna:
+            assert anna.get(f"/jobs/{job}").json()["state"] == "cancelled"
+
+
+@pytest.mark.slow
+def test_of_a_large_table_only_the_beginning_is_looked_at(browser: Any, busy: Running, tmp_path: Path) -> None:
+    rows = "".join(f"a{i % 7},b{i % 5},2026-03-02 0{i % 9}:10:00,{i}\n" for i in range(10_000))
+    (tmp_path / "large.csv").write_text("origin,destination,time,user_id\n" + rows * 80)
+    with inside(browser, busy) as visit:
+        visit.choose(tmp_path / "large.csv", ".fine")
+        trips = visit.page.locator(".tiles div:has(dt:text-is('trips')) dd").inner_text()
+        assert 100_000 < int(trips.replace(",", "")) < 800_000
+        assert "first 20 MB were looked at" in visit.page.inner_text(".findings") and visit.wrong == []
+
+
+@pytest.mark.slow
+def test_noise_gets_a_seed_that_nobody_can_guess(browser: Any, busy: Running, files: Path) -> None:
+    with inside(browser, busy) as visit:
+        visit.choose(files / "bad.csv", ".problem")
+        visit.page.check("#f-drop_invalid")
+        visit.page.select_option("#method", "laplace")
+        visit.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+        assert visit.page.input_value("#f-seed") == "" and visit.page.locator(".crowd").count() == 0
+        seeds = set()
+        for _ in range(2):
+            job = run(visit)
+            with busy.client() as anna:
+                seeds.add(anna.get(f"/jobs/{job}").json()["parameters"]["seed"])
+            visit.page.click("button:has-text('Change something and run again')")
+            visit.page.wait_for_selector(".problem")
+        assert len(seeds) == 2 and min(seeds) > 2**32 and visit.wrong == []
+
+
+@pytest.mark.slow
+def test_who_may_not_come_in_sees_nothing(browser: Any, busy: Running) -> None:
+    with busy.client() as anna:
+        job = put(anna, "/methods/simple-generalization/jobs", {"data": ("cabs.csv", cabs())}, BARE)
+        assert ended(anna, job)["state"] == "done"
+    with Visit(browser, busy.url) as visit:
+        visit.sign_in("cv_guess")
+        visit.page.wait_for_selector("[role=alert]")
+        assert visit.told() == "The token is not known, or it was revoked; ask whoever runs the server for one."
+        assert visit.page.evaluate("sessionStorage.length") == 0 and visit.page.locator("nav").count() == 0
+        assert {w for w in visit.wrong if "401" not in w} == set()
+    with inside(browser, busy, "bert") as visit:
+        for address in (f"/jobs/{job}", f"/compare/{job}/{job}"):
+            visit.page.evaluate("where => { location.hash = where }", address)
+            visit.page.wait_for_selector("[role=alert]")
+            assert visit.told() == "There is no such job."
+        visit.page.click("nav >> text=Jobs")
+        visit.page.wait_for_selector("text=There are none yet")
+        assert {w for w in visit.wrong if "404" not in w} == set()
+
+
+@pytest.mark.slow
+def test_a_token_that_is_revoked_ends_the_visit(browser: Any, busy: Running) -> None:
+    from crowdveil.server.settings import Settings
+
+    busy.make_token("cleo")
+    with inside(browser, busy, "cleo") as visit:
+        with Settings(busy.folder).open() as service:
+            service.tokens.revoke("cleo")
+        visit.page.click("nav >> text=Jobs")
+        visit.page.wait_for_selector("#token")
+        assert visit.page.evaluate("sessionStorage.length") == 0
+
+
+@pytest.mark.slow
+def test_nothing_foreign_runs_on_the_page_or_in_the_frame(browser: Any, busy: Running, files: Path) -> None:
+    with inside(browser, busy) as visit:
+        visit.choose(files / "drives.parquet", ".findings")
+        visit.page.check("input[name=takes][value=trajectories]")
+        named(visit, north="lat", east="lon", moment="time", ride="trajectory", driver="user")
+        visit.page.wait_for_selector(".fine")
+        run(visit)
+        frame = visit.frame()
+        assert frame.evaluate("self.origin") == "null" and visit.wrong == []
+        inject = """() => {
+            const script = document.createElement("script");
+            script.textContent = "document.documentElement.dataset.foreign = 1";
+            document.body.append(script);
+            return document.documentElement.dataset.foreign ?? null;
+        }"""
+        ask = """async (url) => { try { await fetch(url); return "answered"; } catch { return "refused"; } }"""
+        assert visit.page.evaluate(inject) is None and frame.evaluate(inject) is None
+        assert frame.evaluate(ask, f"{busy.url}/door") == "refused"
+        assert visit.page.evaluate(ask, busy.url.replace("127.0.0.1", "localhost") + "/door") == "refused"
+        assert visit.page.evaluate(ask, f"{busy.url}/door") == "answered"
+
+
+@pytest.mark.slow
+def test_files_are_dropped_and_the_city_is_tried_by_keyboard_alone(
+    browser: Any, busy: Running, files: Path, tmp_path: Path
+) -> None:
+    with inside(browser, busy) as visit:
+        page = visit.page
+        content = (files / "zones.geojson").read_text()
+        given = page.evaluate_handle(
+            """([name, content]) => {
+                const all = new DataTransfer();
+                all.items.add(new File(["origin,destination\\nr1c1,r2c2\\n"], "few.csv"));
+                all.items.add(new File([content], name));
+                return all;
+            }""",
+            ["zones.geojson", content],
+        )
+        page.dispatch_event(".drop", "drop", {"dataTransfer": given})
+        page.wait_for_selector(".fine")
+        assert "zones.geojson" in page.inner_text("#s-read ~ .fields")
+        page.focus("text=Choose another")
+        page.keyboard.press("Enter")
+        page.focus("#data")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Trips"
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".fine")
+        page.focus("#f-k")
+        page.keyboard.press("Enter")  # as in any form
+        page.wait_for_selector(".verdict")
+        assert page.evaluate("document.activeElement.tagName") == "H1", "a new page takes the focus"
+        page.focus("#tab-report")
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate("document.activeElement.id") == "tab-before" and visit.wrong == []
+        page.click("nav >> text=New")
+        assert page.is_checked("#f-before_after"), "of a made-up city nobody is shown"
+        page.click("text=Choose another")
+        visit.choose(files / "bad.csv")
+        assert not page.is_checked("#f-before_after")
+
+
+def tour(visit: Visit, service: Running, files: Path) -> Iterator[str]:
+    """Every page there is, one after the other."""
+    page = visit.page
+    page.wait_for_selector("#token")
+    yield "sign in"
+    page.click("button:has-text('Sign in')")
+    page.wait_for_selector("[role=alert]")
+    yield "sign in, refused"
+    visit.sign_in(service.tokens["anna"])
+    page.wait_for_selector("#data")
+    yield "start"
+    visit.choose(files / "bad.csv", ".problem")
+    yield "problems"
+    page.check("#f-drop_invalid")
+    yield "problems settled"
+    page.click("text=Choose another")
+    page.click(".trial button:has-text('Trips')")
+    page.wait_for_selector(".fine")
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    yield "form"
+    page.click("button[type=submit]")
+    page.wait_for_selector(".progress progress, .verdict")
+    yield "running"
+    page.wait_for_selector("[role=tab]")
+    for name in page.locator("[role=tab]").all_inner_texts():
+        page.click(f"role=tab[name='{name}']")
+        if page.locator("iframe, .waiting").count():
+            visit.frame()
+        yield f"result: {name}"
+    one = page.evaluate("location.hash.split('/').pop()")
+    page.evaluate("location.hash = '/jobs/nothing'")
+    page.wait_for_selector("text=To your jobs")
+    yield "no job"
+    page.click("nav >> text=Jobs")
+    page.wait_for_selector(".jobs")
+    yield "jobs"
+    page.evaluate("one => { location.hash = `/compare/${one}/${one}` }", one)
+    page.wait_for_selector(".two")
+    yield "compare"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed (make web)")
+@DARK_AND_LIGHT
+def test_everybody_can_use_every_page(browser: Any, busy: Running, files: Path, look: str) -> None:
+    with Visit(browser, busy.url, color_scheme=look, bypass_csp=True) as visit:
+        grave = {name: found for name in tour(visit, busy, files) if (found := visit.grave())}
+        assert grave == {}
+
+
+@pytest.mark.slow
+def test_no_page_is_wider_than_a_phone(browser: Any, busy: Running, files: Path) -> None:
+    with Visit(browser, busy.url, viewport={"width": 360, "height": 740}) as visit:
+        for name in tour(visit, busy, files):
+            assert visit.page.evaluate("document.documentElement.scrollWidth") <= 360, name
+
+
+@pytest.mark.slow
+def test_without_tokens_nobody_signs_in(browser: Any, tmp_path: Path) -> None:
+    service = Running(tmp_path, workers=1)
+    service.start()
+    try:
+        with Visit(browser, service.url) as visit:
+            visit.page.wait_for_selector("#data")
+            assert visit.page.locator("#token").count() == 0 and visit.page.locator("text=Sign out").count() == 0
+            assert visit.wrong == []
+    finally:
+        service.stop()

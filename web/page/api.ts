@@ -1,0 +1,101 @@
+// The service as the page sees it. The token lives in this tab's session storage and in no other place.
+
+export interface Field {
+  name: string; kind: "int" | "float" | "bool" | "text" | "choice" | "file"; default: unknown; required: boolean; choices: string[];
+  bounds: string; unit: string; help: string; least?: number; most?: number;
+}
+export type Takes = "flows" | "trajectories";
+export interface Method { name: string; summary: string; status: string; takes: Takes; secret_seed: boolean; fields: Field[] }
+export interface Preset { name: string; k: number; source: string }
+export interface Form {
+  methods: Method[]; reading: Record<Takes, Field[]>; run: Field[]; files: Record<string, string[]>; presets: Preset[];
+}
+export interface Session { name: string; keep_hours: number; limits: { max_upload_mib: number; max_rows: number } }
+export interface Seen {
+  columns: { name: string; type: string }[]; rows: (string | null)[][]; looks_like: Takes | null; takes: Takes;
+  roles: Record<string, string>; counts: Record<string, number>; crowd_of?: string; notes: string[];
+  problems: { message: string; rows: number }[]; error: string | null; part: boolean;
+}
+export interface Job {
+  id: string; kind: string; name: string; state: "queued" | "running" | "done" | "failed" | "cancelled" | "expired";
+  created_at: string; started_at: string | null; ended_at: string | null; expires_at: string | null; seconds: number | null;
+  progress: { stage: string | null; done: number; total: number }; files: Record<string, string>; parameters: Record<string, unknown>;
+  error: { code: string; message: string } | null; result: { name: string; bytes: number; sha256: string } | null;
+  summary: { notes: string[]; lines: string[] } | null;
+}
+export interface Manifest {
+  method: { name: string; status: string; seed: number | null; parameters: Record<string, unknown>; facts?: Record<string, unknown> };
+  k_counts: string; cost: Record<string, unknown>; promises: { name: string; kind: string; statement: string; holds: boolean; checked: string }[];
+  risk?: Record<string, unknown>[]; files: Record<string, { name: string; sha256: string }>;
+}
+
+/** What the service says is wrong, in its own sentence. */
+export class Wrong extends Error {
+  constructor(readonly status: number, readonly code: string, message: string) { super(message); }
+}
+
+const KEY = "crowdveil-token";
+const AWAY = "The service does not answer; see whether it still runs, and try again.";
+let refused: () => void = () => undefined;
+
+export const token = (): string | null => sessionStorage.getItem(KEY);
+export const remember = (value: string | null): void => (value === null ? sessionStorage.removeItem(KEY) : sessionStorage.setItem(KEY, value));
+/** Called where a token is no longer known. */
+export const whenRefused = (then: () => void): void => { refused = then; };
+
+function headers(): Record<string, string> {
+  const known = token();
+  return known === null ? {} : { Authorization: `Bearer ${known}` };
+}
+
+async function wrong(status: number, text: string): Promise<Wrong> {
+  let error: { code: string; message: string } = { code: "fault", message: `The service answered with ${status} and no reason; try again.` };
+  try { error = JSON.parse(text).error ?? error; } catch { /* no JSON: something between us and the service answered */ }
+  if (status === 401 && token() !== null) refused();
+  return new Wrong(status, error.code, error.message);
+}
+
+async function asked(path: string, how: RequestInit = {}): Promise<Response> {
+  let answer: Response;
+  try { answer = await fetch(path, { ...how, headers: headers(), cache: "no-store" }); } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new Wrong(0, "away", AWAY);
+  }
+  if (!answer.ok) throw await wrong(answer.status, await answer.text());
+  return answer;
+}
+
+export const json = async <T>(path: string, how?: RequestInit): Promise<T> => (await asked(path, how)).json() as Promise<T>;
+export const blob = async (path: string): Promise<Blob> => (await asked(path)).blob();
+export const remove = (id: string): Promise<Job> => json<Job>(`/jobs/${id}`, { method: "DELETE" });
+
+/** Send a form with files; they are read from the disk as they are sent, never whole into memory. */
+export function send<T>(path: string, form: FormData, told: (share: number) => void, signal?: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", path);
+    for (const [name, value] of Object.entries(headers())) request.setRequestHeader(name, value);
+    request.upload.onprogress = (event) => { if (event.lengthComputable) told(event.loaded / event.total); };
+    request.onload = async () => {
+      if (request.status < 300) resolve(JSON.parse(request.responseText) as T);
+      else reject(await wrong(request.status, request.responseText));
+    };
+    request.onerror = () => reject(new Wrong(0, "away", AWAY));
+    request.onabort = () => reject(new DOMException("ended", "AbortError"));
+    signal?.addEventListener("abort", () => request.abort());
+    request.send(form);
+  });
+}
+
+/** Put a file into the reader's folder of downloads. */
+export async function download(path: string, name: string): Promise<void> {
+  const address = URL.createObjectURL(await blob(path));
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
+export const said = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+export const stopped = (error: unknown): boolean => error instanceof DOMException && error.name === "AbortError";

@@ -1,0 +1,95 @@
+// Controls that are drawn from what the service tells of its parameters.
+import type { Field, Preset } from "./api";
+import { INSTEAD, label, size } from "./words";
+
+export type Change = (name: string, value: string | boolean) => void;
+const SAFE = Number.MAX_SAFE_INTEGER;
+
+function hint(field: Field): string {
+  const parts = [field.help];
+  const bounds = field.most !== undefined && field.most > SAFE ? field.bounds.split(",")[0] : field.bounds;
+  const limits = [bounds, field.unit && `in ${field.unit}`].filter(Boolean).join(", ");
+  if (limits) parts.push(`${limits.charAt(0).toUpperCase()}${limits.slice(1)}.`);
+  return parts.join(" ").replace(/; not used where tiles are given with --zones/, "; not used where a file of zones is given");
+}
+
+/** Time zones that the browser knows, its own first. */
+function timeZones(): string[] {
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return [own, ...((Intl as { supportedValuesOf?: (what: string) => string[] }).supportedValuesOf?.("timeZone") ?? []).filter((zone) => zone !== own)];
+}
+
+function control(field: Field, given: string | boolean | undefined, change: Change) {
+  const common = { id: `f-${field.name}`, "aria-describedby": `h-${field.name}`, name: field.name };
+  const fits = given !== undefined && (field.kind !== "choice" || field.choices.includes(String(given)));
+  const text = fits ? String(given) : field.default === null || field.default === undefined ? "" : String(field.default);
+  const type = (event: Event) => change(field.name, (event.currentTarget as HTMLInputElement).value);
+  if (field.kind === "choice")
+    return <select {...common} value={text} onChange={type}>{field.choices.map((c) => <option key={c} value={c}>{c}</option>)}</select>;
+  if (field.kind === "int" || field.kind === "float")
+    return <input {...common} type="number" placeholder={INSTEAD[field.name]} inputMode={field.kind === "int" ? "numeric" : "decimal"} step={field.kind === "int" ? 1 : "any"} min={field.least}
+      max={field.most === undefined ? undefined : Math.min(field.most, SAFE)} required={field.required} value={text} onInput={type} />;
+  if (field.name === "tz")
+    return <><input {...common} type="text" list="zones-of-time" autocomplete="off" spellcheck={false} value={text} onInput={type} />
+      <datalist id="zones-of-time">{timeZones().map((zone) => <option key={zone} value={zone} />)}</datalist></>;
+  return <input {...common} type="text" placeholder={INSTEAD[field.name]} autocomplete="off" spellcheck={false} required={field.required} value={text} onInput={type} />;
+}
+
+export function Control({ field, given, change }: { field: Field; given: string | boolean | undefined; change: Change }) {
+  if (field.kind === "bool")
+    return <div class="field check">
+      <input type="checkbox" id={`f-${field.name}`} name={field.name} aria-describedby={`h-${field.name}`} checked={Boolean(given ?? field.default)}
+        onChange={(event) => change(field.name, event.currentTarget.checked)} />
+      <label for={`f-${field.name}`}>{label(field)}</label>
+      <p class="hint" id={`h-${field.name}`}>{field.help}</p>
+    </div>;
+  return <div class="field">
+    <label for={`f-${field.name}`}>{label(field)}{field.unit && <span class="unit"> ({field.unit})</span>}</label>
+    {control(field, given, change)}
+    <p class="hint" id={`h-${field.name}`}>{hint(field)}</p>
+  </div>;
+}
+
+export function Controls({ fields, values, change }: { fields: Field[]; values: Record<string, string | boolean>; change: Change }) {
+  return <div class="fields">{fields.map((field) => <Control key={field.name} field={field} given={values[field.name]} change={change} />)}</div>;
+}
+
+/** What is rarely needed, folded away. */
+export function More({ title, fields, values, change }: { title: string; fields: Field[]; values: Record<string, string | boolean>; change: Change }) {
+  if (!fields.length) return null;
+  return <details class="more"><summary>{title}</summary><Controls fields={fields} values={values} change={change} /></details>;
+}
+
+/** The size of the crowd, with those that somebody asks for. */
+export function Crowd({ field, given, change, presets }: { field: Field; given: string | boolean | undefined; change: Change; presets: Preset[] }) {
+  const k = Number(given ?? field.default);
+  const meant = presets.filter((p) => p.k === k);
+  return <fieldset class="crowd">
+    <legend>How large must a crowd be?</legend>
+    <Control field={field} given={given} change={change} />
+    <div class="presets" role="group" aria-label="Sizes in use">
+      {presets.map((p) => <button key={p.name} type="button" aria-pressed={p.k === k} onClick={() => change(field.name, String(p.k))}>{p.name} <b>{p.k}</b></button>)}
+    </div>
+    <ul class="sources" aria-live="polite">{meant.map((p) => <li key={p.name}><b>{p.name}</b> {p.source}</li>)}</ul>
+  </fieldset>;
+}
+
+/** A file that an option asks for, or a plain word where the option takes one. */
+export function FileField({ field, file, word, endings, words = [], choose, change }: {
+  field: Field; file: File | undefined; word: string | boolean | undefined; endings: string[]; words?: string[];
+  choose: (name: string, file: File | null) => void; change: Change;
+}) {
+  return <div class="field">
+    <label for={`f-${field.name}`}>{label(field)}</label>
+    {file
+      ? <p class="chosen"><span>{file.name} <small>{size(file.size)}</small></span><button type="button" class="quiet" onClick={() => choose(field.name, null)}>Remove<span class="hide"> {file.name}</span></button></p>
+      : <>
+        {words.length > 0 && <select aria-label={`${label(field)}, made here`} value={String(word ?? "")} onChange={(event) => change(field.name, event.currentTarget.value)}>
+          <option value="">As the method likes, or a file</option>{words.map((w) => <option key={w} value={w}>{w}</option>)}
+        </select>}
+        <input type="file" id={`f-${field.name}`} name={field.name} accept={endings.join(",")} aria-describedby={`h-${field.name}`}
+          onChange={(event) => { const one = event.currentTarget.files?.[0]; if (one) choose(field.name, one); }} />
+      </>}
+    <p class="hint" id={`h-${field.name}`}>{field.help}</p>
+  </div>;
+}

@@ -1,0 +1,72 @@
+// The page of the service: who asks, which page is shown, and what all pages share.
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { type Form, json, remember, said, type Session, token, whenRefused, Wrong } from "./api";
+import { again } from "./draft";
+import { Compare } from "./compare";
+import { History } from "./history";
+import { JobPage } from "./job";
+import { NewJob, newWork } from "./new";
+import { Alert, Title } from "./parts";
+import { go, route } from "./router";
+import { SignIn } from "./signin";
+import { told } from "./words";
+
+interface Inside { form: Form; session: Session }
+
+function App() {
+  const [at, setAt] = useState(route()), [inside, setInside] = useState<Inside | null>(null), [work, setWork] = useState(newWork());
+  const [door, setDoor] = useState<"asking" | "closed" | "open">("asking"), [error, setError] = useState("");
+  const enter = async () => {
+    const [session, form] = await Promise.all([json<Session>("/session"), json<Form>("/form")]);
+    setInside({ session, form });
+    setDoor("open");
+  };
+  const leave = () => {
+    remember(null);
+    setInside(null);
+    setWork(newWork()); // nothing of the data stays for whoever comes next
+    setDoor("closed");
+  };
+  useEffect(() => {
+    const moved = () => setAt(route());
+    window.addEventListener("hashchange", moved);
+    // A file that misses its place must not take the page away.
+    for (const kind of ["dragover", "drop"]) window.addEventListener(kind, (event) => event.preventDefault());
+    whenRefused(leave);
+    json<{ token_needed: boolean }>("/door")
+      .then(({ token_needed }) => (token_needed && token() === null ? setDoor("closed") : enter()))
+      .catch((problem) => (problem instanceof Wrong && problem.status === 401 ? undefined : setError(said(problem))));
+    return () => window.removeEventListener("hashchange", moved);
+  }, []);
+  return <>
+    <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")!.focus(); }}>To the content</a>
+    <header class="top"><div>
+      <a class="name" href="#/new"><img src="/page/icon.svg" alt="" width="28" height="28" />Crowdveil</a>
+      {inside && <nav aria-label="Pages">
+        <a href="#/new" aria-current={at.length === 0 || at[0] === "new" ? "page" : undefined}>New</a>
+        <a href="#/jobs" aria-current={at[0] === "jobs" ? "page" : undefined}>Jobs</a>
+      </nav>}
+      {inside && token() !== null && <span class="who"><span>{inside.session.name}</span><button type="button" class="quiet" onClick={leave}>Sign out</button></span>}
+    </div></header>
+    <main id="main" tabIndex={-1}>
+      {error && <Alert>{told(error)}</Alert>}
+      {door === "closed" && <SignIn enter={enter} />}
+      {inside && <Page at={at} inside={inside} work={work} setWork={setWork} />}
+    </main>
+    <footer><p>Uploads are removed when a job ends, results {inside ? `after ${hours(inside.session.keep_hours)}` : "after a while"}. This page asks nobody but this server for anything.</p></footer>
+  </>;
+}
+
+function Page({ at, inside, work, setWork }: { at: string[]; inside: Inside; work: ReturnType<typeof newWork>; setWork: (work: ReturnType<typeof newWork>) => void }) {
+  const [room, one, other] = at;
+  if (room === undefined || room === "new") return <NewJob key="new" form={inside.form} work={work} change={setWork} />;
+  if (room === "jobs" && one) return <JobPage key={one} id={one} reuse={(job) => { setWork({ ...work, draft: again(inside.form, work.draft, job) }); go("/new"); }} />;
+  if (room === "jobs") return <History key="jobs" />;
+  if (room === "compare" && one && other) return <Compare key={`${one}-${other}`} ids={[one, other]} />;
+  return <><Title>Nothing here</Title><p>There is no page at this address. <a href="#/new">To the first page</a></p></>;
+}
+
+const hours = (n: number): string => (n === 1 ? "an hour" : `${n.toLocaleString("en", { maximumFractionDigits: 1 })} hours`);
+
+render(<App />, document.getElementById("app")!);

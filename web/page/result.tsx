@@ -1,0 +1,113 @@
+// The result of a job: what is promised, what was lost, the report, and the files.
+import { useEffect, useState } from "preact/hooks";
+import { type Job, json, type Manifest, remove, said } from "./api";
+import { Asked } from "./job";
+import { Action, Alert, Download, Pairs, ReportFrame, Tabs } from "./parts";
+import { number, shown, size, spoken, told } from "./words";
+
+export interface Found { manifest: Manifest; files: { name: string; bytes: number }[] }
+
+export async function found(id: string): Promise<Found> {
+  const { files } = await json<{ files: Found["files"] }>(`/jobs/${id}/files`);
+  return { files, manifest: await json<Manifest>(`/jobs/${id}/files/manifest.json`) };
+}
+
+/** Cost as the certificate has it: shares are whole percents. */
+export function costs(manifest: Manifest): [string, string][] {
+  return Object.entries(manifest.cost).map(([name, value]) => {
+    const percent = name.endsWith("_percent");
+    return [spoken(name.replace(/_percent$/, "")), percent ? `${shown(value)} %` : shown(value)];
+  });
+}
+
+export function verdict(manifest: Manifest): { good: boolean; words: string } {
+  const broken = manifest.promises.filter((p) => !p.holds), n = manifest.promises.length;
+  if (broken.length) return { good: false, words: `Broken: ${broken.map((p) => p.name).join(", ")}` };
+  if (manifest.method.status === "heuristic") return { good: false, words: "No promise of anonymity: the method is a heuristic" };
+  return { good: true, words: `${n} of ${n} promises hold on the written files` };
+}
+
+export function Result({ job, removed, reuse }: { job: Job; removed: () => void; reuse: (job: Job) => void }) {
+  const [result, setResult] = useState<Found | null>(null), [error, setError] = useState(""), [sure, setSure] = useState(false);
+  const packed = job.kind === "anonymize";
+  useEffect(() => { if (packed) found(job.id).then(setResult, (problem) => setError(said(problem))); }, [job.id]);
+  return <>
+    {result && <Verdict manifest={result.manifest} />}
+    {error && <Alert>{told(error)}</Alert>}
+    <div class="actions">
+      <Download path={`/jobs/${job.id}/result`} name={job.result?.name ?? "result"} kind="main">
+        Download {packed ? "the release" : "the result"} <small>({size(job.result?.bytes ?? 0)})</small></Download>
+      {packed && <button type="button" onClick={() => reuse(job)}>Change something and run again</button>}
+      {sure
+        ? <><Action act={async () => { await remove(job.id); removed(); }} kind="danger">Yes, remove it now</Action><button type="button" onClick={() => setSure(false)}>Keep it</button></>
+        : <button type="button" onClick={() => setSure(true)}>Remove…</button>}
+    </div>
+    {result ? <Views job={job} result={result} /> : !packed && <Said job={job} />}
+  </>;
+}
+
+function Verdict({ manifest }: { manifest: Manifest }) {
+  const { good, words } = verdict(manifest);
+  const privacy = manifest.promises.filter((p) => p.kind === "privacy");
+  return <div class={good ? "verdict good" : "verdict bad"}>
+    <p><b>{words}</b></p>
+    {privacy.map((p) => <p key={p.name}>{p.statement}</p>)}
+  </div>;
+}
+
+function Views({ job, result }: { job: Job; result: Found }) {
+  const there = (name: string) => result.files.some((f) => f.name === name);
+  const tabs = [
+    ...(there("report.html") ? [{ id: "report", title: "Report", body: () => <ReportFrame path={`/jobs/${job.id}/report`} title="Report of the release" /> }] : []),
+    ...(job.parameters.before_after === true ? [{ id: "before", title: "Before and after", body: () => <Before id={job.id} /> }] : []),
+    { id: "measures", title: "Measures", body: () => <Measures job={job} manifest={result.manifest} /> },
+    { id: "files", title: "Files", body: () => <Files job={job} result={result} /> },
+    { id: "asked", title: "What was asked", body: () => <Asked job={job} /> },
+  ];
+  return <Tabs label="Views of the result" tabs={tabs} />;
+}
+
+function Before({ id }: { id: string }) {
+  return <>
+    <p class="warn">Not for release: this shows the original beside what is published. It is in no download of the release, and is removed with the result.</p>
+    <div class="pair">
+      <ReportFrame path={`/jobs/${id}/before-after`} title="Before: the original" at="#before" />
+      <ReportFrame path={`/jobs/${id}/before-after`} title="After: the release" at="#map" />
+    </div>
+    <Download path={`/jobs/${id}/before-after`} name="not-for-release.html">Save this report for the house</Download>
+  </>;
+}
+
+function Measures({ job, manifest }: { job: Job; manifest: Manifest }) {
+  const trials = manifest.risk ?? [];
+  return <>
+    <Pairs caption="What was published, and what was lost, as in the certificate" rows={costs(manifest)} />
+    {trials.length > 0 && <div class="wide" role="region" aria-label="Attacks" tabIndex={0}><table><caption>Attacks on the release, in whole percents</caption>
+      <thead><tr><th scope="col">attack</th><th scope="col">what is known</th><th scope="col" class="num">before</th><th scope="col" class="num">in the release</th></tr></thead>
+      <tbody>{trials.map((t, n) => <tr key={n}><th scope="row">{shown(t.attack)}</th><td>{shown(t.knowledge)}</td><td class="num">{shown(t.risk_percent_before)}</td><td class="num">{shown(t.risk_percent)}</td></tr>)}</tbody></table></div>}
+    <div class="wide" role="region" aria-label="Promises" tabIndex={0}><table class="broad"><caption>Promises, and how each was checked</caption>
+      <thead><tr><th scope="col">promise</th><th scope="col">what it says</th><th scope="col">holds</th><th scope="col">how it was checked</th></tr></thead>
+      <tbody>{manifest.promises.map((p) => <tr key={p.name}><th scope="row">{p.name}</th><td>{p.statement}</td><td class={p.holds ? "yes" : "no"}>{p.holds ? "yes" : "NO"}</td><td>{p.checked}</td></tr>)}</tbody></table></div>
+    <Said job={job} />
+  </>;
+}
+
+/** What the command line would have said; exact figures, for the owner's eyes. */
+function Said({ job }: { job: Job }) {
+  const { notes = [], lines = [] } = job.summary ?? {};
+  return <>
+    {notes.length > 0 && <><h3>Worth knowing</h3><ul>{notes.map((n) => <li key={n}>{told(n)}</li>)}</ul></>}
+    {lines.length > 0 && <><h3>In exact figures, which stay in the house</h3><pre class="lines" tabIndex={0} aria-label="Exact figures">{lines.join("\n")}</pre></>}
+  </>;
+}
+
+function Files({ job, result }: { job: Job; result: Found }) {
+  const roles = new Map(Object.entries(result.manifest.files).map(([role, file]) => [file.name, role]));
+  return <>
+    <ul class="files">{result.files.map((file) => <li key={file.name}>
+      <div><b>{file.name}</b><small>{spoken(roles.get(file.name) ?? (file.name === "manifest.json" ? "certificate" : "file"))} · {size(file.bytes)}</small></div>
+      <Download path={`/jobs/${job.id}/files/${encodeURIComponent(file.name)}`} name={file.name}>Download<span class="hide"> {file.name}</span></Download>
+    </li>)}</ul>
+    <p class="hint">The zip file has SHA-256 <code>{job.result?.sha256}</code> and {number(job.result?.bytes ?? 0)} bytes. Unpack it and check it again with <code>crowdveil verify</code>.</p>
+  </>;
+}

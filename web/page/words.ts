@@ -1,0 +1,84 @@
+// What things are called on the page.
+import type { Field, Takes } from "./api";
+
+const LABELS: Record<string, string> = {
+  k: "Smallest crowd (k)", suppress: "Most that may be withheld", l_tiles: "Least tiles of an area", l_inhabited: "Least visited tiles of an area",
+  max_area_km2: "Largest area", v_target: "Target volume of an origin", epsilon: "Epsilon", report_small: "Report small volumes together",
+  include_empty: "Include empty places", count_trajectories: "Count trajectories, not people", tile_size_m: "Side of tiles",
+  zones: "File of zones", zone_id: "Id of a zone", tz: "Time zone", time_format: "Form of the times", drop_invalid: "Leave out rows that cannot be used",
+  grid: "Squares", h3: "H3 cells", voronoi: "Voronoi cells", matrix: "Matrix", hierarchy: "Tree over the zones",
+  destination_hierarchy: "Tree of destinations", step: "Length of a time step", seed: "Seed", format: "Form of the tables",
+  data_name: "Name of the data file", attack: "Attack the release first", report: "Write the report", before_after: "Before and after, for my eyes only",
+};
+
+export const ROLE_WORDS: Record<string, string> = {
+  origin: "Origin zone", destination: "Destination zone", origin_lon: "Origin longitude", origin_lat: "Origin latitude",
+  destination_lon: "Destination longitude", destination_lat: "Destination latitude", time: "Time", user: "Person", volume: "Volume of a flow",
+  people: "People of a flow", weight: "Weight of a trip", lat: "Latitude", lon: "Longitude", trajectory: "Trajectory",
+};
+export const ROLES: Record<Takes, string[]> = {
+  flows: ["origin", "destination", "time", "user", "origin_lon", "origin_lat", "destination_lon", "destination_lat", "volume", "people", "weight"],
+  trajectories: ["lat", "lon", "time", "trajectory", "user"],
+};
+export const TAKES_WORDS: Record<Takes, string> = { flows: "Trips or flows", trajectories: "Trajectories" };
+export const STATUS_WORDS: Record<string, string> = {
+  proved: "Proved: the promise follows from what the method does.",
+  argued: "Argued: the promise rests on an argument with stated assumptions.",
+  heuristic: "Heuristic: no promise of anonymity, only measured risk.",
+};
+export const STATE_WORDS: Record<string, string> = {
+  queued: "Waiting", running: "Running", done: "Done", failed: "Failed", cancelled: "Cancelled", expired: "Removed",
+};
+export const STAGE_WORDS: [string, string][] = [
+  ["reading", "Reading"], ["anonymising", "Anonymising"], ["writing", "Writing"], ["verifying", "Verifying"], ["attacking", "Attacking"],
+  ["reporting", "Reporting"], ["reporting for the house", "Before and after"], ["packing", "Packing"],
+];
+
+/** What stands in an empty control. */
+export const INSTEAD: Record<string, string> = { step: "1h", grid: "500m", h3: "8", time_format: "%d/%m/%Y %H:%M", zone_id: "zone_id", data_name: "flows.csv" };
+
+export function label(field: Pick<Field, "name">): string {
+  return LABELS[field.name] ?? ROLE_WORDS[field.name] ?? spoken(field.name.replace(/_(m|s|km2|kmh)$/, ""));
+}
+
+const upper = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** A name of a program as people say it. */
+export function spoken(name: string): string {
+  return upper(name.replace(/[_-]/g, " "));
+}
+
+/** A sentence of the command line with its options as they are called here. */
+export function told(sentence: string): string {
+  const file = /^\S+\.\w+: /.test(sentence); // it begins with the name of a file, which stays as it is
+  const about = sentence.replace(/^([a-z][a-z0-9_]*)(?=: )/, (name) => label({ name }));
+  return (file ? sentence : upper(about)).replace(/--([a-z][a-z0-9-]*)/g, (_, option: string) => `“${label({ name: option.replace(/-/g, "_") })}”`);
+}
+
+export const number = (value: number): string => value.toLocaleString("en");
+
+export function size(bytes: number): string {
+  const units = ["bytes", "kB", "MB", "GB"];
+  let at = 0;
+  for (; bytes >= 1000 && at < units.length - 1; at++) bytes /= 1000;
+  return `${bytes.toLocaleString("en", { maximumSignificantDigits: 3 })} ${units[at]}`;
+}
+
+export function moment(iso: string | null): string {
+  return iso === null ? "–" : new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+}
+
+export function duration(seconds: number | null): string {
+  if (seconds === null) return "–";
+  return seconds < 60 ? `${seconds.toLocaleString("en", { maximumSignificantDigits: 2 })} s` : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+}
+
+/** A value of a manifest as people read it. */
+export function shown(value: unknown): string {
+  if (value === null || value === undefined) return "–";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number") return number(value);
+  if (Array.isArray(value)) return value.map(shown).join(", ");
+  if (typeof value === "object") return Object.entries(value).map(([name, inner]) => `${name.replace(/_/g, " ")} ${shown(inner)}`).join(", ");
+  return String(value);
+}
