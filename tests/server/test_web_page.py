@@ -5,6 +5,7 @@ Skipped where Playwright or Chromium is missing; the check of accessibility also
 
 from __future__ import annotations
 
+import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -248,6 +249,19 @@ def test_of_a_large_table_only_the_beginning_is_looked_at(browser: Any, busy: Ru
         trips = visit.page.locator(".tiles div:has(dt:text-is('trips')) dd").inner_text()
         assert 100_000 < int(trips.replace(",", "")) < 800_000
         assert "first 20 MB were looked at" in visit.page.inner_text(".findings") and visit.wrong == []
+
+
+@pytest.mark.slow
+def test_what_takes_too_long_to_be_looked_at_can_be_run(browser: Any, busy: Running, tmp_path: Path) -> None:
+    (tmp_path / "few.csv").write_text("origin,destination\n" + "a,b\n" * 12)
+    late = json.dumps({"error": {"code": "too_long", "message": "looking at the file takes too long; run it without."}})
+    with inside(browser, busy) as visit:
+        visit.page.route("**/preview", lambda route: route.fulfill(status=422, body=late))
+        visit.choose(tmp_path / "few.csv", "[role=alert]")
+        assert visit.told() == "Looking at the file takes too long; run it without."
+        visit.page.select_option("#method", "suppression")
+        run(visit)
+        assert "at least 10 trips" in visit.page.inner_text(".verdict")
 
 
 @pytest.mark.slow
