@@ -24,6 +24,10 @@ Rows = Literal["exact", "overlapping", "noisy"]
 overlap; noisy: a volume with noise, so that nothing exact may be told beside it."""
 
 
+def apart(params: Any) -> None:
+    """Nothing stands against doing each part of the data on its own: for `Method.together`."""
+
+
 @dataclass(frozen=True)
 class Method:
     """The record of a method: what the command line, the docs and every other door are drawn from.
@@ -46,6 +50,12 @@ class Method:
         Whether it puts flows together, and so must know who is behind each where k counts people.
     rows
         What the rows of its releases say, if they are flows.
+    tell
+        From the parameters and the figures of all time steps that have any, a row each, what the certificate says of them;
+        None where the method says nothing, or has no such figures.
+    together
+        From the parameters, why the data cannot be done in parts (as it is written behind "since"), or None if it can: then
+        any set of whole parts gives the rows that it gives among all others. The parts of flows are time steps.
     aliases
         Names of the method and of its parameters elsewhere.
     alias_factors
@@ -61,6 +71,8 @@ class Method:
     doc: str
     needs_members: bool = False
     rows: Rows = "exact"
+    tell: Callable[[Any, Any], dict[str, Any]] | None = None
+    together: Callable[[Any], str | None] = lambda params: "it looks at all of the data at once"
     aliases: tuple[str, ...] = ()
     parameter_aliases: tuple[tuple[str, str], ...] = ()
     alias_factors: tuple[tuple[str, float], ...] = ()
