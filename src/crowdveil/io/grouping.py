@@ -250,7 +250,7 @@ def read_piecewise(
     if flows is None:
         # Rows that are out of order are mostly so from the start: what was read until then is soon read again.
         flows = _group_pieces(new_reader(), steps, drop_invalid, members)
-    return _with_own_steps(flows) if own_steps else flows
+    return with_own_steps(flows) if own_steps else flows
 
 
 def _group_pieces(reader: OdReader, steps: Steps | None, drop_invalid: bool, members: bool) -> Flows:
@@ -306,7 +306,7 @@ def _sum_volumes(step: str, columns: OdColumns) -> str:
     )
 
 
-def _with_own_steps(flows: Flows) -> Flows:
+def with_own_steps(flows: Flows) -> Flows:
     """Flows whose times are their steps: a step lasts as long as the shortest time between two."""
     length = int(np.diff(flows.t).min()) if flows.steps > 1 else 3600
     return replace(flows, step_s=length)
