@@ -34,7 +34,7 @@ from crowdveil.model.release import Release
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
-from crowdveil.reading import READINGS, read
+from crowdveil.reading import READINGS, FlowReading, read
 from crowdveil.registry import find_method
 from crowdveil.report.summary import cost_lines, cost_numbers
 from crowdveil.resume import going_on_from, open_finished, run_key
@@ -195,6 +195,8 @@ def _run_there(
     from crowdveil.engine.spark import spark_engine
 
     refuse_what_stays_here(method, params, request)
+    if not isinstance(reading, FlowReading):
+        raise TypeError("flows are read as flows")
     stage("starting Spark")
     with spark_engine(request.spark, request.master) as there:
         key = None

@@ -98,7 +98,7 @@ class StepsPart:
         told = {
             "steps": _plain(written.steps),
             "t": flows.t.tolist(),
-            "figures": None if release.figures is None else np.where(np.isnan(release.figures), None, release.figures).tolist(),
+            "figures": None if release.figures is None else release.figures.tolist(),
             "findings": [asdict(finding) for _, finding in checked],
             "trials": [asdict(trial) for trial in trials],
             "cost": asdict(FlowCost.of(flows, release)),

@@ -130,7 +130,7 @@ class PlaceReader:
         """The box of each piece, beside each of its cells."""
         for batch in pieces:
             found = places_in(without_missing(self.source, batch), self.columns, self.source.name, self.h3)
-            cells = sorted(found.cells) or [None]
+            cells: list[str | None] = [*sorted(found.cells)] or [None]
             columns = [pa.array([side] * len(cells)) for side in found.box]
             yield pa.RecordBatch.from_arrays([*columns, pa.array(cells, pa.string())], schema=self.schema)
 
@@ -347,7 +347,8 @@ def _grouped(engine: SparkEngine, rows: Frame, reader: TripReader) -> Frame:
 def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:
     none = np.zeros(0, np.int64)
     counts: FlowCounts = "people" if columns.user is not None or columns.people is not None else "trips"
-    empty = Flows(zones, none, np.zeros(1, np.int64), none, none, none, none, counts, tz=reading.tz)
+    nowhere = none.astype(np.int32)
+    empty = Flows(zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, counts, tz=reading.tz)
     trees = reading.hierarchy, reading.destination_hierarchy
     return empty if trees == (None, None) else with_trees(empty, *trees)
 

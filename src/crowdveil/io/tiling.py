@@ -51,12 +51,13 @@ class Places:
     cells: frozenset[str] = frozenset()
 
 
-NOWHERE = Places((np.inf, np.inf, -np.inf, -np.inf))
+NOWHERE = (np.inf, np.inf, -np.inf, -np.inf)
 
 
 def places_in(batch: Any, columns: OdColumns, name: str, h3: int | None) -> Places:
     """The usable origins and destinations of a piece."""
-    (west, south, east, north), cells = NOWHERE.box, set()
+    west, south, east, north = NOWHERE
+    cells: set[str] = set()
     for lon, lat in _places(batch, columns, name):
         if len(lon):
             west, east = min(west, float(lon.min())), max(east, float(lon.max()))
