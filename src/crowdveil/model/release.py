@@ -262,6 +262,9 @@ class TrajectoryRelease:
         The tiles that locations were generalised to, or None.
     facts
         What the certificate says of how it was made.
+    figures
+        The numbers that the facts were told from, a row for each part that can be made apart; None where facts are not made of
+        such. They stay in the house.
     """
 
     lon: Floats
@@ -272,6 +275,7 @@ class TrajectoryRelease:
     source: Ints | None = None
     areas: Areas | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    figures: Floats | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in (("lon", np.float64), ("lat", np.float64), ("t", np.int64), ("offsets", np.int64)):
@@ -280,6 +284,8 @@ class TrajectoryRelease:
         check_lengths("release", n, lat=self.lat, t=self.t)
         check_offsets(self.offsets, n, "release")
         check_coordinates("release", self.lon, self.lat)
+        if self.figures is not None:
+            object.__setattr__(self, "figures", frozen(self.figures, np.float64))
         for name in ("person", "source"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, frozen(getattr(self, name), np.int64))
@@ -295,6 +301,15 @@ class TrajectoryRelease:
 
 
 Release = FlowRelease | TrajectoryRelease
+
+
+def new_places(trajectories: int, rng: np.random.Generator) -> Ints:
+    """A place for each trajectory of the data, by chance: published ones are numbered 1, 2, … in the order of their places.
+
+    It depends on how many there are and on nothing else, so that parts which are made apart can be numbered together.
+    """
+    places: Ints = rng.permutation(trajectories)
+    return places
 
 _FLOW_TYPES = {
     "t": np.int64,
