@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crowdveil.distributed.sources import (
+    BAD,
+    INSTANTS,
+    WALLS,
+    quoted,
+    readable,
+    settle_zone,
+    source_of,
+    without_missing,
+)
 from crowdveil.engine.spark import Frame, SparkEngine
-from crowdveil.errors import InputError, ParameterError, counted
+from crowdveil.errors import InputError, counted
 from crowdveil.io.flows import by_place, step_of, with_trees
 from crowdveil.io.grouping import to_flows
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_rows import OdColumns, OdReader, Problems, ZoneNames, find_od_columns, say_zone, zones_named
-from crowdveil.io.source import CSV_SUFFIXES, MISSING, Source
+from crowdveil.io.od_rows import OdColumns, OdReader, Problems, ZoneNames, find_od_columns, zones_named
+from crowdveil.io.source import Source
 from crowdveil.io.steps import Steps
 from crowdveil.io.tiling import Places, given_zones, places_in, zones_around
 from crowdveil.io.values import codes, ids_of
@@ -25,9 +34,6 @@ from crowdveil.model.arrays import Ints, refrozen
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.zones import Zones
 from crowdveil.reading import FlowReading
-
-_BAD, _INSTANTS, _WALLS = "bad:", "instants", "walls"
-"""Notes among the rows: rows that cannot be used, by reason, and whether times say which moment they mean."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +78,9 @@ class TripReader:
                 continue
             piece = reader.prepare(0, without_missing(self.source, batch))
             yield self._keyed(piece.rows)
-            notes = {_BAD + reason: n for reason, n in piece.problems.count.items()}
+            notes = {BAD + reason: n for reason, n in piece.problems.count.items()}
             if piece.instants is not None:
-                notes[_INSTANTS if piece.instants else _WALLS] = 1
+                notes[INSTANTS if piece.instants else WALLS] = 1
             if notes:
                 yield self._noted(notes)
 
@@ -215,12 +221,12 @@ def read_trips_there(engine: SparkEngine, data: Any, reading: FlowReading, notes
 
     The frame of rows is not kept: keep it with `engine.kept` around everything that is done with it.
     """
-    frame = engine.read(_readable(data))
-    source = _source(engine, data, frame)
+    frame = engine.read(readable(data))
+    source = source_of(engine, data, frame)
     named = {role: getattr(reading, role) for role in OdColumns.__dataclass_fields__}
     tiled = by_place(reading.zones, reading.grid, reading.h3, reading.voronoi)
     columns = find_od_columns(source, named, tiled, notes)
-    frame = frame.select(*[_quoted(c) for c in dict.fromkeys(columns.used)])
+    frame = frame.select(*[quoted(c) for c in dict.fromkeys(columns.used)])
     zones = _zones(engine, frame, source, columns, reading, notes)
     seconds = step_of(reading.step, columns, notes)
     own_steps = reading.step is None and columns.is_flows and columns.time is not None
@@ -286,35 +292,6 @@ def look_at(
     )
 
 
-def without_missing(source: Source, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A piece of a CSV with nothing in place of the words for it, as our own parser gives it."""
-    if source.delimiter is None:
-        return batch
-    words = pa.array(MISSING)
-    columns = [pc.if_else(pc.is_in(c, words), pa.scalar(None, pa.string()), c) for c in batch.columns]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-def _readable(data: Any) -> Any:
-    if isinstance(data, str | Path):
-        if str(data).lower().endswith(".omx"):
-            raise InputError(f"{data}: Spark cannot read OMX files; write the flows as Parquet, or run without Spark.")
-        return data
-    if not hasattr(data, "createOrReplaceGlobalTempView"):
-        raise InputError(
-            f"wanted a path or a data frame of Spark, but got {type(data).__name__}; give one, or run without Spark."
-        )
-    return data
-
-
-def _source(engine: SparkEngine, data: Any, frame: Frame) -> Source:
-    named = isinstance(data, str | Path)
-    stem = Path(str(data).rstrip("/")) if named else Path("table")
-    stem = stem.with_suffix("") if stem.suffix in (".gz", ".bz2", ".zst") else stem
-    csv = named and stem.suffix.lower() in CSV_SUFFIXES
-    return Source(str(data) if named else "the table", engine.schema(frame), delimiter="," if csv else None)
-
-
 def _zones(
     engine: SparkEngine, frame: Frame, source: Source, columns: OdColumns, reading: FlowReading, notes: ReadNotes
 ) -> Zones:
@@ -357,22 +334,10 @@ def _settle(said: dict[str, int], reader: TripReader, reading: FlowReading, note
     """Stop because of bad rows, or note them; tell how times were read."""
     problems = Problems()
     for note, n in sorted(said.items()):
-        if note.startswith(_BAD):
-            problems.add_count(note.removeprefix(_BAD), n, [])
-    if {_INSTANTS, _WALLS} <= set(said):
-        raise InputError(
-            f"{reader.source.name}, column {reader.columns.time}: some times have a zone and some have none; write all of "
-            "them in one form."
-        )
-    if _WALLS in said:
-        say_zone(notes, reader.columns.time, reader.tz)
+        if note.startswith(BAD):
+            problems.add_count(note.removeprefix(BAD), n, [])
+    settle_zone(said, reader.source, reader.columns.time, reader.tz, notes)
     problems.settle(reader.source.name, reading.drop_invalid, notes)
-
-
-def _quoted(name: str) -> str:
-    if "`" in name:
-        raise ParameterError("a column has a backtick in its name, which Spark cannot read; rename it.")
-    return f"`{name}`"
 
 
 def _column(values: Any, kind: Any) -> Any:

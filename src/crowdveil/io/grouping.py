@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 from crowdveil.errors import CrowdveilError, InputError, OutputError, counted
 from crowdveil.io.engine import engine, fetch, literal, quoted
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_rows import OdColumns, OdReader, Problems, ZoneNames, say_zone
+from crowdveil.io.od_rows import OdColumns, OdReader, Problems, ZoneNames
 from crowdveil.io.ordered import flows_in_order, read_in_order
 from crowdveil.io.parallel import side_by_side
 from crowdveil.io.source import Source
 from crowdveil.io.steps import Steps, wall_sql
+from crowdveil.io.times import say_zone
 from crowdveil.io.values import codes
 from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
 from crowdveil.model.flows import FlowCounts, Flows

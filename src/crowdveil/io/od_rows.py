@@ -16,7 +16,7 @@ from crowdveil.io.columns import find_columns, listed
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import in_order
 from crowdveil.io.source import Source
-from crowdveil.io.times import Clock, read_seconds, run_lengths
+from crowdveil.io.times import Clock, read_seconds, run_lengths, say_zone
 from crowdveil.io.values import codes, ids_of, read_floats
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
 from crowdveil.model.tessellation import locate
@@ -313,9 +313,3 @@ def read_place(batch: Any, columns: tuple[str, str], name: str, problem: Any) ->
         problem(f"are no degrees on the globe in column {column}", off if off.any() else None)
         result.append(np.where(off, 0.0, values))
     return result[0], result[1]
-
-
-def say_zone(notes: ReadNotes, column: str | None, tz: str) -> None:
-    """Tell that times without a zone are read as UTC, unless the user named a zone."""
-    if tz == "UTC":
-        notes.say(f"times in column {column} name no zone and are read as UTC (name theirs with --tz).")

@@ -311,6 +311,7 @@ def new_places(trajectories: int, rng: np.random.Generator) -> Ints:
     places: Ints = rng.permutation(trajectories)
     return places
 
+
 _FLOW_TYPES = {
     "t": np.int64,
     "offsets": np.int64,
