@@ -4,19 +4,39 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crowdveil.engine.finished import KEY_FILE, check_key
+from crowdveil.engine.finished import KEY_FILE, StoppedEarly, check_key
 from crowdveil.engine.spark import Frame, SparkEngine
-from crowdveil.errors import OutputError
+from crowdveil.errors import OutputError, PromiseBrokenError, counted
 from crowdveil.model.arrays import Ints
 from crowdveil.progress import Progress
 
 _DONE = "steps.json"
+
+
+@contextmanager
+def going_on_from(finished: FinishedParts) -> Iterator[None]:
+    """Keep the parts that are finished inside; removed when all went well, or a promise turned out broken."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if finished.kept is None or not finished.total:
+            raise
+        raise StoppedEarly(
+            f"{len(finished.steps):,} of {counted(finished.total, 'time step')} are kept in {finished.kept}; run the same "
+            "command again to go on from them."
+        ) from None
+    except PromiseBrokenError:
+        finished.remove()  # whatever is wrong may lie in what was kept
+        raise
+    finished.remove()
 
 
 @dataclass(frozen=True)
@@ -33,19 +53,24 @@ class FinishedParts:
     Parameters
     ----------
     folder
-        Where they are kept.
+        Where they are kept for another run; None where they are not.
     key
-        All that they depend on; None where they are not kept for another run.
-    numbers
-        The time steps of the data.
+        All that they depend on.
     """
 
-    def __init__(self, engine: SparkEngine, folder: str, key: dict[str, Any] | None, numbers: Ints) -> None:
-        self._engine, self._folder, self._numbers = engine, folder, numbers
-        self._waves = self._found(key) if key is not None else {}
-        if key is not None and not self._waves:
+    def __init__(self, engine: SparkEngine, folder: str | None, key: dict[str, Any] | None) -> None:
+        self.kept = folder
+        self.total = 0
+        """Time steps of the data, once they are known."""
+        self._engine, self._folder = engine, folder or ""
+        self._waves: dict[str, list[int]] = {} if folder is None else self._found(key or {})
+        if folder is not None and not self._waves:
             engine.files.make_folder(folder)
             self._put({"key": key}, KEY_FILE)
+
+    def begin(self, folder: str, numbers: Ints) -> None:
+        """Take a folder for parts that are not kept; those of the data's time steps are counted."""
+        self._folder, self.total = self.kept or folder, len(numbers)
 
     @property
     def steps(self) -> Ints:
@@ -68,8 +93,9 @@ class FinishedParts:
         return made
 
     def remove(self) -> None:
-        """Take the folder away."""
-        self._engine.files.remove(self._folder)
+        """Take the folder away, if it is one that was kept for another run."""
+        if self.kept is not None:
+            self._engine.files.remove(self.kept)
 
     def _found(self, key: dict[str, Any]) -> dict[str, list[int]]:
         """The waves in the folder; raises if they are of another run."""

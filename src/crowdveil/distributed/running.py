@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from crowdveil.attacks.risk import refuse_beaten
 from crowdveil.checking import form_of, refuse_large_k, say_what_matters, what_k_counts, without_exact_figures
-from crowdveil.distributed.finished import FinishedParts, Wave
+from crowdveil.distributed.finished import FinishedParts, Wave, going_on_from
 from crowdveil.distributed.gathering import Gathered, areas_of, in_parts
 from crowdveil.distributed.staging import check_target, new_folder
 from crowdveil.distributed.steps import AREA, ROW, TOLD, StepsPart, row_schema
@@ -38,7 +38,7 @@ from crowdveil.progress import Progress
 from crowdveil.reading import FlowReading
 from crowdveil.report.html import REPORT_FILE, public_report
 
-DATA_FOLDER, STEPS_FILE = "flows.parquet", "steps.parquet"
+DATA_FOLDER, STEPS_FILE, PARTS_FOLDER = "flows.parquet", "steps.parquet", "parts"
 PART_ROWS, PARTS_A_SLOT, WAVES_A_SLOT = 2_000_000, 4, 4
 """Groups of rows that a part has at most, unless a time step alone has more; parts that each slot of the cluster gets at least;
 and parts of a slot that are finished together where finished ones are kept."""
@@ -98,13 +98,19 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
     stage("reading")
     visited = getattr(job.params, "l_inhabited", 0) > 0  # the only choice of a method that asks for it
     trips = read_trips_there(engine, job.data, job.reading, notes)
-    with engine.kept(trips.rows), new_folder(engine.files, job.output, overwrite=job.overwrite) as aside:
+    finished = FinishedParts(engine, job.resume, job.key)
+    with (
+        engine.kept(trips.rows),
+        going_on_from(finished),
+        new_folder(engine.files, job.output, overwrite=job.overwrite) as aside,
+    ):
         trips = look_at(engine, trips, job.reading, notes, visited=visited, progress=progress)
         refuse_large_k(job.params, trips.crowd, trips.counts)
         promises = (*job.method.promises(trips.frame, job.params), *form_of(job.method))
         counts: FlowCounts = "trips" if job.method.rows == "noisy" else trips.counts
         stage("anonymising")
-        outcome, done = _in_parts(engine, job, trips, promises, counts, aside, progress)
+        finished.begin(f"{aside}/{PARTS_FOLDER}", trips.numbers)
+        outcome = _in_parts(engine, job, trips, promises, counts, finished, progress)
         gathered = Gathered.of(_column(engine, outcome, TOLD, TOLD))
         checked = gathered.checked(promises)
         refuse_broken(checked)
@@ -136,20 +142,19 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
             for name in (STEPS_FILE, AREAS_FILE, REPORT_FILE, MANIFEST_FILE):
                 if (here / name).exists():
                     engine.files.put(here / name, f"{aside}/{name}")
-        done()
+        engine.files.remove(f"{aside}/{PARTS_FOLDER}")
     return Ran(manifest, notes, gathered.cost.lines())
 
 
 def _in_parts(
-    engine: SparkEngine, job: Job, trips: TripsThere, promises: tuple[Guarantee, ...], counts: FlowCounts, aside: str,
-    progress: Progress,
-) -> tuple[Frame, Callable[[], None]]:  # fmt: skip
-    """What came of all parts, as it lies on the cluster; and how it is removed in the end."""
+    engine: SparkEngine, job: Job, trips: TripsThere, promises: tuple[Guarantee, ...], counts: FlowCounts,
+    finished: FinishedParts, progress: Progress,
+) -> Frame:  # fmt: skip
+    """What came of all parts, as it lies on the cluster."""
     members = job.method.needs_members
     reader = PartReader(trips.reader.columns, trips.reader.steps, trips.step_s, trips.frame, members)
     function = StepsPart(job.method.name, job.params, job.seed, reader, promises, job.attack, trips.numbers, counts)
     most = int(max(1, min(PART_ROWS, trips.sizes.sum() // (PARTS_A_SLOT * engine.slots))))
-    finished = FinishedParts(engine, job.resume or f"{aside}/.parts", job.key, trips.numbers)
     left = np.flatnonzero(~np.isin(trips.numbers, finished.steps))
     parts = [left[part] for part in in_parts(trips.sizes[left].tolist(), most)]
     at_once = WAVES_A_SLOT * engine.slots if job.resume is not None else max(len(parts), 1)
@@ -165,7 +170,7 @@ def _in_parts(
         ).drop("note")
         made = engine.map_groups(keyed, "part", function, function.schema, len(these))
         finished.add(Wave(step, made), progress)
-    return finished.all(), finished.remove
+    return finished.all()
 
 
 def _column(engine: SparkEngine, outcome: Frame, kind: str, column: str) -> list[Any]:

@@ -182,8 +182,6 @@ class SparkEngine:
                 raise
             except Exception as error:
                 raise _in_one_sentence(error) from error
-            finally:
-                wait([done], 10 * TICK_S)
 
     def _tell(self, group: str, progress: Progress) -> None:
         tracker = self.context.statusTracker()
@@ -235,7 +233,8 @@ def _start(master: str) -> Any:
         if not conf.contains(name) or name == "spark.master":
             conf.set(name, value)
     try:
-        return SparkSession.builder.config(conf=conf).getOrCreate()
+        with _no_words_of_java():
+            return SparkSession.builder.config(conf=conf).getOrCreate()
     except PySparkRuntimeError:
         raise ParameterError(
             "--engine spark: Java did not start; install Java 17 or newer, or set JAVA_HOME to where it is."
@@ -244,6 +243,19 @@ def _start(master: str) -> Any:
         raise ParameterError(
             f"--engine spark: no session could be started on {master} ({type(error).__name__}); check --master."
         ) from error
+
+
+@contextmanager
+def _no_words_of_java() -> Iterator[None]:
+    """Give what is started inside nowhere to write its warnings: whoever runs a command reads sentences there."""
+    before = os.dup(2)
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
 
 
 @contextmanager
