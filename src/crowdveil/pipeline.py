@@ -34,7 +34,7 @@ from crowdveil.model.release import Release
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
-from crowdveil.reading import READINGS, FlowReading, read
+from crowdveil.reading import READINGS, FlowReading, TrajectoryReading, read
 from crowdveil.registry import find_method
 from crowdveil.report.summary import cost_lines, cost_numbers
 from crowdveil.resume import going_on_from, open_finished, run_key
@@ -192,11 +192,12 @@ def _run_there(
     """The same on Spark, in parts: see `crowdveil.distributed`."""
     from crowdveil.distributed.running import Job, refuse_what_stays_here
     from crowdveil.distributed.running import run as run_there
+    from crowdveil.distributed.track_running import run as run_tracks
     from crowdveil.engine.spark import spark_engine
 
     refuse_what_stays_here(method, params, request)
-    if not isinstance(reading, FlowReading):
-        raise TypeError("flows are read as flows")
+    if not isinstance(reading, FlowReading | TrajectoryReading):
+        raise TypeError("data is read as flows or as trajectories")
     stage("starting Spark")
     with spark_engine(request.spark, request.master) as there:
         key = None
@@ -209,7 +210,7 @@ def _run_there(
             method, params, reading, request.data, output, request.seed, request.overwrite, request.attack, request.report,
             resume, key,
         )  # fmt: skip
-        ran = run_there(job, there, progress, stage)
+        ran = (run_tracks if method.takes is Trajectories else run_there)(job, there, progress, stage)
     return Result(request.output, ran.manifest, None, ran.notes, ran.cost)
 
 

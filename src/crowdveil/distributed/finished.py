@@ -30,7 +30,7 @@ def going_on_from(finished: FinishedParts) -> Iterator[None]:
         if finished.kept is None or not finished.total:
             raise
         raise StoppedEarly(
-            f"{len(finished.steps):,} of {counted(finished.total, 'time step')} are kept in {finished.kept}; run the same "
+            f"{len(finished.steps):,} of {counted(finished.total, finished.what)} are kept in {finished.kept}; run the same "
             "command again to go on from them."
         ) from None
     except PromiseBrokenError:
@@ -56,10 +56,14 @@ class FinishedParts:
         Where they are kept for another run; None where they are not.
     key
         All that they depend on.
+    what
+        What is finished: time steps, or parts of another kind that have numbers.
     """
 
-    def __init__(self, engine: SparkEngine, folder: str | None, key: dict[str, Any] | None) -> None:
-        self.kept = folder
+    def __init__(
+        self, engine: SparkEngine, folder: str | None, key: dict[str, Any] | None, what: str = "time step"
+    ) -> None:
+        self.kept, self.what = folder, what
         self.total = 0
         """Time steps of the data, once they are known."""
         self._engine, self._folder = engine, folder or ""

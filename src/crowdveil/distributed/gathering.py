@@ -23,7 +23,10 @@ from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.report.summary import FlowCost
 
-_COUNTED = r"(row|time step|area)"
+_PLURALS = {word: f"{word}s" for word in ("row", "time step", "area", "point", "position", "group")}
+_PLURALS["trajectory"] = "trajectories"
+_BOUNDS = ("fewer than ", "at least ")
+"""Words before a number that was promised, and not counted."""
 
 
 @dataclass(frozen=True)
@@ -88,16 +91,25 @@ def together(findings: Sequence[Finding]) -> Finding:
         return Finding(True, "there is nothing to look at.")
     broken = [finding for finding in findings if not finding.holds]
     told = broken or list(findings)
-    spoken = [re.split(r"(\d[\d,]*)", re.sub(rf"\b1 {_COUNTED}\b", r"1 \1s", f.detail)) for f in told]
+    spoken = [re.split(r"(\d[\d,]*)", _number_of(f.detail, "1", _PLURALS)) for f in told]
     detail = told[0].detail
     if all(part[::2] == spoken[0][::2] for part in spoken):
-        sums = [f"{sum(int(part[i].replace(',', '')) for part in spoken):,}" for i in range(1, len(spoken[0]), 2)]
-        detail = "".join(word for pair in zip(spoken[0][::2], [*sums, ""], strict=True) for word in pair)
-        detail = re.sub(rf"\b1 {_COUNTED}s\b", r"1 \1", detail)
+        detail = spoken[0][-1]
+        for i in range(len(spoken[0]) - 2, 0, -2):
+            counts = [int(part[i].replace(",", "")) for part in spoken]
+            bound = spoken[0][i - 1].endswith(_BOUNDS)
+            detail = f"{spoken[0][i - 1]}{counts[0] if bound else sum(counts):,}{detail}"
+        detail = _number_of(detail, "1", {many: one for one, many in _PLURALS.items()})
     elif not broken:
-        detail = f"{counted(len(findings), 'part')} of whole time steps looked at, none speaks against it."
+        detail = f"{counted(len(findings), 'part')} looked at, none speaks against it."
     looked, used = any(f.looked for f in findings), any(f.with_original for f in findings)
     return Finding(not broken, detail, looked, used)
+
+
+def _number_of(text: str, count: str, words: dict[str, str]) -> str:
+    """A text with other words behind a count."""
+    known = "|".join(words)
+    return re.sub(rf"(?<![\d,]){count} ({known})\b", lambda found: f"{count} {words[found[1]]}", text)
 
 
 def areas_of(table: pa.Table, zones: Zones) -> tuple[Areas, Mask]:

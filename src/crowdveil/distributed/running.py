@@ -35,7 +35,7 @@ from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.release import Areas
 from crowdveil.params import Params
 from crowdveil.progress import Progress
-from crowdveil.reading import FlowReading
+from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.report.html import REPORT_FILE, public_report
 
 DATA_FOLDER, STEPS_FILE, PARTS_FOLDER = "flows.parquet", "steps.parquet", "parts"
@@ -53,7 +53,7 @@ class Job:
 
     method: Method
     params: Params
-    reading: FlowReading
+    reading: FlowReading | TrajectoryReading
     data: Any
     output: str
     seed: int
@@ -76,10 +76,6 @@ class Ran:
 
 def refuse_what_stays_here(method: Method, params: Params, request: Any) -> None:
     """Raise if a run cannot be done on a cluster, with the reason."""
-    if method.takes is not Flows:
-        raise ParameterError(
-            f"--engine spark: {method.name} is for trajectories, which run on one machine; leave it out."
-        )
     reason = method.together(params)
     if reason is not None:
         raise ParameterError(f"--engine spark: {method.name} cannot be done in parts, since {reason}.")
@@ -87,12 +83,16 @@ def refuse_what_stays_here(method: Method, params: Params, request: Any) -> None
         raise ParameterError("--engine spark writes Parquet under its own names; leave --format and the name out.")
     if request.private_report is not None:
         raise ParameterError("--private-report shows the original, which does not leave the cluster; leave it out.")
-    if request.pairing is not None:
+    if request.pairing is not None and method.takes is Flows:
         raise ParameterError(f"pairing: {method.name} is for flows, which have none; leave it out.")
+    if request.pairing is not None:
+        raise ParameterError("--pairing tells of the original, which does not leave the cluster; leave it out.")
 
 
 def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str], None]) -> Ran:
     """Read, anonymise in parts, write aside, verify what was written, and only then put it in place."""
+    if not isinstance(job.reading, FlowReading):
+        raise TypeError("flows are read as flows")
     check_target(engine.files, job.output, overwrite=job.overwrite)
     notes = ReadNotes()
     stage("reading")
@@ -111,7 +111,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
         stage("anonymising")
         finished.begin(f"{aside}/{PARTS_FOLDER}", trips.numbers)
         outcome = _in_parts(engine, job, trips, promises, counts, finished, progress)
-        gathered = Gathered.of(_column(engine, outcome, TOLD, TOLD))
+        gathered = Gathered.of(told_by(engine, outcome))
         checked = gathered.checked(promises)
         refuse_broken(checked)
         trials = gathered.trials if job.attack else []
@@ -129,7 +129,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
         with tempfile.TemporaryDirectory(prefix="crowdveil-") as made:
             here = Path(made)
             manifest = _small_files(engine, here, data, steps, areas, drawn, lambda files: build_manifest(
-                method=job.method, params=job.params, reading=job.reading, seed=job.seed, data=_described(engine, job.data),
+                method=job.method, params=job.params, reading=job.reading, seed=job.seed, data=described(engine, job.data),
                 notes=notes, counts=what_k_counts(trips.frame, job.params), checked=checked, cost=gathered.cost.numbers(),
                 risk=[trial.as_json() for trial in trials] if job.attack else None,
                 facts=gathered.facts(job.method, job.params), files=files,
@@ -137,7 +137,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
             if job.method.rows == "noisy":
                 manifest = without_exact_figures(manifest)
             if job.report:
-                manifest = _reported(engine, here, data, manifest, gathered.cost.flows, notes)
+                manifest = reported(engine, here, data, manifest, gathered.cost.flows, notes)
             write_manifest(here, manifest)
             for name in (STEPS_FILE, AREAS_FILE, REPORT_FILE, MANIFEST_FILE):
                 if (here / name).exists():
@@ -173,9 +173,10 @@ def _in_parts(
     return finished.all()
 
 
-def _column(engine: SparkEngine, outcome: Frame, kind: str, column: str) -> list[Any]:
-    values: list[Any] = engine.gather(outcome.where(f"kind = '{kind}'").select(column))[column].to_pylist()
-    return values
+def told_by(engine: SparkEngine, outcome: Frame) -> list[str]:
+    """The line that each part tells."""
+    lines: list[str] = engine.gather(outcome.where(f"kind = '{TOLD}'").select(TOLD))[TOLD].to_pylist()
+    return lines
 
 
 def _write_rows(
@@ -183,7 +184,12 @@ def _write_rows(
 ) -> None:
     """The rows of the release as part files with plain names."""
     published = outcome.where(f"kind = '{ROW}'").select(*row_schema(counts).names)
-    engine.write(published.coalesce(max(engine.slots, -(-rows // FILE_ROWS))), folder, progress=progress)
+    write_part_files(engine, published.coalesce(max(engine.slots, -(-rows // FILE_ROWS))), folder, progress)
+
+
+def write_part_files(engine: SparkEngine, rows: Frame, folder: str, progress: Progress) -> None:
+    """Rows as a folder of part files with plain names, in the order of the frame's partitions."""
+    engine.write(rows, folder, progress=progress)
     files = engine.files
     for name, _, _ in files.listed(folder):
         if name.startswith((".", "_")):
@@ -222,19 +228,19 @@ def _small_files(
     )
 
 
-def _reported(
+def reported(
     engine: SparkEngine, here: Path, data: str, manifest: dict[str, Any], rows: int, notes: ReadNotes
 ) -> dict[str, Any]:
     """The certificate with the report, if the published rows are few enough to be looked at here."""
     if rows > REPORT_ROWS:
-        notes.say(f"there are more than {REPORT_ROWS:,} published flows, so no report was drawn.")
+        notes.say(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
         return manifest | {"input": manifest["input"] | {"notes": notes.said}}
-    engine.files.fetch(data, here / DATA_FOLDER)
+    engine.files.fetch(data, here / manifest["files"]["data"]["name"])
     written = read_release(here, {role: entry["name"] for role, entry in manifest["files"].items()})
     (here / REPORT_FILE).write_text(public_report(written, manifest), encoding="utf-8", newline="\n")
     return with_file(manifest, "report", here / REPORT_FILE)
 
 
-def _described(engine: SparkEngine, data: Any) -> dict[str, str]:
+def described(engine: SparkEngine, data: Any) -> dict[str, str]:
     """The data for the certificate. It is not hashed: it may be large, and it stays where it is."""
     return {"name": engine.files.name(str(data))} if isinstance(data, str | Path) else {"type": type(data).__name__}

@@ -55,7 +55,7 @@ def write_release(
         jobs.append(lambda: write_table(step_table(release, table_format), folder / files["steps"]))
     else:
         files = {"data": data_name or f"trajectories.{table_format}"}
-        jobs.append(lambda: write_table(_trajectory_table(release, table_format), folder / files["data"]))
+        jobs.append(lambda: write_table(trajectory_table(release, table_format), folder / files["data"]))
     areas = release.areas
     if areas is not None:
         files["areas"] = AREAS_FILE
@@ -100,7 +100,8 @@ def _step_times(release: FlowRelease, table_format: TableFormat) -> Any:
     return time_column(release.t, release.tz, as_text=table_format == "csv")
 
 
-def _trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> pa.Table:
+def trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> pa.Table:
+    """The table of points, with new numbers of trajectories."""
     lengths = np.diff(release.offsets)
     columns: dict[str, Any] = {
         "lat": release.lat,

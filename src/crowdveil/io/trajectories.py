@@ -68,14 +68,13 @@ def read_trajectories(
     table = source.read(columns.used)
     table, kept = _with_ids(source, table, columns, drop_invalid, notes)
 
-    *places, times, (group, labels, person, people) = side_by_side(
+    read_lon, read_lat, times, (group, labels, person, people) = side_by_side(
         *readers(source, columns, table, time_format), lambda: _who(source, table, columns, notes)
     )
     if not times.instants:
         say_zone(notes, columns.time, tz)
     t = times.values if times.instants else Clock(tz).to_utc(times.values)
-    (lon_deg, _), (lat_deg, _) = places
-    found = unusable(columns, *places, times)
+    found, lon_deg, lat_deg = unusable(columns, read_lon, read_lat, times), read_lon[0], read_lat[0]
     lost = _refuse_or_drop(source, found, _swap_hint(lon_deg, lat_deg) if found else "", drop_invalid, notes)
     if lost is not None:
         lon_deg, lat_deg = np.where(lost, 0.0, lon_deg), np.where(lost, 0.0, lat_deg)
@@ -289,10 +288,11 @@ def _refuse_or_drop(
 
 def first_of(bad: dict[str, Mask]) -> dict[str, int]:
     """How many rows each column is the first to make unusable."""
-    counts, before = {}, False
+    counts: dict[str, int] = {}
+    before: Mask | None = None
     for name, mask in bad.items():
-        counts[name] = int((mask & ~np.asarray(before)).sum())
-        before = before | mask
+        counts[name] = int((mask if before is None else mask & ~before).sum())
+        before = mask if before is None else before | mask
     return counts
 
 

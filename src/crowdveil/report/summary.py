@@ -50,16 +50,49 @@ class FlowCost:
         }
 
 
+@dataclass(frozen=True)
+class TrackCost:
+    """What of the trajectories is published: how many, and points of them, and how many there are in the data. Parts add up."""
+
+    trajectories: int = 0
+    points: int = 0
+    all_trajectories: int = 0
+    all_points: int = 0
+
+    @classmethod
+    def of(cls, data: Trajectories, release: TrajectoryRelease) -> TrackCost:
+        """What a release has of the data."""
+        return cls(len(release), release.points, len(data), data.points)
+
+    def __add__(self, other: TrackCost) -> TrackCost:
+        return TrackCost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def lines(self) -> list[str]:
+        """For the person who ran it."""
+        tracks, points = (self.trajectories, self.all_trajectories), (self.points, self.all_points)
+        return [
+            f"trajectories published {tracks[0]:,} of {tracks[1]:,} ({_percent(*tracks)})",
+            f"points published       {points[0]:,} of {points[1]:,} ({_percent(*points)})",
+        ]
+
+    def numbers(self) -> dict[str, Any]:
+        """For the certificate."""
+        return {
+            "published_trajectories": self.trajectories,
+            "published_points": self.points,
+            "withheld_trajectories_percent": _whole_percent(
+                self.all_trajectories - self.trajectories, self.all_trajectories
+            ),
+        }
+
+
 def cost_lines(data: Flows | Trajectories, release: Release) -> list[str]:
     """Three lines for the person who ran it. They may hold exact totals: they stay in the house."""
     if isinstance(release, FlowRelease) and isinstance(data, Flows):
         return FlowCost.of(data, release).lines()
     if isinstance(release, TrajectoryRelease) and isinstance(data, Trajectories):
-        return [
-            f"trajectories published {len(release):,} of {len(data):,} ({_percent(len(release), len(data))})",
-            f"points published       {release.points:,} of {data.points:,} ({_percent(release.points, data.points)})",
-            f"different places       {_places(release):,} of {_places(data):,}",
-        ]
+        places = f"different places       {_places(release):,} of {_places(data):,}"
+        return [*TrackCost.of(data, release).lines(), places]
     raise TypeError("a release and the data that it was made from must be of one kind")
 
 
@@ -67,11 +100,9 @@ def cost_numbers(data: Flows | Trajectories, release: Release) -> dict[str, Any]
     """The cost for the certificate. Shares are whole percents: an exact total of what was withheld may be a person."""
     if isinstance(release, FlowRelease) and isinstance(data, Flows):
         return FlowCost.of(data, release).numbers()
-    return {
-        "published_trajectories": len(release),
-        "published_points": getattr(release, "points", 0),
-        "withheld_trajectories_percent": _whole_percent(len(data) - len(release), len(data)),
-    }
+    if isinstance(release, TrajectoryRelease) and isinstance(data, Trajectories):
+        return TrackCost.of(data, release).numbers()
+    raise TypeError("a release and the data that it was made from must be of one kind")
 
 
 def _places(data: Trajectories | TrajectoryRelease) -> int:
