@@ -46,10 +46,10 @@ from crowdveil.model.trajectories import Extent, Trajectories
 from crowdveil.progress import Progress
 from crowdveil.reading import TrajectoryReading
 
-ORDER = ("file", "block", "at")
+FILE, BLOCK, AT = ORDER = ("crowdveil_file", "crowdveil_block", "crowdveil_at")
 """Columns that say where a row stands in the input: points of one second keep that order, and trajectories are numbered by it."""
 
-_COUNTED = "monotonically_increasing_id() AS at"
+_COUNTED = f"monotonically_increasing_id() AS {AT}"
 
 
 @dataclass(frozen=True)
@@ -106,15 +106,16 @@ class PointReader:
         t = times.values if times.instants else Clock(self.tz).to_utc(times.values)
         made: dict[str, Any] = {
             "lon": np.where(lost, 0.0, lon[0]), "lat": np.where(lost, 0.0, lat[0]), "t": np.where(lost, 0, t), "lost": lost,
-            "file": pc.fill_null(pc.index_in(batch["file"], pa.array(self.files, pa.string())), 0),
-            "block": batch["block"], "at": batch["at"],
+            FILE: pc.fill_null(pc.index_in(batch[FILE], pa.array(self.files, pa.string())), 0),
+            BLOCK: batch[BLOCK], AT: batch[AT],
         }  # fmt: skip
         for name, column in zip(self.ids, self.columns.ids, strict=True):
-            made[name] = self._ids(read[column], column)
+            made[name] = self.ids_in(read[column], column)
         said = {INSTANTS if times.instants else WALLS: 1}
         return self._made(read.num_rows, made), said | {BAD + column: n for column, n in first_of(bad).items()}
 
-    def _ids(self, values: Any, column: str) -> Any:
+    def ids_in(self, values: Any, column: str) -> Any:
+        """Ids of a piece of a column."""
         what = f"{self.source.name}, column {column}"
         found, wanted = ids_of(values, what), _no_ids(values.type).type
         if found.type != wanted and pa.types.is_floating(values.type):
@@ -192,10 +193,10 @@ def in_order(
     order of its partitions.
     """
     if not isinstance(data, str | Path):
-        return frame.selectExpr(*columns, "'' AS file", "0L AS block", _COUNTED), ()
-    placed = ["_metadata.file_path AS file", "0L AS block", "_metadata.row_index AS at"]
+        return frame.selectExpr(*columns, f"'' AS {FILE}", f"0L AS {BLOCK}", _COUNTED), ()
+    placed = [f"_metadata.file_path AS {FILE}", f"0L AS {BLOCK}", f"_metadata.row_index AS {AT}"]
     if source.delimiter is not None:
-        placed = ["_metadata.file_path AS file", "_metadata.file_block_start AS block", _COUNTED]
+        placed[1:] = [f"_metadata.file_block_start AS {BLOCK}", _COUNTED]
     files: list[str] = []
     if engine.files.is_folder(str(data)):
         found = engine.gather(frame.selectExpr("_metadata.file_path AS file").distinct())

@@ -13,8 +13,8 @@ from crowdveil.io.atomic import MARK
 from crowdveil.io.release import MANIFEST_FILE
 
 
-def check_target(files: HadoopFiles, target: str, *, overwrite: bool) -> None:
-    """Raise unless a release can be put at `target`."""
+def check_target(files: HadoopFiles, target: str, *, overwrite: bool, mark: str = MANIFEST_FILE) -> None:
+    """Raise unless a folder can be put at `target`; one that is there is replaced only if it holds a file `mark`."""
     if not files.exists(target):
         return
     if not files.is_folder(target):
@@ -23,14 +23,14 @@ def check_target(files: HadoopFiles, target: str, *, overwrite: bool) -> None:
         return
     if not overwrite:
         raise OutputError(f"{target}: the folder exists; name another with -o, or replace it with --overwrite.")
-    if not files.exists(f"{target}/{MANIFEST_FILE}"):
-        raise OutputError(f"{target}: the folder holds no release, so it is not replaced; name another with -o.")
+    if not files.exists(f"{target}/{mark}"):
+        raise OutputError(f"{target}: the folder holds nothing of ours, so it is not replaced; name another with -o.")
 
 
 @contextmanager
-def new_folder(files: HadoopFiles, target: str, *, overwrite: bool) -> Iterator[str]:
+def new_folder(files: HadoopFiles, target: str, *, overwrite: bool, mark: str = MANIFEST_FILE) -> Iterator[str]:
     """A folder beside the target that becomes it if all goes well, and is removed if anything goes wrong."""
-    check_target(files, target, overwrite=overwrite)
+    check_target(files, target, overwrite=overwrite, mark=mark)
     aside = files.beside(target, f".{files.name(target)}{MARK}-{socket.gethostname()}-{os.getpid()}")
     files.remove(aside)
     missing = _missing_above(files, target)

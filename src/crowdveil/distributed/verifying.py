@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 
 from crowdveil.checking import check
 from crowdveil.distributed.gathering import checked_parts, in_parts
+from crowdveil.distributed.track_verifying import check_tracks_there
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, PromiseBrokenError
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
-from crowdveil.io.release import MANIFEST_FILE, WrittenRelease, file_hash, read_release
+from crowdveil.io.release import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
 from crowdveil.manifest import folder_entry, read_manifest
 from crowdveil.progress import Progress, no_progress
 
@@ -97,7 +98,7 @@ def part_hashes(engine: SparkEngine, folder: str) -> dict[str, str]:
 def verify(
     engine: SparkEngine, folder: str, progress: Progress = no_progress
 ) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
-    """Check a release of flows where it lies: that its files are those that were written, and every promise.
+    """Check a release where it lies: that its files are those that were written, and every promise.
 
     Returns each promise with what came of it, and the manifest.
     """
@@ -108,8 +109,6 @@ def verify(
         engine.files.fetch(f"{there}/{MANIFEST_FILE}", here / MANIFEST_FILE)
         manifest = read_manifest(here)
         entries = manifest["files"]
-        if "steps" not in entries:
-            raise InputError(f"{folder}: it holds trajectories, which are verified without Spark; leave --engine out.")
         gone = [e["name"] for e in entries.values() if not engine.files.exists(f"{there}/{e['name']}")]
         if gone:
             raise InputError(f"{folder}: the release lacks {', '.join(gone)}; it cannot be verified.")
@@ -129,8 +128,11 @@ def verify(
         data = f"{there}/{entries['data']['name']}"
         if data.endswith(".csv"):
             raise InputError(f"{folder}: its tables are CSV, which is verified without Spark; leave --engine out.")
+        promises = tuple(guarantee_from_manifest(entry) for entry in manifest["promises"])
+        if "steps" not in entries:
+            features = read_features(here / entries["areas"]["name"]) if "areas" in entries else []
+            return check_tracks_there(engine, data, features, promises, progress), manifest
         small = read_release(
             here, {"data": entries["steps"]["name"], **{r: e["name"] for r, e in entries.items() if r != "data"}}
         )
-        promises = tuple(guarantee_from_manifest(entry) for entry in manifest["promises"])
         return check_there(engine, engine.read(data), small.steps, small.features, promises, progress), manifest

@@ -338,13 +338,17 @@ def read_release(folder: Path, files: dict[str, str]) -> WrittenRelease:
     try:
         data = _read_table(folder / files["data"])
         steps = _read_table(folder / files["steps"]) if "steps" in files else None
-        features = []
-        if "areas" in files:
-            features = json.loads((folder / files["areas"]).read_text(encoding="utf-8"))["features"]
-            _ = [(f["properties"]["area"], f["properties"]["tiles"]) for f in features]
+        features = read_features(folder / files["areas"]) if "areas" in files else []
     except (KeyError, TypeError, OSError, ValueError):
         raise InputError(f"{folder}: the release lacks a file, or one is broken; it cannot be verified.") from None
     return WrittenRelease(folder, data, steps, features)
+
+
+def read_features(path: Path) -> list[dict[str, Any]]:
+    """The areas of a release, as in the GeoJSON; raises what a broken file raises."""
+    features: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["features"]
+    _ = [(f["properties"]["area"], f["properties"]["tiles"]) for f in features]
+    return features
 
 
 _NUMBERS = {
