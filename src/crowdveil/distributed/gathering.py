@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.attacks.risk import Trial, trials_of_parts
-from crowdveil.errors import counted
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.times import time_column
 from crowdveil.method import Method
@@ -83,21 +82,28 @@ def checked_parts(
 
 
 def together(findings: Sequence[Finding]) -> Finding:
-    """One finding of those of all parts: what they counted is added up where they speak alike."""
+    """One finding of those of all parts, or of the parts in which the promise is broken: what they counted is added up."""
     if not findings:
         return Finding(True, "there is nothing to look at.")
     broken = [finding for finding in findings if not finding.holds]
-    told = broken or list(findings)
-    spoken = [re.split(r"(\d[\d,]*)", re.sub(rf"\b1 {_COUNTED}\b", r"1 \1s", f.detail)) for f in told]
-    detail = told[0].detail
-    if all(part[::2] == spoken[0][::2] for part in spoken):
-        sums = [f"{sum(int(part[i].replace(',', '')) for part in spoken):,}" for i in range(1, len(spoken[0]), 2)]
-        detail = "".join(word for pair in zip(spoken[0][::2], [*sums, ""], strict=True) for word in pair)
-        detail = re.sub(rf"\b1 {_COUNTED}s\b", r"1 \1", detail)
-    elif not broken:
-        detail = f"{counted(len(findings), 'part')} of whole time steps looked at, none speaks against it."
     looked, used = any(f.looked for f in findings), any(f.with_original for f in findings)
-    return Finding(not broken, detail, looked, used)
+    return Finding(not broken, _added([f.detail for f in broken or findings]), looked, used)
+
+
+def _added(details: Sequence[str]) -> str:
+    """Sentences that differ in their numbers, and in clauses that only some of them have, as one."""
+    sums: dict[tuple[str, ...], list[int]] = {}
+    for detail in details:
+        for clause in detail.removesuffix(".").split("; "):
+            said = re.split(r"(\d[\d,]*)", re.sub(rf"\b1 {_COUNTED}\b", r"1 \1s", clause))
+            numbers = [int(number.replace(",", "")) for number in said[1::2]]
+            before = sums.setdefault(tuple(said[::2]), [0] * len(numbers))
+            before[:] = [a + b for a, b in zip(before, numbers, strict=True)]
+    clauses = [
+        "".join(part for pair in zip(words, [*(f"{n:,}" for n in numbers), ""], strict=True) for part in pair)
+        for words, numbers in sums.items()
+    ]
+    return re.sub(rf"\b1 {_COUNTED}s\b", r"1 \1", "; ".join(clauses)) + "."
 
 
 def areas_of(table: pa.Table, zones: Zones) -> tuple[Areas, Mask]:
