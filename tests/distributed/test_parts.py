@@ -102,8 +102,11 @@ def _read(city: Path) -> tuple[TripReader, pa.Table]:
     reader = TripReader(source, columns, zones, "UTC", None, Steps(HOUR, "UTC"))
     rows = pa.Table.from_batches(list(reader(source.batches(columns.used))), reader.schema)
     kept = rows.filter(pa.compute.is_null(rows["note"])).drop_columns(["note"])
-    grouped = kept.group_by(["step", "o", "d", "person"]).aggregate([("n", "sum")]).rename_columns({"n_sum": "n"})
-    return reader, grouped
+    by_person = kept.group_by(["step", "o", "d", "person"]).aggregate([("n", "sum")])
+    grouped = by_person.group_by(["step", "o", "d"]).aggregate(
+        [("n_sum", "sum"), ("person", "count"), ("person", "list")]
+    )
+    return reader, grouped.rename_columns(["step", "o", "d", "trips", "people", "members"])
 
 
 def _part(reader: TripReader, method: Method, numbers: np.ndarray) -> StepsPart:
@@ -111,7 +114,7 @@ def _part(reader: TripReader, method: Method, numbers: np.ndarray) -> StepsPart:
     frame = Flows(reader.zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, "people")
     params = method.params.checked({"k": 5} if "k" in method.params.model_fields else {})
     promises = (*method.promises(frame, params), *form_of(method))
-    parts = PartReader(reader.columns, reader.steps, HOUR, frame, method.needs_members)
+    parts = PartReader("people", reader.steps, HOUR, frame)
     counts = "trips" if method.rows == "noisy" else "people"
     return StepsPart(method.name, params, 7, parts, promises, True, numbers, counts)
 
@@ -153,6 +156,8 @@ def test_what_parts_found_is_added_up() -> None:
     assert both == Finding(True, "1,201 rows looked at, 0 below k.")
     broken = together([Finding(True, "3 rows looked at."), Finding(False, "2 rows looked at, 1 below k.")])
     assert broken == Finding(False, "2 rows looked at, 1 below k.")
+    some = together([Finding(True, "2 time steps looked at; 1 below k."), Finding(True, "1 time step looked at.")])
+    assert some.detail == "3 time steps looked at; 1 below k."
     mixed = together([Finding(True, "a.", looked=False), Finding(True, "b.", with_original=True)])
     assert mixed.holds and mixed.looked and mixed.with_original
 
@@ -190,5 +195,5 @@ def test_what_is_told_is_plain_json(city: Path) -> None:
     (line,) = outcome["told"].drop_null().to_pylist()
     told = json.loads(line)
     assert {*told} == {"steps", "t", "figures", "findings", "trials", "cost"}
-    people = {str(p) for p in grouped["person"].to_pylist()}
+    people = {str(p) for members in grouped["members"].to_pylist() for p in members}
     assert not any(f'"{person}"' in line for person in people)

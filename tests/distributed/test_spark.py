@@ -169,10 +169,16 @@ def test_a_release_is_verified_here_and_there_and_a_changed_part_is_found(
 
 
 def _executors() -> list[int]:
-    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
-    mine = str(SOURCES)
-    found = [int(line.split()[0]) for line in listed if "CoarseGrainedExecutorBackend" in line]
-    return [pid for pid in found if mine in Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")]
+    """Executors that were started from here."""
+    listed = subprocess.run(
+        ["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    rows = [line.split(None, 2) for line in listed[1:]]
+    mine, found = {str(os.getpid())}, 0
+    while len(mine) > found:
+        found = len(mine)
+        mine |= {pid for pid, parent, _ in rows if parent in mine}
+    return [int(pid) for pid, _, args in rows if pid in mine and "CoarseGrainedExecutorBackend" in args]
 
 
 def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: Path) -> None:

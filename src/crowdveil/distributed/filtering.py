@@ -1,4 +1,4 @@
-"""Leaving out trajectories that lie on a cluster: each part of them through the filters of one machine, and the rows of the rest."""
+"""Leaving out trajectories that lie on a cluster: each part of them goes through the filters of one machine."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def filter_there(
     notes: ReadNotes | None = None,
     progress: Progress = no_progress,
 ) -> Filtered:
-    """Filter trajectories on the cluster to a folder of Parquet files, with every column of the rest, in the order of the rows."""
+    """Filter trajectories on the cluster to a folder of Parquet files, with every column of the rest, in their order."""
     check_filters(filters)
     target = output.rstrip("/")
     if not target.endswith((".parquet", ".pq")):

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.attacks.risk import Trial, trials_of_parts
-from crowdveil.errors import counted
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.times import time_column
 from crowdveil.method import Method
@@ -86,30 +85,34 @@ def checked_parts(
 
 
 def together(findings: Sequence[Finding]) -> Finding:
-    """One finding of those of all parts: what they counted is added up where they speak alike."""
+    """One finding of those of all parts, or of the parts in which the promise is broken: what they counted is added up."""
     if not findings:
         return Finding(True, "there is nothing to look at.")
     broken = [finding for finding in findings if not finding.holds]
-    told = broken or list(findings)
-    spoken = [re.split(r"(\d[\d,]*)", _number_of(f.detail, "1", _PLURALS)) for f in told]
-    detail = told[0].detail
-    if all(part[::2] == spoken[0][::2] for part in spoken):
-        detail = spoken[0][-1]
-        for i in range(len(spoken[0]) - 2, 0, -2):
-            counts = [int(part[i].replace(",", "")) for part in spoken]
-            bound = spoken[0][i - 1].endswith(_BOUNDS)
-            detail = f"{spoken[0][i - 1]}{counts[0] if bound else sum(counts):,}{detail}"
-        detail = _number_of(detail, "1", {many: one for one, many in _PLURALS.items()})
-    elif not broken:
-        detail = f"{counted(len(findings), 'part')} looked at, none speaks against it."
     looked, used = any(f.looked for f in findings), any(f.with_original for f in findings)
-    return Finding(not broken, detail, looked, used)
+    return Finding(not broken, _added([f.detail for f in broken or findings]), looked, used)
 
 
-def _number_of(text: str, count: str, words: dict[str, str]) -> str:
-    """A text with other words behind a count."""
-    known = "|".join(words)
-    return re.sub(rf"(?<![\d,]){count} ({known})\b", lambda found: f"{count} {words[found[1]]}", text)
+def _added(details: Sequence[str]) -> str:
+    """Sentences that differ in their numbers, and in clauses that only some of them have, as one."""
+    sums: dict[tuple[str, ...], list[int]] = {}
+    for detail in details:
+        for clause in detail.removesuffix(".").split("; "):
+            said = re.split(r"(\d[\d,]*)", _worded(clause, _PLURALS))
+            numbers = [int(number.replace(",", "")) for number in said[1::2]]
+            before = sums.setdefault(tuple(said[::2]), [0] * len(numbers))
+            bound = [words.endswith(_BOUNDS) for words in said[:-1:2]]
+            before[:] = [b if fixed else a + b for a, b, fixed in zip(before, numbers, bound, strict=True)]
+    clauses = [
+        "".join(part for pair in zip(words, [*(f"{n:,}" for n in numbers), ""], strict=True) for part in pair)
+        for words, numbers in sums.items()
+    ]
+    return _worded("; ".join(clauses), {many: one for one, many in _PLURALS.items()}) + "."
+
+
+def _worded(text: str, words: dict[str, str]) -> str:
+    """A text with other words behind the number 1."""
+    return re.sub(rf"(?<![\d,])1 ({'|'.join(words)})\b", lambda found: f"1 {words[found[1]]}", text)
 
 
 def areas_of(table: pa.Table, zones: Zones) -> tuple[Areas, Mask]:

@@ -97,7 +97,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
     notes = ReadNotes()
     stage("reading")
     visited = getattr(job.params, "l_inhabited", 0) > 0  # the only choice of a method that asks for it
-    trips = read_trips_there(engine, job.data, job.reading, notes)
+    trips = read_trips_there(engine, job.data, job.reading, notes, members=job.method.needs_members)
     finished = FinishedParts(engine, job.resume, job.key)
     with (
         engine.kept(trips.rows),
@@ -151,8 +151,7 @@ def _in_parts(
     finished: FinishedParts, progress: Progress,
 ) -> Frame:  # fmt: skip
     """What came of all parts, as it lies on the cluster."""
-    members = job.method.needs_members
-    reader = PartReader(trips.reader.columns, trips.reader.steps, trips.step_s, trips.frame, members)
+    reader = PartReader(trips.counts, trips.reader.steps, trips.step_s, trips.frame)
     function = StepsPart(job.method.name, job.params, job.seed, reader, promises, job.attack, trips.numbers, counts)
     most = int(max(1, min(PART_ROWS, trips.sizes.sum() // (PARTS_A_SLOT * engine.slots))))
     left = np.flatnonzero(~np.isin(trips.numbers, finished.steps))

@@ -49,6 +49,8 @@ class TripReader:
     tz: str
     time_format: str | None
     steps: Steps | None
+    came_up: bool = False
+    """Whether the zones are the names in the data."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -72,17 +74,28 @@ class TripReader:
 
     def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of pieces, and what is to be noted of each."""
-        reader = OdReader(self.source, self.columns, ZoneNames(self.zones), self.tz, self.time_format, ReadNotes())
+        names = ZoneNames(self.zones, came_up=self.came_up)
+        reader = OdReader(self.source, self.columns, names, self.tz, self.time_format, ReadNotes())
         for batch in pieces:
             if batch.num_rows == 0:
                 continue
             piece = reader.prepare(0, without_missing(self.source, batch))
-            yield self._keyed(piece.rows)
+            yield from self._combined(self._keyed(piece.rows))
             notes = {BAD + reason: n for reason, n in piece.problems.count.items()}
             if piece.instants is not None:
                 notes[INSTANTS if piece.instants else WALLS] = 1
             if notes:
                 yield self._noted(notes)
+
+    def _combined(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """The same with equal ones together: whatever is left goes over the network."""
+        keys = [name for name in ("step", "o", "d", "person") if name in rows.schema.names]
+        sums = [name for name in rows.schema.names if name not in (*keys, "note")]
+        made = pa.Table.from_batches([rows]).group_by(keys).aggregate([(name, "sum") for name in sums])
+        made = made.rename_columns({f"{name}_sum": name for name in sums})
+        made = made.append_column("note", pa.nulls(len(made), pa.string())).select(self.schema.names)
+        batches: list[pa.RecordBatch] = made.cast(self.schema).to_batches()
+        return batches
 
     def _keyed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self.columns.is_flows:
@@ -148,13 +161,13 @@ class TripsThere:
     Attributes
     ----------
     rows
-        The frame of groups by step, origin, destination and person.
+        The frame of flows: trips, people and, if they are asked for, the list of these, by step, origin and destination.
     reader
         How they were read.
     counts
         What k counts.
-    numbers, sizes, volumes
-        The time steps, rising, by their numbers; how many groups each has; and how many trips.
+    numbers, sizes
+        The time steps, rising, by their numbers; and how much work each is, in flows and people.
     crowd
         An upper bound of the people, as `Flows.crowd`.
     step_s
@@ -168,7 +181,6 @@ class TripsThere:
     counts: FlowCounts
     numbers: Ints
     sizes: Ints
-    volumes: Ints
     crowd: int
     step_s: int | None
     frame: Flows
@@ -176,13 +188,12 @@ class TripsThere:
 
 @dataclass(frozen=True)
 class PartReader:
-    """From the groups of some whole time steps to their flows; sent to executors."""
+    """From the rows of some whole time steps to their flows; sent to executors."""
 
-    columns: OdColumns
+    counts: FlowCounts
     steps: Steps | None
     step_s: int | None
     frame: Flows
-    members: bool
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -192,32 +203,21 @@ class PartReader:
 
     def __call__(self, part: pa.Table) -> Flows | None:
         """The flows; None where all volumes are rounded to nothing."""
-        wanted: list[tuple[str, str]] = [("n", "sum")]
-        names = {"n_sum": "trips", "person_count": "people", "person_list": "members", "people_sum": "people"}
-        if self.columns.user is not None:
-            wanted.append(("person", "count"))
-            if self.members and not self.columns.is_flows:
-                wanted.append(("person", "list"))
-        elif self.columns.people is not None:
-            wanted.append(("people", "sum"))
-        if self.columns.weight is not None:
-            wanted.append(("weight", "sum"))
-        grouped = part.group_by(["step", "o", "d"]).aggregate(wanted)
-        grouped = grouped.rename_columns([names.get(n, n.removesuffix("_sum")) for n in grouped.column_names])
-        with_people = self.columns.user is not None or self.columns.people is not None
+        frame, people = self.frame, self.counts == "people"
         try:
-            flows = to_flows(grouped.combine_chunks(), self.frame.zones, None, self.steps, with_people, None)
+            flows = to_flows(part.combine_chunks(), frame.zones, None, self.steps, people, None)
         except InputError:  # no row is left; another part may have some
             return None
-        frame = self.frame
         return replace(
             flows, step_s=self.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
             visited_tiles=frame.visited_tiles,
         )  # fmt: skip
 
 
-def read_trips_there(engine: SparkEngine, data: Any, reading: FlowReading, notes: ReadNotes) -> TripsThere:
-    """Read and group trips or flows on the cluster.
+def read_trips_there(
+    engine: SparkEngine, data: Any, reading: FlowReading, notes: ReadNotes, *, members: bool
+) -> TripsThere:
+    """Read and group trips or flows on the cluster; with `members`, keep who is behind each flow.
 
     The frame of rows is not kept: keep it with `engine.kept` around everything that is done with it.
     """
@@ -232,12 +232,11 @@ def read_trips_there(engine: SparkEngine, data: Any, reading: FlowReading, notes
     own_steps = reading.step is None and columns.is_flows and columns.time is not None
     seconds = 1 if own_steps else seconds
     steps = Steps(seconds, reading.tz) if seconds and columns.time else None
-    reader = TripReader(source, columns, zones, reading.tz, reading.time_format, steps)
-    rows = _grouped(engine, engine.map_rows(frame, reader, reader.schema), reader)
-    return TripsThere(
-        rows, reader, "people" if columns.user or columns.people else "trips", *(np.zeros(0, np.int64),) * 3, 0,
-        steps.seconds if steps else None, _frame(zones, reading, columns),
-    )  # fmt: skip
+    came_up = not tiled and reading.zones is None
+    reader = TripReader(source, columns, zones, reading.tz, reading.time_format, steps, came_up)
+    rows = _grouped(engine, engine.map_rows(frame, reader, reader.schema), reader, members=members)
+    none, made = np.zeros(0, np.int64), _frame(zones, reading, columns)
+    return TripsThere(rows, reader, made.counts, none, none, 0, steps.seconds if steps else None, made)
 
 
 def look_at(
@@ -247,33 +246,26 @@ def look_at(
 
     `visited`: gather too which tiles any trip starts or ends in.
     """
-    figures = engine.gather(
-        engine.sql(
-            "SELECT step, note, count(*) AS size, sum(n) AS n"
-            + (", count_if(rows > 1) AS several" if trips.reader.columns.is_flows else "")
-            + (", sum(people) AS people" if trips.reader.columns.people is not None else "")
-            + " FROM {rows} GROUP BY step, note",
-            rows=trips.rows,
-        ),
-        progress,
-    ).sort_by("step")
-    noted = figures.filter(pc.is_valid(figures["note"]))
-    _settle(dict(zip(noted["note"].to_pylist(), noted["n"].to_pylist(), strict=True)), trips.reader, reading, notes)
-    steps = figures.filter(pc.is_null(figures["note"]))
-    if len(steps) == 0:
-        raise InputError(
-            f"{trips.reader.source.name}: no row can be used, or all volumes are zero; wanted at least one."
-        )
     columns = trips.reader.columns
-    if columns.is_flows and columns.people is not None and columns.user is None and pc.sum(steps["several"]).as_py():
+    crowd = "people" if trips.counts == "people" else "trips"
+    several = "count_if(rows > 1)" if columns.is_flows and columns.people is not None and columns.user is None else "0"
+    text = f"count(*) AS size, sum(trips) AS trips, sum({crowd}) AS crowd, {several} AS several"
+    query = engine.sql(f"SELECT step, note, {text} FROM {{rows}} GROUP BY step, note", rows=trips.rows)
+    figures = engine.gather(query, progress).sort_by("step")
+    noted = figures.filter(pc.is_valid(figures["note"]))
+    _settle(dict(zip(noted["note"].to_pylist(), noted["trips"].to_pylist(), strict=True)), trips.reader, reading, notes)
+    steps = figures.filter(pc.is_null(figures["note"]))
+    name = trips.reader.source.name
+    if len(steps) == 0:
+        raise InputError(f"{name}: no row can be used, or all volumes are zero; wanted at least one.")
+    if repeated := pc.sum(steps["several"]).as_py():
         raise InputError(
-            f"{trips.reader.source.name}: {counted(pc.sum(steps['several']).as_py(), 'pair')} of zones have several rows in "
-            "a time step, and people of different rows cannot be added up; give one row for each, or leave the column of "
-            "people out."
+            f"{name}: {counted(repeated, 'pair')} of zones have several rows in a time step, and people of different rows "
+            "cannot be added up; give one row for each, or leave the column of people out."
         )
-    numbers, sizes, volumes = (steps[name].to_numpy() for name in ("step", "size", "n"))
-    crowd = volumes if columns.user is None else sizes
-    crowd = steps["people"].to_numpy() if columns.people is not None and columns.user is None else crowd
+    numbers, sizes, crowds = (steps[name].to_numpy() for name in ("step", "size", "crowd"))
+    if "members" in trips.rows.columns:
+        sizes = sizes + crowds
     step_s = trips.step_s
     if reading.step is None and columns.is_flows and columns.time is not None and trips.reader.steps is not None:
         t = trips.reader.steps.starts(numbers)
@@ -287,9 +279,7 @@ def look_at(
         )
         seen[engine.gather(tiles)["o"].to_numpy()] = True
         frame = replace(frame, visited_tiles=seen)
-    return replace(
-        trips, numbers=numbers, sizes=sizes, volumes=volumes, crowd=int(crowd.sum()), step_s=step_s, frame=frame
-    )
+    return replace(trips, numbers=numbers, sizes=sizes, crowd=int(crowds.sum()), step_s=step_s, frame=frame)
 
 
 def _zones(
@@ -313,12 +303,25 @@ def _zones(
     return zones_named(engine.gather(engine.sql("SELECT DISTINCT name FROM {names}", names=names))["name"].to_pylist())
 
 
-def _grouped(engine: SparkEngine, rows: Frame, reader: TripReader) -> Frame:
-    """Groups by step, origin, destination and person: few rows are left of a step that has very many trips."""
-    keys = [n for n in reader.schema.names if n in ("step", "o", "d", "person", "note")]
-    sums = [f"sum({n}) AS {n}" for n in reader.schema.names if n not in keys]
-    text = f"SELECT {', '.join([*keys, *sums])} FROM {{rows}} GROUP BY {', '.join(keys)}"
-    return engine.sql(text, rows=rows)
+def _grouped(engine: SparkEngine, rows: Frame, reader: TripReader, *, members: bool) -> Frame:
+    """Flows by step, origin and destination, with the number of people or the list of them; notes stay rows of their own.
+
+    People are counted as the groups of a first grouping. Both groupings are done where all rows of a pair of zones are, so that
+    rows go over the network once, and a step with very many trips is spread over all executors.
+    """
+    columns, keys = reader.schema.names, "step, o, d, note"
+    sums = ", ".join(f"sum({name}) AS {name}" for name in columns if name in ("rows", "weight"))
+    more = f", {sums}" if sums else ""
+    if "person" not in columns:
+        people = ", sum(people) AS people" if "people" in columns else ""
+        return engine.sql(f"SELECT {keys}, sum(n) AS trips{people}{more} FROM {{rows}} GROUP BY {keys}", rows=rows)
+    placed = engine.near(rows, "step", "o", "d", "note")
+    listed = ", collect_list(person) AS members" if members and not reader.columns.is_flows else ""
+    return engine.sql(
+        f"SELECT {keys}, sum(n) AS trips, count(person) AS people{listed}{more} FROM "
+        f"(SELECT {keys}, person, sum(n) AS n{more} FROM {{rows}} GROUP BY {keys}, person) GROUP BY {keys}",
+        rows=placed,
+    )
 
 
 def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:

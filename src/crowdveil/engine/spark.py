@@ -95,8 +95,8 @@ class SparkEngine:
         if plain.endswith((".csv", ".tsv", ".txt")):
             separator = "\t" if plain.endswith(".tsv") else self._separator(path)
             options = {"header": True, "sep": separator, "mode": "FAILFAST", "escape": '"', "enforceSchema": False}
-            return self.session.read.options(**options).csv(path)
-        return self.session.read.parquet(path)
+            return self.act(lambda: self.session.read.options(**options).csv(path))
+        return self.act(lambda: self.session.read.parquet(path))
 
     def _separator(self, path: str) -> str:
         """The sign that stands most often in the first line."""
@@ -138,6 +138,10 @@ class SparkEngine:
         placed = frame.repartition(tasks, key)
         with _quiet():
             return placed.groupBy(key).applyInArrow(lambda table: _told(sent.value, table), _spark_schema(schema))
+
+    def near(self, frame: Frame, *columns: str) -> Frame:
+        """The same rows, those with equal values in these columns in one place: groupings by them and more stay there."""
+        return frame.repartition(TASKS_A_SLOT * self.slots, *columns)
 
     @contextmanager
     def kept(self, frame: Frame) -> Iterator[Frame]:
@@ -202,7 +206,7 @@ class SparkEngine:
 @contextmanager
 def spark_engine(spark: Any = None, master: str | None = None) -> Iterator[SparkEngine]:
     """An engine on the user's session, or on one that is started here and stopped at the end."""
-    engine = SparkEngine(spark if spark is not None else _start(master or "local[*]"))
+    engine = SparkEngine(spark if spark is not None else _start(master))
     try:
         yield engine
     finally:
@@ -211,8 +215,8 @@ def spark_engine(spark: Any = None, master: str | None = None) -> Iterator[Spark
             engine.session.stop()
 
 
-def _start(master: str) -> Any:
-    """A session of our own. Anything that spark-submit set already stays as it is."""
+def _start(master: str | None) -> Any:
+    """A session of our own, on all cores of this machine by default. What spark-submit set already stays as it is."""
     try:
         from pyspark import SparkConf
         from pyspark.errors import PySparkRuntimeError
@@ -225,12 +229,14 @@ def _start(master: str) -> Any:
     conf = SparkConf()
     if SparkSession.getActiveSession() is not None:
         raise ParameterError("--engine spark: a session of Spark runs here already; give it as spark=.")
-    settings = {"spark.master": master, **_OWN}
-    if master.startswith("local"):
+    if master is not None:
+        conf.set("spark.master", master)
+    settings = {"spark.master": "local[*]", **_OWN}
+    if conf.get("spark.master", "local[*]").startswith("local"):
         # Executors of this machine see the same files, so they take this very code.
         settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
     for name, value in settings.items():
-        if not conf.contains(name) or name == "spark.master":
+        if not conf.contains(name):
             conf.set(name, value)
     try:
         with _no_words_of_java():
@@ -241,7 +247,7 @@ def _start(master: str) -> Any:
         ) from None
     except Exception as error:
         raise ParameterError(
-            f"--engine spark: no session could be started on {master} ({type(error).__name__}); check --master."
+            f"--engine spark: no session could be started on {conf.get('spark.master')} ({type(error).__name__}); check --master."
         ) from error
 
 
@@ -291,15 +297,31 @@ def _in_one_sentence(error: Exception) -> Exception:
     text = str(error)
     found = re.search(re.escape(_MARK) + r"(\[.*\])", text)
     if found:
-        kind, message = json.loads(found[1])
-        made: Exception = InputError(message)
-        if issubclass(getattr(errors, kind), CrowdveilError) and kind != "MissingExtraError":
-            made = getattr(errors, kind)(message)
+        name, message = json.loads(found[1])
+        kind = getattr(errors, name, InputError)
+        made: Exception = InputError(message) if kind is MissingExtraError else kind(message)
         return made
-    if "No module named 'crowdveil'" in text:
-        return ParameterError(
-            "--engine spark: the workers' Python has no crowdveil; pack it for them, as docs/spark.md says."
-        )
-    if "MALFORMED_RECORD_IN_PARSING" in text or "MALFORMED_CSV_RECORD" in text:
-        return InputError("a row of the CSV has too few or too many values; mend it, or its quotes.")
-    return error
+    return next((kind(sentence) for part, kind, sentence in _KNOWN if part in text), error)
+
+
+_KNOWN: tuple[tuple[str, type[CrowdveilError], str], ...] = (
+    (
+        "No module named 'crowdveil'",
+        ParameterError,
+        "--engine spark: the workers' Python has no crowdveil; pack it for them, as docs/spark.md says.",
+    ),
+    (
+        "MALFORMED_RECORD_IN_PARSING",
+        InputError,
+        "a row of the CSV has too few or too many values; mend it, or its quotes.",
+    ),
+    ("MALFORMED_CSV_RECORD", InputError, "a row of the CSV has too few or too many values; mend it, or its quotes."),
+    (
+        "Illegal Parquet type",
+        InputError,
+        "a column has a type that Spark cannot read, such as times in nanoseconds; write microseconds.",
+    ),
+    ("UNABLE_TO_INFER_SCHEMA", InputError, "there is no data in the folder; wanted CSV or Parquet files."),
+    ("CANNOT_READ_FILE_FOOTER", InputError, "the file is broken or of another format; wanted CSV (.csv) or Parquet."),
+)
+"""What Spark says, by a part of its words, that a user can do something about."""

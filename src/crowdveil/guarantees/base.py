@@ -16,8 +16,8 @@ from crowdveil.model.trajectories import Trajectories
 
 Kind = Literal["privacy", "structure"]
 Pieces = Literal["none", "runs", "equal"]
-"""How a table of trajectories may be cut so that a promise that holds in each piece holds of all. none: not at all; runs: into rows
-that follow one another, in whole trajectories that are numbered from 1 in each; equal: so that equal trajectories are in one."""
+"""How a table of trajectories may be cut so that a promise that holds in each piece holds of all. none: not at all; runs: into
+rows that follow one another, in whole trajectories that are numbered from 1 in each; equal: so that equal ones stay together."""
 
 
 @dataclass(frozen=True)

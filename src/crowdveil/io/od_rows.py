@@ -120,10 +120,11 @@ class Problems:
 
 
 class ZoneNames:
-    """Zone ids to indices: of zones that are given, or of names as they come up."""
+    """Zone ids to indices: of zones that are given, or of names as they come up; all of these may be known already."""
 
-    def __init__(self, zones: Zones | None) -> None:
+    def __init__(self, zones: Zones | None, *, came_up: bool = False) -> None:
         self.zones = zones
+        self.came_up = came_up or zones is None
         self._seen: dict[str, int] = {}
         self._last: dict[str, tuple[Labels, Indices]] = {}
         self._lock = Lock()
@@ -264,7 +265,7 @@ class OdReader:
         if self.columns.by_id:
             column = getattr(self.columns, place)
             index, unknown = self.names.indices(batch[column], f"{self.source.name}, column {column}")
-            reason = "name no zone" if self.names.zones is None else "name a zone that is not among the zones"
+            reason = "name no zone" if self.names.came_up else "name a zone that is not among the zones"
             problem(f"{reason} in column {column}", unknown)
             return index
         zones = self.names.zones
