@@ -46,6 +46,7 @@ from crowdveil.io.release import (
 )
 from crowdveil.manifest import build_manifest, file_entry, folder_entry, write_manifest
 from crowdveil.method import Method
+from crowdveil.model.arrays import Ints
 from crowdveil.model.matrices import told_from
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.release import Areas, new_places
@@ -156,13 +157,12 @@ def _write_numbered(
     engine: SparkEngine, outcome: Frame, cost: TrackCost, trajectories: int, seed: int, folder: str, progress: Progress
 ) -> None:
     """The points of the release under new numbers of trajectories, in their order; one trajectory is in one file."""
-    places, source = new_places(trajectories, np.random.default_rng(seed)), np.arange(trajectories)
+    source = np.arange(trajectories)
     rows = outcome.where(f"kind = '{ROW}'")
     if cost.trajectories < trajectories:
         found = engine.sql("SELECT DISTINCT source FROM {rows}", rows=rows)
         source = np.sort(engine.gather(found)["source"].to_numpy())
-    number = np.empty(len(source), np.int64)
-    number[np.argsort(places[source])] = np.arange(1, len(source) + 1)
+    number = new_numbers(source, trajectories, seed)
     numbers = engine.table(pa.table({"source": source, "trajectory_id": number}))
     published = engine.sql(
         "SELECT o.lat, o.lon, o.timestamp, n.trajectory_id, o.place FROM {rows} o JOIN {numbers} n ON o.source = n.source",
@@ -172,6 +172,13 @@ def _write_numbered(
     files = max(min(engine.slots, cost.trajectories), -(-cost.points // FILE_ROWS), 1)
     placed = published.repartitionByRange(files, "trajectory_id").sortWithinPartitions("trajectory_id", "place")
     write_part_files(engine, placed.select(*TRAJECTORY_COLUMNS), folder, progress)
+
+
+def new_numbers(source: Ints, trajectories: int, seed: int) -> Ints:
+    """The new number of each published trajectory, as a run on one machine gives it."""
+    number = np.empty(len(source), np.int64)
+    number[np.argsort(new_places(trajectories, np.random.default_rng(seed))[source])] = np.arange(1, len(source) + 1)
+    return number
 
 
 def _areas(engine: SparkEngine, outcome: Frame, points: PointsThere, told: Told) -> Areas | None:

@@ -293,7 +293,7 @@ def first_of(bad: dict[str, Mask]) -> dict[str, int]:
     for name, mask in bad.items():
         counts[name] = int((mask if before is None else mask & ~before).sum())
         before = mask if before is None else before | mask
-    return counts
+    return {name: n for name, n in counts.items() if n}
 
 
 def no_value(column: str) -> str:
