@@ -19,8 +19,8 @@ import crowdveil
 from crowdveil import testing
 from crowdveil.checking import form_of
 from crowdveil.distributed.gathering import Gathered, in_parts, together
+from crowdveil.distributed.rows import PartReader, TripReader
 from crowdveil.distributed.steps import StepsPart, row_schema
-from crowdveil.distributed.trips import PartReader, TripReader
 from crowdveil.errors import InputError, MissingExtraError, ParameterError
 from crowdveil.guarantees import Finding
 from crowdveil.io.geojson import write_zones

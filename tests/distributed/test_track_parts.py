@@ -20,9 +20,9 @@ from crowdveil import testing
 from crowdveil.checking import form_of
 from crowdveil.distributed.filtering import FilterPart
 from crowdveil.distributed.gathering import together
-from crowdveil.distributed.points import AT, BLOCK, FILE, ORDER, PointReader
+from crowdveil.distributed.point_rows import AT, BLOCK, FILE, ORDER, PointReader
+from crowdveil.distributed.rows import BAD
 from crowdveil.distributed.running import refuse_what_stays_here
-from crowdveil.distributed.sources import BAD
 from crowdveil.distributed.track_running import Told, new_numbers
 from crowdveil.distributed.track_verifying import CheckedPiece, _follow, refuse_whole
 from crowdveil.distributed.tracks import KEYED, Plan, TrackReader, TracksPart

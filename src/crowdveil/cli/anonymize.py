@@ -49,6 +49,8 @@ def method_command(method: Method) -> click.Command:
 
     def call(data: str, output: str, **values: Any) -> None:
         there = elsewhere(values)
+        if there is not None and values["engine"] == "spark":
+            raise click.UsageError("--engine spark is for a run from here; leave out --server, or the engine.")
         request = pipeline.Request(
             method.name,
             data,

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.distributed.points import ORDER, PointReader, in_order, look_at, read_points_there
+from crowdveil.distributed.point_rows import ORDER, PointReader
+from crowdveil.distributed.points import in_order, look_at, read_points_there
+from crowdveil.distributed.rows import without_missing
 from crowdveil.distributed.running import FILE_ROWS, write_part_files
-from crowdveil.distributed.sources import quoted, without_missing
+from crowdveil.distributed.sources import quoted
 from crowdveil.distributed.staging import check_target, new_folder
 from crowdveil.distributed.tracks import TrackReader
 from crowdveil.engine.spark import SparkEngine

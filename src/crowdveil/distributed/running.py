@@ -16,9 +16,10 @@ from crowdveil.attacks.risk import refuse_beaten
 from crowdveil.checking import form_of, refuse_large_k, say_what_matters, what_k_counts, without_exact_figures
 from crowdveil.distributed.finished import FinishedParts, Wave, going_on_from
 from crowdveil.distributed.gathering import Gathered, areas_of, in_parts
+from crowdveil.distributed.rows import PartReader
 from crowdveil.distributed.staging import check_target, new_folder
 from crowdveil.distributed.steps import AREA, ROW, TOLD, StepsPart, row_schema
-from crowdveil.distributed.trips import PartReader, TripsThere, look_at, read_trips_there
+from crowdveil.distributed.trips import TripsThere, look_at, read_trips_there
 from crowdveil.distributed.verifying import check_there, part_hashes
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import ParameterError, PromiseBrokenError

@@ -1,30 +1,16 @@
-"""What every reader on a cluster needs: what data may be, its columns, and notes that pieces send home as rows of their own."""
+"""What every reader on a cluster needs where it is started: what data may be, its columns, and how its times were read."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from crowdveil.distributed.rows import INSTANTS, WALLS
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.source import CSV_SUFFIXES, MISSING, Source
+from crowdveil.io.source import CSV_SUFFIXES, Source
 from crowdveil.io.times import say_zone
-
-BAD, INSTANTS, WALLS = "bad:", "instants", "walls"
-"""Notes among the rows: rows that cannot be used, by reason, and whether times say which moment they mean."""
-
-
-def without_missing(source: Source, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A piece of a CSV with nothing in place of the words for it, as our own parser gives it."""
-    if source.delimiter is None:
-        return batch
-    words = pa.array(MISSING)
-    columns = [pc.if_else(pc.is_in(c, words), pa.scalar(None, pa.string()), c) for c in batch.columns]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def readable(data: Any) -> Any:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from crowdveil import engine
 from crowdveil.attacks.risk import against_promises
 from crowdveil.checking import check
-from crowdveil.distributed.trips import PartReader
+from crowdveil.distributed.rows import PartReader
 from crowdveil.engine import LocalEngine
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Guarantee

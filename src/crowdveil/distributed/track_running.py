@@ -16,7 +16,8 @@ import pyarrow as pa
 from crowdveil.checking import form_of, refuse_large_k, say_what_matters, what_k_counts
 from crowdveil.distributed.finished import FinishedParts, Wave, going_on_from
 from crowdveil.distributed.gathering import checked_parts
-from crowdveil.distributed.points import ORDER, PointsThere, look_at, read_points_there
+from crowdveil.distributed.point_rows import ORDER
+from crowdveil.distributed.points import PointsThere, look_at, read_points_there
 from crowdveil.distributed.running import (
     FILE_ROWS,
     PARTS_FOLDER,

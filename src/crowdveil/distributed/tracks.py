@@ -13,7 +13,7 @@ import pyarrow as pa
 from crowdveil import engine
 from crowdveil.checking import check
 from crowdveil.distributed.gathering import in_parts
-from crowdveil.distributed.points import ORDER
+from crowdveil.distributed.point_rows import ORDER
 from crowdveil.engine import LocalEngine
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Guarantee

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -17,10 +16,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from crowdveil import errors
 from crowdveil.engine.hadoop import HadoopFiles
 from crowdveil.engine.local import TICK_S
-from crowdveil.errors import CrowdveilError, InputError, MissingExtraError, ParameterError
+from crowdveil.engine.sentences import in_one_sentence, telling, told
+from crowdveil.errors import InputError, MissingExtraError, ParameterError
 from crowdveil.progress import Progress, no_progress
 
 Frame = Any
@@ -49,7 +48,6 @@ _OWN = {
     "spark.log.level": "OFF",
 }
 """What a session that we start ourselves has besides."""
-_MARK = "crowdveil-says:"
 
 
 class SparkEngine:
@@ -128,7 +126,7 @@ class SparkEngine:
         """The rows that a function makes of pieces of the rows, wherever they lie; it is sent to each executor once."""
         sent = self.context.broadcast(function)
         with _quiet():
-            return frame.mapInArrow(lambda pieces: _telling(sent.value, pieces), _spark_schema(schema))
+            return frame.mapInArrow(lambda pieces: telling(sent.value, pieces), _spark_schema(schema))
 
     def map_groups(self, frame: Frame, key: str, function: Group, schema: pa.Schema, groups: int) -> Frame:
         """The rows that a function makes of all rows with one value in column `key`; there are about so many `groups`."""
@@ -137,7 +135,7 @@ class SparkEngine:
         tasks = min(max(2 * groups, self.slots), 20_000)
         placed = frame.repartition(tasks, key)
         with _quiet():
-            return placed.groupBy(key).applyInArrow(lambda table: _told(sent.value, table), _spark_schema(schema))
+            return placed.groupBy(key).applyInArrow(lambda table: told(sent.value, table), _spark_schema(schema))
 
     def near(self, frame: Frame, *columns: str) -> Frame:
         """The same rows, those with equal values in these columns in one place: groupings by them and more stay there."""
@@ -185,7 +183,7 @@ class SparkEngine:
                 self.context.cancelJobGroup(group)
                 raise
             except Exception as error:
-                raise _in_one_sentence(error) from error
+                raise in_one_sentence(error) from error
 
     def _tell(self, group: str, progress: Progress) -> None:
         tracker = self.context.statusTracker()
@@ -276,52 +274,3 @@ def _spark_schema(schema: pa.Schema) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema)
-
-
-def _told(function: Callable[[Any], T], argument: Any) -> T:
-    """In a worker: an error of ours reaches the driver as text only, so it is marked to be found there."""
-    try:
-        return function(argument)
-    except CrowdveilError as error:
-        raise RuntimeError(_MARK + json.dumps([type(error).__name__, str(error)])) from None
-
-
-def _telling(function: Batches, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    made = function(pieces)
-    while (piece := _told(lambda it: next(it, None), made)) is not None:
-        yield piece
-
-
-def _in_one_sentence(error: Exception) -> Exception:
-    """An error of ours as it was raised on an executor; one of Spark that a user can mend; or the error itself."""
-    text = str(error)
-    found = re.search(re.escape(_MARK) + r"(\[.*\])", text)
-    if found:
-        name, message = json.loads(found[1])
-        kind = getattr(errors, name, InputError)
-        made: Exception = InputError(message) if kind is MissingExtraError else kind(message)
-        return made
-    return next((kind(sentence) for part, kind, sentence in _KNOWN if part in text), error)
-
-
-_KNOWN: tuple[tuple[str, type[CrowdveilError], str], ...] = (
-    (
-        "No module named 'crowdveil'",
-        ParameterError,
-        "--engine spark: the workers' Python has no crowdveil; pack it for them, as docs/spark.md says.",
-    ),
-    (
-        "MALFORMED_RECORD_IN_PARSING",
-        InputError,
-        "a row of the CSV has too few or too many values; mend it, or its quotes.",
-    ),
-    ("MALFORMED_CSV_RECORD", InputError, "a row of the CSV has too few or too many values; mend it, or its quotes."),
-    (
-        "Illegal Parquet type",
-        InputError,
-        "a column has a type that Spark cannot read, such as times in nanoseconds; write microseconds.",
-    ),
-    ("UNABLE_TO_INFER_SCHEMA", InputError, "there is no data in the folder; wanted CSV or Parquet files."),
-    ("CANNOT_READ_FILE_FOOTER", InputError, "the file is broken or of another format; wanted CSV (.csv) or Parquet."),
-)
-"""What Spark says, by a part of its words, that a user can do something about."""
