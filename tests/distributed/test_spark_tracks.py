@@ -52,7 +52,7 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts so small that there are many."""
-    monkeypatch.setattr(track_running, "PART_POINTS", 3_000)
+    monkeypatch.setattr(track_running, "PART_POINTS", 800)
 
 
 def _same(tmp_path: Path, here: Any, there: Any) -> None:

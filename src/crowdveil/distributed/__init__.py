@@ -8,12 +8,17 @@ of rows, `to_flows`, `Method.run`, the tables of a release, the checkers. Nothin
 chosen from all of the data is gathered before (zones, visited tiles, the list of steps) and sent to every part; what cannot be is
 said by `Method.together`.
 
-A new kind of partition, such as one of trajectories
-----------------------------------------------------
+Trajectories go the same way: points.py, tracks.py, track_running.py and track_verifying.py. A part is a set of trajectories that
+are done together; which these are is planned in one task from their outlines (`Plan`). Points and trajectories keep the order of
+the rows in the input, since that is what a run on one machine goes by where times or distances are equal. New numbers are given
+once all parts are made, and files are sorted by them.
+
+A new kind of partition
+-----------------------
 1. A reader, as `TripReader`: a function over Arrow batches that gives rows with the key of their part, and notes as rows of
    their own. It is sent to executors whole, so it holds plain values and frozen models alone.
 2. A part, as `StepsPart`: a function from the table of a part to a table in the schema `outcome_schema(...)`: rows of the
    release (kind "row"), its areas ("area") and one line of JSON that tells what came of it ("told").
 3. Gathering, as `Gathered`: the lines of all parts put together to findings, costs, facts and tables.
-4. A branch in `running.run` for what the method takes, and `together=apart` in the records of methods that can be done so.
+4. A way through, as `track_running.run`, and `together=apart` in the records of methods that can be done so.
 """

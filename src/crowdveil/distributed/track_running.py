@@ -130,7 +130,8 @@ def _in_parts(
     """What came of all parts, as it lies on the cluster."""
     ids = points.reader.ids
     plan = Plan(job.method.name, job.params, tuple(ids), points.frame.start, PART_POINTS)
-    tracks = engine.sql("SELECT *, 0 AS task FROM {tracks}", tracks=points.tracks)
+    outline = ", ".join([*plan.needs, "0 AS task"])
+    tracks = engine.sql(f"SELECT {outline} FROM {{tracks}}", tracks=points.tracks)
     planned = engine.map_groups(tracks, "task", plan, plan.schema(engine.schema(tracks)), 1)
     with engine.kept(planned):
         parts = engine.gather(engine.sql("SELECT DISTINCT part FROM {planned}", planned=planned))["part"].to_numpy()

@@ -65,6 +65,11 @@ class Plan:
     start: int
     most: int
 
+    @property
+    def needs(self) -> list[str]:
+        """Columns of the outlines."""
+        return [*self.ids, *ORDER, "points", "lost", "t", "total"]
+
     def schema(self, tracks: pa.Schema) -> pa.Schema:
         """The columns of the plan, from those of the outlines."""
         return pa.schema([*(tracks.field(name) for name in self.ids), *((name, pa.int64()) for name in KEYED)])
