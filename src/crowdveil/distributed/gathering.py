@@ -58,12 +58,7 @@ class Gathered:
 
     def facts(self, method: Method, params: Params) -> dict[str, Any]:
         """What the certificate says of the figures of all steps."""
-        tables = [np.array(part["figures"], np.float64) for part in self.parts if part["figures"] is not None]
-        if method.tell is None or not tables:
-            return {}
-        tell, figures = method.tell, np.concatenate(tables)
-        facts: dict[str, Any] = told_from(figures, lambda rows: tell(params, rows))
-        return facts
+        return facts_of(self.parts, method, params)
 
     def steps_table(self, tz: str) -> pa.Table:
         """The table of time steps."""
@@ -75,6 +70,16 @@ class Gathered:
         return pa.table(
             {"t": times, "published": pa.array(published, pa.int64()), "withheld": pa.array(withheld, pa.int64())}
         )
+
+
+def facts_of(parts: Sequence[dict[str, Any]], method: Method, params: Params) -> dict[str, Any]:
+    """What the certificate says of the figures that all parts have."""
+    tables = [np.array(part["figures"], np.float64) for part in parts if part["figures"]]
+    if method.tell is None or not tables:
+        return {}
+    tell, figures = method.tell, np.concatenate(tables)
+    facts: dict[str, Any] = told_from(figures, lambda rows: tell(params, rows))
+    return facts
 
 
 def checked_parts(

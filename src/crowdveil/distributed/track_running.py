@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from crowdveil.checking import form_of, refuse_large_k, say_what_matters, what_k_counts
 from crowdveil.distributed.finished import FinishedParts, Wave, going_on_from
-from crowdveil.distributed.gathering import checked_parts
+from crowdveil.distributed.gathering import checked_parts, facts_of
 from crowdveil.distributed.point_rows import ORDER
 from crowdveil.distributed.points import PointsThere, look_at, read_points_there
 from crowdveil.distributed.running import (
@@ -48,7 +48,6 @@ from crowdveil.io.release import (
 from crowdveil.manifest import build_manifest, file_entry, folder_entry, write_manifest
 from crowdveil.method import Method
 from crowdveil.model.arrays import Ints
-from crowdveil.model.matrices import told_from
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.release import Areas, new_places
 from crowdveil.model.tessellation import grid_zones
@@ -228,11 +227,7 @@ class Told:
 
     def facts(self, method: Method, params: Params) -> dict[str, Any]:
         """What the certificate says of the figures of all parts."""
-        tables = [np.array(part["figures"], np.float64) for part in self.parts if part["figures"]]
-        if method.tell is None or not tables:
-            return {}
-        tell = method.tell
-        return told_from(np.concatenate(tables), lambda rows: tell(params, rows))
+        return facts_of(self.parts, method, params)
 
     def distance_line(self) -> str:
         """How far published trajectories are from their originals, for whoever ran it; not for release."""
