@@ -193,7 +193,9 @@ def test_bad_rows_are_counted_as_on_one_machine(tmp_path: Path) -> None:
     lines = ["lat,lon,timestamp,trajectory_id,user_id"]
     for i in range(40):
         lat, lon, when, track, user = 48 + i / 100, 2.0, f"2024-05-01 08:00:{i:02}", f"t{i % 8}", f"u{i % 3}"
-        bad = {5: ("NA", lon, when), 13: (lat, 181, "never"), 21: (lat, lon, "")}.get(i, (lat, lon, when))
+        bad = {0: (-91, lon, when), 5: ("NA", lon, when), 13: (lat, 181, "never"), 21: (lat, lon, "")}.get(
+            i, (lat, lon, when)
+        )
         lines.append(",".join(str(x) for x in (*bad, "" if i in (3, 30) else track, "NULL" if i == 30 else user)))
     (tmp_path / "points.csv").write_text("\n".join(lines) + "\n")
     notes = ReadNotes()
@@ -205,6 +207,7 @@ def test_bad_rows_are_counted_as_on_one_machine(tmp_path: Path) -> None:
     noted = rows.filter(pc.is_valid(rows["note"])).group_by("note").aggregate([("n", "sum")]).to_pylist()
     counts = {no_value(row["note"].removeprefix(BAD)): row["n_sum"] for row in noted if row["note"].startswith(BAD)}
     assert counts == {reason: n for reason, n in notes.dropped.items() if "such a row" not in reason}
+    assert counts == {no_value(c): n for c, n in (("lat", 2), ("lon", 1), ("timestamp", 1), ("trajectory_id", 2))}
     tracks = _tracks(reader, rows)
     gone = tracks.filter(pc.greater(tracks["lost"], 0))
     assert (
@@ -219,6 +222,12 @@ def test_bad_rows_are_counted_as_on_one_machine(tmp_path: Path) -> None:
     # People that are left are numbered in the order in which they came, those who went among them.
     owner = dict(zip(plan["number"].to_pylist(), plan["owner"].to_pylist(), strict=True))
     assert [owner[i] for i in range(len(here))] == here.person.tolist()
+    filters = (Filter("min_locations", ("2",)),)
+    function = FilterPart(filters, "UTC", tuple(reader.ids), TrackReader(here.where(np.zeros(len(here), bool))))
+    made = function(rows.filter(pc.is_null(rows["note"])))
+    after, removed = filter_trajectories(here, filters)
+    told = json.loads(made["told"].drop_null()[0].as_py())
+    assert (told["removed"], told["trajectories"]) == ([removed[0][1]], [len(here), len(after)])
 
 
 def test_ids_that_are_fractions_are_refused() -> None:
