@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 help:
 	@echo "make demo    set up, make a synthetic city, anonymise it, verify it"
 	@echo "make test    set up and run the tests, but for those that take long"
-	@echo "make test-all  all tests: jobs on a server under load and with killed workers, reports in a browser"
+	@echo "make test-all  all tests: jobs on a server under load and with killed workers, reports in a browser, Spark"
 	@echo "make check   formatting, lint, types, import rules, generated pages"
 	@echo "make format  put the code into its format"
 	@echo "make docs    write the generated pages anew"
@@ -29,7 +29,9 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
+# Spark is large, so it comes only with all tests; its own tests skip without Java.
 test-all: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark]'
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(STAMP)

@@ -19,7 +19,7 @@ settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
-pytest_plugins = ("serving_fixtures",)
+pytest_plugins = ("serving_fixtures", "spark_runs")
 
 PROJECT = Path(__file__).resolve().parents[1]
 REAL_DATA = PROJECT.parent / "shared" / "data"

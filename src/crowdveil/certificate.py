@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 Number = int | float | None
 
@@ -16,6 +16,8 @@ class _Form(BaseModel):
 class _File(_Form):
     name: str
     sha256: str
+    parts: dict[str, str] = Field(default_factory=dict)
+    """Where it is a folder, its files with their hashes."""
 
 
 class _Promise(_Form):

@@ -16,7 +16,7 @@ from crowdveil.errors import InputError, ParameterError
 from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.release import MANIFEST_FILE, file_hash
+from crowdveil.io.release import MANIFEST_FILE, file_hash, folder_hash
 from crowdveil.method import Method
 from crowdveil.params import Params
 
@@ -40,10 +40,9 @@ def build_manifest(
     cost: dict[str, Any],
     risk: list[dict[str, Any]] | None,
     facts: Mapping[str, Any],
-    folder: Path,
-    files: dict[str, str],
+    files: Mapping[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """All that the certificate says, ready to be written as JSON."""
+    """All that the certificate says, ready to be written as JSON; `files` are as `file_entry` makes them, by role."""
     return {
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -58,7 +57,7 @@ def build_manifest(
             "facts": dict(facts),
         },
         "input": {
-            "data": _described(data),
+            "data": data if isinstance(data, dict) else _described(data),
             "options": _options(reading),
             "notes": notes.said,
             "dropped": notes.dropped,
@@ -79,8 +78,20 @@ def build_manifest(
         "original_ids_published": False,
         "cost": cost,
         "risk": risk,
-        "files": {role: {"name": name, "sha256": file_hash(folder / name)} for role, name in files.items()},
+        "files": dict(files),
     }
+
+
+def file_entry(path: Path) -> dict[str, Any]:
+    """A file of a release, or a folder of part files, by name and hash; of a folder the hash of each part besides."""
+    if not path.is_dir():
+        return {"name": path.name, "sha256": file_hash(path)}
+    return folder_entry(path.name, {part.name: file_hash(part) for part in path.iterdir()})
+
+
+def folder_entry(name: str, parts: dict[str, str]) -> dict[str, Any]:
+    """A folder of part files, from the hash of each."""
+    return {"name": name, "sha256": folder_hash(parts), "parts": dict(sorted(parts.items()))}
 
 
 @cache
@@ -142,7 +153,7 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 def with_file(manifest: dict[str, Any], role: str, path: Path) -> dict[str, Any]:
     """The certificate with one more file of the release."""
-    return manifest | {"files": manifest["files"] | {role: {"name": path.name, "sha256": file_hash(path)}}}
+    return manifest | {"files": manifest["files"] | {role: file_entry(path)}}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil.guarantees.base import Guarantee
+from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import trips_within as trips_within
 from crowdveil.model.release import Release
+from crowdveil.model.trajectories import Outline
 from crowdveil.params import Params
 from crowdveil.progress import Progress
 
@@ -22,6 +24,10 @@ heuristic: no promise of anonymity, only measured risk."""
 Rows = Literal["exact", "overlapping", "noisy"]
 """What a row of released flows says. exact: the volume of all flows in it; overlapping: that of some of them, since rows
 overlap; noisy: a volume with noise, so that nothing exact may be told beside it."""
+
+
+def apart(params: Any) -> None:
+    """Nothing stands against doing each part of the data on its own: for `Method.together`."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,16 @@ class Method:
         Whether it puts flows together, and so must know who is behind each where k counts people.
     rows
         What the rows of its releases say, if they are flows.
+    tell
+        From the parameters and the figures of all time steps that have any, a row each, what the certificate says of them;
+        None where the method says nothing, or has no such figures.
+    together
+        From the parameters, why the data cannot be done in parts (as it is written behind "since"), or None if it can: then
+        any set of whole parts gives the rows that it gives among all others. The parts of flows are time steps; those of
+        trajectories are told by `parts`, and `rng` is then drawn from by `new_places` alone.
+    parts
+        From the outline of trajectories and the parameters, lists of those that must be done together; None where each can be
+        done by itself.
     aliases
         Names of the method and of its parameters elsewhere.
     alias_factors
@@ -61,6 +77,9 @@ class Method:
     doc: str
     needs_members: bool = False
     rows: Rows = "exact"
+    tell: Callable[[Any, Any], dict[str, Any]] | None = None
+    together: Callable[[Any], str | None] = lambda params: "it looks at all of the data at once"
+    parts: Callable[[Outline, Any], list[Ints]] | None = None
     aliases: tuple[str, ...] = ()
     parameter_aliases: tuple[tuple[str, str], ...] = ()
     alias_factors: tuple[tuple[str, float], ...] = ()

@@ -4,43 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from crowdveil.attacks.known_points import measured_lines
 from crowdveil.attacks.risk import against_promises, refuse_beaten
-from crowdveil.errors import InputError, ParameterError, PromiseBrokenError
-from crowdveil.guarantees import (
-    BoundedVolumes,
-    Finding,
-    Guarantee,
-    TrueVolumes,
-    WellFormedFlows,
-    WellFormedTrajectories,
-    guarantee_from_manifest,
+from crowdveil.checking import (
+    check,
+    form_of,
+    need_a_crowd,
+    refuse_misshapen,
+    say_what_matters,
+    what_k_counts,
+    without_exact_figures,
 )
+from crowdveil.errors import InputError, ParameterError, PromiseBrokenError
+from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.guarantees.base import refuse_broken
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import kept_pairing
-from crowdveil.io.parallel import side_by_side
 from crowdveil.io.read_back import flow_release_from
 from crowdveil.io.release import MANIFEST_FILE, TableFormat, WrittenRelease, file_hash, read_release, write_release
-from crowdveil.manifest import build_manifest, read_manifest, reading_again, with_file, write_manifest
-from crowdveil.method import Method, Rows
-from crowdveil.model.arrays import Ints
+from crowdveil.manifest import build_manifest, file_entry, read_manifest, reading_again, with_file, write_manifest
+from crowdveil.method import Method
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import FlowRelease, Release
+from crowdveil.model.release import Release
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
-from crowdveil.reading import READINGS, read
+from crowdveil.reading import READINGS, FlowReading, TrajectoryReading, read
 from crowdveil.registry import find_method
 from crowdveil.report.summary import cost_lines, cost_numbers
-from crowdveil.resume import going_on_from, open_finished
+from crowdveil.resume import going_on_from, open_finished, run_key
 
 Stage = Callable[[str], None]
 """Told the name of each stage as it begins."""
@@ -76,31 +74,37 @@ class Request:
         Write the report into the release.
     private_report
         A file outside the release for a report that shows the original too, and is not for release.
+    engine, master, spark
+        Where time steps are done: on this machine, or on Spark ("spark"), on a session that is started on `master`, or on the one
+        that is given. Data and output are then paths as Spark takes them, or a data frame of it.
     """
 
     method: str
     data: Any
-    output: Path
+    output: Path | str
     parameters: dict[str, Any] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
     table_format: TableFormat = "parquet"
     data_name: str | None = None
     overwrite: bool = False
-    resume: Path | None = None
+    resume: Path | str | None = None
     pairing: Path | None = None
     attack: bool = True
     report: bool = True
     private_report: Path | None = None
+    engine: Literal["local", "spark"] = "local"
+    master: str | None = None
+    spark: Any = None
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a run."""
+    """What came of a run. On a cluster the release stays there, and `release` is None."""
 
-    folder: Path
+    folder: Path | str
     manifest: dict[str, Any]
-    release: Release
+    release: Any
     notes: ReadNotes
     cost: list[str]
 
@@ -121,14 +125,16 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     method = find_method(request.method)
     params = method.params.checked(request.parameters)
     reading = READINGS[method.takes].checked(request.reading)
+    if request.engine == "spark" or request.spark is not None:
+        return _run_there(request, method, params, reading, progress, stage)
     check_target(Path(request.output).absolute(), overwrite=request.overwrite, mark_file=MANIFEST_FILE)
     if request.pairing is not None and method.takes is not Trajectories:
         raise ParameterError(f"pairing: {method.name} is for flows, which have none; leave it out.")
     if request.private_report is not None:
-        check_private(request.private_report, request.output, overwrite=request.overwrite)
+        check_private(request.private_report, Path(request.output), overwrite=request.overwrite)
 
     finished = None if request.resume is None else open_finished(
-        request.resume, request.output, method=method, params=params, reading=reading, seed=request.seed,
+        Path(request.resume), Path(request.output), method=method, params=params, reading=reading, seed=request.seed,
         data=request.data,
     )  # fmt: skip
 
@@ -141,8 +147,8 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
 
         stage("anonymising")
         release = method.run(data, params, np.random.default_rng(request.seed), progress)
-        promises = (*method.promises(data, params), *_form_of(method, release))
-        _say_what_matters(method, data, params, release, notes)
+        promises = (*method.promises(data, params), *form_of(method))
+        say_what_matters(method, data, params, len(release), notes)
         if finished is not None and not finished.used:
             notes.say(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
 
@@ -164,10 +170,11 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
                 method=method, params=params, reading=reading, seed=request.seed, data=request.data, notes=notes,
                 counts=what_k_counts(data, params), checked=checked, cost=cost_numbers(data, release),
                 risk=[trial.as_json() for trial in trials] if request.attack else None,
-                facts=getattr(release, "facts", {}), folder=folder, files=files,
+                facts=getattr(release, "facts", {}),
+                files={role: file_entry(folder / name) for role, name in files.items()},
             )  # fmt: skip
             if method.rows == "noisy":
-                manifest = _without_exact_figures(manifest)
+                manifest = without_exact_figures(manifest)
             if request.report:
                 stage("reporting")
                 manifest = add_report(folder, written, manifest)
@@ -178,6 +185,45 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     risks = [trial.line() for trial in trials if trial.before is not None]
     cost = [*cost_lines(data, release), *measured_lines(release.facts), *risks]
     return Result(Path(request.output), manifest, release, notes, cost)
+
+
+def _run_there(
+    request: Request, method: Method, params: Params, reading: Params, progress: Progress, stage: Stage
+) -> Result:
+    """The same on Spark, in parts: see `crowdveil.distributed`."""
+    from crowdveil.distributed.running import Job, refuse_what_stays_here
+    from crowdveil.distributed.running import run as run_there
+    from crowdveil.distributed.track_running import run as run_tracks
+    from crowdveil.engine.spark import spark_engine
+
+    refuse_what_stays_here(method, params, request)
+    if not isinstance(reading, FlowReading | TrajectoryReading):
+        raise TypeError("data is read as flows or as trajectories")
+    stage("starting Spark")
+    with spark_engine(request.spark, request.master) as there:
+        key = None
+        if request.resume is not None:
+            if not isinstance(request.data, str | Path):
+                raise ParameterError("resume: wanted data in a file, but it is a data frame; write it to a file.")
+            key = run_key(method, params, reading, request.seed, there.files.fingerprint(str(request.data)))
+        output, resume = str(request.output).rstrip("/"), None if request.resume is None else str(request.resume)
+        job = Job(
+            method, params, reading, request.data, output, request.seed, request.overwrite, request.attack, request.report,
+            resume, key,
+        )  # fmt: skip
+        ran = (run_tracks if method.takes is Trajectories else run_there)(job, there, progress, stage)
+    return Result(request.output, ran.manifest, None, ran.notes, ran.cost)
+
+
+def verify_there(
+    folder: str, *, master: str | None = None, spark: Any = None
+) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
+    """As `verify`, on Spark and from the files alone; with the manifest."""
+    from crowdveil.distributed.verifying import verify as verify_parts
+    from crowdveil.engine.spark import spark_engine
+
+    with spark_engine(spark, master) as there:
+        return verify_parts(there, str(folder))
 
 
 def verify(
@@ -203,7 +249,7 @@ def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any
         guarantee_from_manifest(entry)  # a promise that means nothing here is refused at the door
     written = read_release(folder, {role: entry["name"] for role, entry in manifest["files"].items()})
     looked = [entry for role, entry in manifest["files"].items() if role != but]
-    gone = [e["name"] for e in looked if not (folder / e["name"]).is_file()]
+    gone = [e["name"] for e in looked if not (folder / e["name"]).exists()]
     if gone:
         raise InputError(f"{folder}: the release lacks {', '.join(gone)}; it cannot be verified.")
     changed = [e["name"] for e in looked if file_hash(folder / e["name"]) != e["sha256"]]
@@ -217,8 +263,7 @@ def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any
 def sound_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
     """The same, for whoever shows what is in the files: they must be of the form that every release has."""
     manifest, written = open_release(folder, but=but)
-    form = WellFormedFlows() if written.is_flows else WellFormedTrajectories()
-    refuse_broken([(form, form.check(written))])
+    refuse_misshapen(written)
     return manifest, written
 
 
@@ -295,79 +340,3 @@ def _read_again(manifest: dict[str, Any], takes: type, original: Any, given: dic
             f"the original counts {data.counts}, but the release counts {counts}; read it as for the release."
         )
     return data
-
-
-def check(
-    written: WrittenRelease,
-    promises: tuple[Guarantee, ...],
-    original: Flows | Trajectories | None = None,
-    source: Ints | None = None,
-) -> list[tuple[Guarantee, Finding]]:
-    """What came of each promise on the written files, with what they were made from at hand or without; of trajectories also
-    which one each written one comes from.
-    """
-    if original is None:
-        checks = [partial(promise.check, written) for promise in promises]
-    elif isinstance(original, Trajectories):
-        checks = [partial(promise.check_from, written, original, source) for promise in promises]
-    else:
-        checks = [partial(promise.check_with, written, original) for promise in promises]
-    return list(zip(promises, side_by_side(*checks), strict=True))
-
-
-_VOLUMES: dict[Rows, tuple[Guarantee, ...]] = {
-    "exact": (TrueVolumes(),),
-    "overlapping": (BoundedVolumes(),),
-    "noisy": (),
-}
-
-
-def _form_of(method: Method, release: Release) -> tuple[Guarantee, ...]:
-    """What every release of its kind promises, whatever made it."""
-    if isinstance(release, FlowRelease):
-        return (WellFormedFlows(), *_VOLUMES[method.rows])
-    return (WellFormedTrajectories(),)
-
-
-def _without_exact_figures(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The certificate of a noisy release: a figure of the data without noise, or a way to take the noise off, undoes it."""
-    method, cost, read_from = manifest["method"], manifest["cost"], manifest["input"]
-    return manifest | {
-        "method": method | {"seed": None},
-        "input": read_from
-        | {
-            "data": {name: value for name, value in read_from["data"].items() if name != "sha256"},
-            "notes": [],
-            "dropped": {},
-        },
-        "cost": {name: value for name, value in cost.items() if name != "withheld_volume_percent"},
-    }
-
-
-def _say_what_matters(
-    method: Method, data: Flows | Trajectories, params: Params, release: Release, notes: ReadNotes
-) -> None:
-    """Tell whoever signs what is easily overlooked."""
-    if method.rows == "noisy":
-        notes.say(
-            "whoever knows the seed can take the noise off: give one that nobody can guess with --seed, and keep it secret."
-        )
-    if hasattr(params, "k") and data.counts != "people":
-        notes.say(f"people are not known, so k counts {data.counts} (name the column of people with --user).")
-    elif what_k_counts(data, params) != data.counts:
-        notes.say("k counts trajectories, as asked: all of a group may be one person's.")
-    if len(release) == 0:
-        notes.say("nothing could be published; choose a smaller k, larger zones or longer time steps.")
-
-
-def what_k_counts(data: Flows | Trajectories, params: Params) -> str:
-    """People, trips or trajectories: what the data knows, unless trajectories are asked for."""
-    return "trajectories" if getattr(params, "count_trajectories", False) else data.counts
-
-
-def need_a_crowd(data: Flows | Trajectories, params: Params) -> None:
-    """A k that all people together do not reach can only be a mistake."""
-    k, counts = getattr(params, "k", None), what_k_counts(data, params)
-    crowd = data.crowd if counts == data.counts else len(data)
-    if isinstance(k, int) and crowd < k:
-        raise InputError(f"k: wanted at most the {counts} in the data, {crowd:,}, but got {k:,}; choose a smaller k.")

@@ -22,17 +22,21 @@ def open_finished(
 ) -> FinishedSteps:
     """The finished time steps of a run in `folder`; refused if those there are of another run."""
     _apart(Path(folder).absolute(), Path(output).absolute())
+    return FinishedSteps(folder, run_key(method, params, reading, seed, _hashes(_path(data))))
+
+
+def run_key(method: Method, params: Params, reading: Params, seed: int, data: Any) -> dict[str, Any]:
+    """All that the results of a run depend on; `data` is what tells its data from other data."""
     options = {name: getattr(reading, name) for name in type(reading).model_fields}
     files = {name: value for name, value in options.items() if name in FILES and _is_file(name, value)}
-    key = {
+    return {
         "method": method.name,
         "parameters": params.model_dump(mode="json"),
         "options of reading": {n: str(v) if n in FILES else v for n, v in options.items() if n not in files},
         "seed": seed,
-        "data": {name: _hashes(Path(path)) for name, path in {"data": _path(data), **files}.items()},
+        "data": {"data": data, **{name: _hashes(Path(path)) for name, path in files.items()}},
         "version of crowdveil": version("crowdveil"),
     }
-    return FinishedSteps(folder, key)
 
 
 @contextmanager

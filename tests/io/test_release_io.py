@@ -90,7 +90,7 @@ def test_areas_are_drawn_unless_they_are_too_many(most: int, drawn: int, monkeyp
         zones, np.array(["one", "two", "all"], dtype=object), np.array([0, 1, 3, 6]), np.array([0, 1, 2, 0, 1, 2])
     )
     monkeypatch.setattr(release, "MOST_CORNERS", most)
-    features = list(release._area_features(areas, np.ones(3, np.bool_)))
+    features = list(release.area_features(areas, np.ones(3, np.bool_)))
     assert sum(outline is not None for _, outline in features) == drawn
     assert features[0][1] is not None  # a tile has its own outline, whatever becomes of the others
     assert [len(properties["tiles"]) for properties, _ in features] == [1, 2, 3]

@@ -98,7 +98,7 @@ def test_reported_areas_without_empty_places() -> None:
     assert release.withheld.tolist() == [0]
     release = _run("suppression", flows, k=10, report_small=True)
     assert _rows(release, REPORTED) == [(frozenset({0}), frozenset({1, 2, 3}), 11, 11)]
-    assert "rest-1" in release.areas.names.tolist()
+    assert any(name.startswith("rest-") for name in release.areas.names)
 
 
 def test_every_method_for_flows_can_report() -> None:

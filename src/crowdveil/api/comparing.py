@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil import pipeline
+from crowdveil.checking import need_a_crowd
 from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
@@ -105,7 +106,7 @@ def _compare_flows(
     flows = matrices(_flows(data, options, notes), shared.sample, shared.k)
     chosen = candidates(methods, {"k": shared.k, "suppress": shared.suppress}, flows)
     for candidate in chosen:
-        pipeline.need_a_crowd(flows, candidate.params)
+        need_a_crowd(flows, candidate.params)
     return side_by_side(flows, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
 
 
@@ -123,7 +124,7 @@ def _compare_trajectories(
     stage("reading")
     paths = sampled(read(Trajectories, data, reading, notes), shared.sample, shared.seed)
     for candidate in chosen:
-        pipeline.need_a_crowd(paths, candidate.params)
+        need_a_crowd(paths, candidate.params)
     return trajectory_methods(paths, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
 
 
@@ -155,7 +156,7 @@ def sweep(
     stage("reading")
     flows = matrices(_flows(data, options, notes), shared.sample, max(getattr(c.params, "k", 1) for c in chosen))
     for candidate in chosen:
-        pipeline.need_a_crowd(flows, candidate.params)
+        need_a_crowd(flows, candidate.params)
     found = swept(flows, chosen, shared.seed, progress, stage)
     if output is not None:
         write_found(found, output, overwrite=overwrite)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdveil import pipeline
+from crowdveil.errors import ParameterError
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.release import TableFormat
 from crowdveil.progress import Progress, no_progress
@@ -29,6 +30,7 @@ def anonymize(
     attack: bool = True,
     report: bool = True,
     private_report: str | Path | None = None,
+    spark: Any = None,
     progress: Progress = no_progress,
     **options: Any,
 ) -> pipeline.Result:
@@ -40,6 +42,7 @@ def anonymize(
     outside the release that is told which trajectory came of which, for measuring: it undoes the new ids, so keep it secret.
     Without `attack` the release is not attacked before it is published, which takes a fraction of a second. `report=False` writes
     no report.html; `private_report` names a file outside the release for a report with the original, which is not for release.
+    With a session of Spark in `spark` the run is done there: `data` is then a path as Spark takes it, or a data frame of it.
 
     >>> crowdveil.anonymize("suppression", "trips.parquet", "out", zones="zones.geojson", k=10)  # doctest: +SKIP
     """
@@ -48,29 +51,37 @@ def anonymize(
         pipeline.Request(
             method,
             data,
-            Path(output),
+            Path(output) if spark is None else str(output),
             {name: value for name, value in options.items() if name not in reading},
             {name: value for name, value in options.items() if name in reading},
             seed=seed,
             table_format=table_format,
             overwrite=overwrite,
-            resume=None if resume is None else Path(resume),
+            resume=None if resume is None else Path(resume) if spark is None else str(resume),
             pairing=None if pairing is None else Path(pairing),
             attack=attack,
             report=report,
             private_report=None if private_report is None else Path(private_report),
+            spark=spark,
         ),
         progress,
     )
 
 
-def verify(folder: str | Path, original: Any = None, **options: Any) -> list[tuple[Guarantee, Finding]]:
+def verify(
+    folder: str | Path, original: Any = None, *, spark: Any = None, **options: Any
+) -> list[tuple[Guarantee, Finding]]:
     """Check a release from its files; returns each promise with what came of it.
 
     `original` is what the release of flows was made from: `Flows`, or a path, a table or a data frame, which is read as
     the manifest says. Files that were needed for it, such as zones, are given again as `options`. With it, promises are
-    checked that files alone cannot tell of; without it, the findings of these have `looked` false.
+    checked that files alone cannot tell of; without it, the findings of these have `looked` false. With a session of Spark in
+    `spark` the files are read and checked there.
 
     >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson")  # doctest: +SKIP
     """
-    return pipeline.verify(Path(folder), original, options)
+    if spark is None:
+        return pipeline.verify(Path(folder), original, options)
+    if original is not None or options:
+        raise ParameterError("original: on Spark a release is checked from its files alone; leave it out.")
+    return pipeline.verify_there(str(folder), spark=spark)[0]

@@ -74,6 +74,8 @@ class Trial:
         Whether that is less than was promised.
     proved
         Whether the method's promise is proved, so that this adversary stops the run.
+    share
+        The risk in the release before it was rounded, in per cent, where parts of a release are to be put together.
     """
 
     attack: str
@@ -85,6 +87,7 @@ class Trial:
     worst: int | None = None
     beaten: bool = False
     proved: bool = False
+    share: float | None = None
 
     @property
     def stops(self) -> bool:
@@ -147,13 +150,34 @@ def refuse_beaten(trials: Sequence[Trial]) -> None:
             )
 
 
+def trials_of_parts(parts: Sequence[tuple[Sequence[Trial], int]]) -> list[Trial]:
+    """What came of attacks on a release of flows, from its parts of whole time steps; each with its published volume.
+
+    Adversaries of flows look at one step at a time, or add up over steps, which makes totals only larger.
+    """
+    together = []
+    for of_parts in zip(*(trials for trials, _ in parts), strict=True):
+        first, weighed = of_parts[0], [(t, volume) for t, (_, volume) in zip(of_parts, parts, strict=True)]
+        worst, beaten = (
+            min((t.worst for t in of_parts if t.worst is not None), default=None),
+            any(t.beaten for t in of_parts),
+        )
+        after: int | None = 100 if beaten else 0
+        if first.within is None:
+            known = [(t.share, volume) for t, volume in weighed if t.share is not None]
+            volume = sum(v for _, v in known)
+            after = round(sum(share * v for share, v in known) / volume) if volume else None
+        together.append(replace(first, after=after, worst=worst, beaten=beaten, share=None))
+    return together
+
+
 def _on_flows(release: FlowRelease, promises: Sequence[Guarantee], proved: bool) -> list[Trial]:
     crowd = next((p for p in promises if isinstance(p, FlowKAnonymity)), None)
     exact = any(isinstance(p, TrueVolumes) for p in promises)
     published = Published(release, None if crowd is None else crowd.k, "exact" if exact else "overlapping")
     found = homogeneity.run(published, FlowAttackParams())
     alone = found.values["trips_of_origins_with_one_tile_percent"]
-    trials = [Trial("homogeneity", "the origin", None if alone is None else round(alone))]
+    trials = [Trial("homogeneity", "the origin", None if alone is None else round(alone), share=alone)]
     if crowd is None:
         return trials
     attacks = [minimum_crowd, singleton_margins]

@@ -12,7 +12,7 @@ from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.elsewhere import Elsewhere, elsewhere, not_before_a_name, server_options
 from crowdveil.cli.elsewhere import anonymize as run_there
 from crowdveil.cli.main import StoppedError
-from crowdveil.cli.options import given, options_of
+from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.config import read_run_file
 from crowdveil.engine import StoppedEarly
 from crowdveil.errors import ParameterError
@@ -49,20 +49,24 @@ def method_command(method: Method) -> click.Command:
 
     def call(data: str, output: str, **values: Any) -> None:
         there = elsewhere(values)
+        if there is not None and values["engine"] == "spark":
+            raise click.UsageError("--engine spark is for a run from here; leave out --server, or the engine.")
         request = pipeline.Request(
             method.name,
             data,
-            Path(output),
+            output if values["engine"] == "spark" else Path(output),
             given(method.params, values),
             given(reading, values),
             seed=values["seed"],
             table_format=values["table_format"],
             overwrite=values["overwrite"],
-            resume=_path(values, "resume"),
+            resume=values.get("resume"),
             pairing=_path(values, "pairing"),
             attack=values["attack"],
             report=not values["no_report"],
             private_report=_path(values, "private_report"),
+            engine=values["engine"],
+            master=values["master"],
         )
         perform(request, there)
 
@@ -75,6 +79,7 @@ def method_command(method: Method) -> click.Command:
             *options_of(method.params),
             *_run_options(),
             _resume_option() if od else _pairing_option(),
+            *engine_options(),
             *server_options(),
             *options_of(reading),
         ],

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.console import show_notes
+from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.elsewhere import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
-from crowdveil.cli.options import given, options_of
+from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.errors import ParameterError
-from crowdveil.filters import FILTER_NAMES, Filter, check_filters, filter_file
+from crowdveil.filters import FILTER_NAMES, Filter, Filtered, check_filters, filter_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending
 from crowdveil.reading import TrajectoryReading
@@ -39,7 +39,10 @@ def _filter_options() -> list[click.Option]:
     ]  # fmt: skip
 
 
-def _call(data: str | None, output: str | None, run_file: str | None, overwrite: bool, **values: Any) -> None:
+def _call(
+    data: str | None, output: str | None, run_file: str | None, overwrite: bool, engine: str, master: str | None,
+    **values: Any,
+) -> None:  # fmt: skip
     filters: list[Filter] = click.get_current_context().ensure_object(list)
     there = elsewhere(values)
     if run_file is not None:
@@ -49,12 +52,32 @@ def _call(data: str | None, output: str | None, run_file: str | None, overwrite:
     if there is not None:
         _run_there(there, data, output, filters, overwrite, given(TrajectoryReading, values))
         return
-    notes = ReadNotes()
-    found = filter_file(data, output, filters, overwrite=overwrite, notes=notes, **given(TrajectoryReading, values))
+    notes, reading = ReadNotes(), given(TrajectoryReading, values)
+    if engine == "spark":
+        found = _on_spark(data, output, filters, overwrite, notes, master, reading)
+    else:
+        found = filter_file(data, output, filters, overwrite=overwrite, notes=notes, **reading)
     show_notes(notes)
     for line in found.lines():
         click.echo(line)
     click.echo(f"{output}: {found.rest()}")
+
+
+def _on_spark(
+    data: str, output: str, filters: list[Filter], overwrite: bool, notes: ReadNotes, master: str | None, reading: dict[str, Any]
+) -> Filtered:  # fmt: skip
+    from crowdveil.distributed.filtering import filter_there
+    from crowdveil.engine.spark import spark_engine
+
+    check_filters(filters)
+    options = TrajectoryReading.checked(reading)
+    with progress_bar() as (progress, stage):
+        stage("starting Spark")
+        with spark_engine(None, master) as there:
+            stage("filtering")
+            return filter_there(
+                there, data, output, filters, options, overwrite=overwrite, notes=notes, progress=progress
+            )
 
 
 def _run_there(
@@ -99,6 +122,7 @@ command = click.Command(
         *_filter_options(),
         click.Option(["-f", "--file", "run_file"], metavar="FILE", help="A run file, as mdl-anonymizer has it."),
         click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
+        *engine_options(),
         *server_options(),
         *[o for o in options_of(TrajectoryReading) if o.name not in ("zones", "zone_id")],
     ],

@@ -38,6 +38,16 @@ def _option(row: Row) -> click.Option:
     return click.Option([row.option], type=kind, default=None, help=text, metavar=metavar, required=row.required)
 
 
+def engine_options() -> list[click.Option]:
+    """Where the work is done."""
+    where = "Where the work is done: on this machine, or on a cluster with Spark (needs the extra spark, and Java)."
+    master = "Master of the session of Spark that is started, such as yarn. [default local[*]]"
+    return [
+        click.Option(["--engine"], type=click.Choice(["local", "spark"]), default="local", help=f"{where} [default local]"),
+        click.Option(["--master"], metavar="URL", help=master),
+    ]  # fmt: skip
+
+
 def given(params: type[Params], values: dict[str, Any]) -> dict[str, Any]:
     """The values of a model's parameters that the user gave; the rest keep their defaults."""
     return {row.name: values[row.name] for row in rows(params) if values.get(row.name) is not None}

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from crowdveil import pipeline
-from crowdveil.cli.options import given, options_of
+from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.guarantees import Finding
 from crowdveil.manifest import read_manifest
 from crowdveil.reading import FlowReading, TrajectoryReading
@@ -22,11 +22,11 @@ class EitherReading(FlowReading, TrajectoryReading):
     """Options of reading flows or trajectories; those of the other kind are refused when the original is read."""
 
 
-@click.command(params=options_of(EitherReading))
+@click.command(params=[*engine_options(), *options_of(EitherReading)])
 @click.argument("folder")
 @click.option("--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def command(folder: str, original: str | None, as_json: bool, **values: Any) -> None:
+def command(folder: str, original: str | None, as_json: bool, engine: str, master: str | None, **values: Any) -> None:
     """Check a release from its files alone, or with the original data too.
 
     The original is read as it was for the release; the other options are for that, and only files, such as zones, must
@@ -40,8 +40,13 @@ def command(folder: str, original: str | None, as_json: bool, **values: Any) -> 
     reading = given(EitherReading, values)
     if reading and original is None:
         raise click.UsageError("options of reading are for the original data; give it with --original.")
-    checked = pipeline.verify(Path(folder), original, reading)
-    manifest = read_manifest(Path(folder))
+    if engine == "spark" and original is not None:
+        raise click.UsageError("on Spark a release is checked from its files alone; leave --original out.")
+    if engine == "spark":
+        checked, manifest = pipeline.verify_there(folder, master=master)
+    else:
+        checked = pipeline.verify(Path(folder), original, reading)
+        manifest = read_manifest(Path(folder))
     if as_json:
         findings = [
             {"name": p.name, "kind": p.kind, "statement": p.statement(), **_as_json(finding)} for p, finding in checked

@@ -1,4 +1,18 @@
-"""Where partitions run: methods hand over the work of one time step, and the engine in use does it for all of them."""
+"""Where partitions run.
+
+On one machine methods hand over the work of one time step, and the engine in use does it for all of them: `current().map`. It is
+chosen with `use`, and no method knows which it is.
+
+On a cluster the data does not come here, so the whole of a run is done in parts: `crowdveil.engine.spark.SparkEngine` reads and
+groups rows, maps functions over Arrow tables, gathers few rows and writes many. It knows neither flows nor trajectories. A new
+kind of partition is made of two functions that it is given, both of plain values that can be sent to executors:
+
+    map_rows(frame, reader, schema)          reader(Arrow batches) → Arrow batches: rows with the key of their part
+    map_groups(frame, key, part, schema, n)  part(Arrow table of a part) → Arrow table: rows of the release, and what is told
+
+An error of ours that one of them raises comes out of the engine as it was. `crowdveil.distributed` has those of flows, says what
+a kind needs besides, and puts a run together.
+"""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class FinishedSteps:
         """
         known = self._counts[self._rounds : self._rounds + 1]
         if known not in ([], [count]):
-            raise self._of_another_run(["number of time steps"])
+            raise _of_another_run(self.folder, ["number of time steps"])
         self._counts += [] if known else [count]
         self._rounds += 1
         with _told(self.folder):
@@ -108,17 +108,8 @@ class FinishedSteps:
                 raise OutputError(
                     f"{self.folder}: the folder holds no finished time steps of ours; name another to resume from."
                 ) from None
-        differ = [kind for kind in {**self._key, **key} if key.get(kind) != self._key.get(kind)]
-        if differ:
-            raise self._of_another_run(differ)
+        check_key(self.folder, key, self._key)
         return counts
-
-    def _of_another_run(self, differ: list[str]) -> OutputError:
-        listed = " and ".join(filter(None, [", ".join(differ[:-1]), differ[-1]]))
-        return OutputError(
-            f"{self.folder}: the time steps kept there are of another run (other {listed}); delete the folder, or name "
-            "another to resume from."
-        )
 
     @contextmanager
     def _new_file(self, name: str) -> Iterator[IO[bytes]]:
@@ -129,6 +120,21 @@ class FinishedSteps:
             with temporary.open("wb") as file:
                 yield file
             temporary.replace(self.folder / name)
+
+
+def check_key(folder: Path | str, kept: Mapping[str, Any], key: Mapping[str, Any]) -> None:
+    """Raise if what is kept in a folder belongs to a run with another key."""
+    differ = [kind for kind in {**key, **kept} if kept.get(kind) != key.get(kind)]
+    if differ:
+        raise _of_another_run(folder, differ)
+
+
+def _of_another_run(folder: Path | str, differ: list[str]) -> OutputError:
+    listed = " and ".join(filter(None, [", ".join(differ[:-1]), differ[-1]]))
+    return OutputError(
+        f"{folder}: the time steps kept there are of another run (other {listed}); delete the folder, or name another to "
+        "resume from."
+    )
 
 
 def _packed(batch: Mapping[int, Arrays]) -> tuple[bytes, bytes]:

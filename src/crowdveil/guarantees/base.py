@@ -15,6 +15,9 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 
 Kind = Literal["privacy", "structure"]
+Pieces = Literal["none", "runs", "equal"]
+"""How a table of trajectories may be cut so that a promise that holds in each piece holds of all. none: not at all; runs: into
+rows that follow one another, in whole trajectories that are numbered from 1 in each; equal: so that equal ones stay together."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class Guarantee(BaseModel):
     name: ClassVar[str]
     kind: ClassVar[Kind]
     """privacy: hides people; structure: the files are what they say they are."""
+    pieces: ClassVar[Pieces] = "none"
+    """For promises about trajectories that may be looked at in pieces."""
 
     def statement(self) -> str:
         """The promise in one sentence."""

@@ -86,8 +86,7 @@ class LeastInhabitedTiles(Guarantee):
 
     def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
         """Count the tiles of each area that a row names and that a flow of any time step starts or ends in."""
-        inhabited = np.zeros(len(original.zones) + 1, bool)  # the last is for tiles that the original does not have
-        inhabited[original.origin] = inhabited[original.destination] = True
+        inhabited = np.append(original.visited, False)  # the last is for tiles that the original does not have
         lived_in = inhabited[original_zones(written, original)]
         homes = [int(lived_in[np.unique(tiles)].sum()) for tiles in written.area_tiles]
         named = _named(written)

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Pieces
 from crowdveil.io.release import TRAJECTORY_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints
 
@@ -18,6 +18,7 @@ class WellFormedTrajectories(Guarantee):
 
     name: ClassVar[str] = "well-formed-trajectories"
     kind: ClassVar[Kind] = "structure"
+    pieces: ClassVar[Pieces] = "runs"
 
     def statement(self) -> str:
         """The promise in one sentence."""
@@ -62,6 +63,7 @@ class LocationsOnTileCentres(Guarantee):
 
     name: ClassVar[str] = "locations-on-tile-centres"
     kind: ClassVar[Kind] = "structure"
+    pieces: ClassVar[Pieces] = "runs"
 
     def statement(self) -> str:
         """The promise in one sentence."""
@@ -70,8 +72,8 @@ class LocationsOnTileCentres(Guarantee):
     def check(self, written: WrittenRelease) -> Finding:
         """Look each position up among the centres."""
         centres = set(written.area_centres)
-        positions = set(zip(written.column("lon").tolist(), written.column("lat").tolist(), strict=True))
-        strange = len(positions - centres)
+        positions = list(zip(written.column("lon").tolist(), written.column("lat").tolist(), strict=True))
+        strange = sum(position not in centres for position in positions)
         return Finding(strange == 0, f"{counted(len(positions), 'position')} looked at, {strange:,} are no centre.")
 
 
@@ -80,6 +82,7 @@ class TrajectoryKAnonymity(Guarantee):
 
     name: ClassVar[str] = "trajectory-k-anonymity"
     kind: ClassVar[Kind] = "privacy"
+    pieces: ClassVar[Pieces] = "equal"
     k: int
     """Smallest crowd."""
     counts: Literal["people", "trajectories"]

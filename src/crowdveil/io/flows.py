@@ -88,19 +88,23 @@ def read_flows(
         known = None if zones is None else read_zones(zones, zone_id=zone_id, notes=notes)
         return read_omx(Path(data), zones=known, matrix=matrix, lookup=columns.get("origin"), notes=notes)
     source = open_source(data)
-    tiled = [
-        o for o, v in (("--grid", grid), ("--h3", h3), ("--voronoi", voronoi), ("--zones", zones)) if v is not None
-    ]
-    if len(tiled) > 1:
-        raise ParameterError(f"{' and '.join(tiled)} were given, but only one way to make zones can be used.")
-    found = find_od_columns(source, columns, bool(tiled) and tiled[0] != "--zones", notes)
+    found = find_od_columns(source, columns, by_place(zones, grid, h3, voronoi), notes)
     given = zones_for(source, found, zones, zone_id, grid, h3, voronoi, notes)
-    seconds = _step(step, found, notes)
+    seconds = step_of(step, found, notes)
     if given is None or not engine_can_read(source, found, given):
         return read_piecewise(
             source, found, given, step is None, seconds, tz, time_format, drop_invalid, members, notes
         )
     return read_in_engine(source, found, given, seconds, tz, drop_invalid, members, notes)
+
+
+def by_place(zones: Any, grid: Any, h3: Any, voronoi: Any) -> bool:
+    """Whether zones are to be made around coordinates; only one way to have zones can be asked for."""
+    ways = (("--grid", grid), ("--h3", h3), ("--voronoi", voronoi), ("--zones", zones))
+    tiled = [option for option, value in ways if value is not None]
+    if len(tiled) > 1:
+        raise ParameterError(f"{' and '.join(tiled)} were given, but only one way to make zones can be used.")
+    return bool(tiled) and tiled[0] != "--zones"
 
 
 def with_trees(flows: Flows, hierarchy: Any, destination_hierarchy: Any = None) -> Flows:
@@ -166,7 +170,8 @@ def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UT
     return to_flows(grouped, trips.zones, None, steps, "person" in columns, None)
 
 
-def _step(step: str | int | None, columns: OdColumns, notes: ReadNotes) -> int | None:
+def step_of(step: str | int | None, columns: OdColumns, notes: ReadNotes) -> int | None:
+    """Seconds of a time step as it was asked for, or as data with these columns usually has it; None for one matrix."""
     if columns.time is None:
         if step not in (None, "all"):
             raise InputError(

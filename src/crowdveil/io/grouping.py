@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 from crowdveil.errors import CrowdveilError, InputError, OutputError, counted
 from crowdveil.io.engine import engine, fetch, literal, quoted
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_rows import OdColumns, OdReader, Problems, ZoneNames, say_zone
+from crowdveil.io.od_rows import OdColumns, OdReader, Problems, ZoneNames
 from crowdveil.io.ordered import flows_in_order, read_in_order
 from crowdveil.io.parallel import side_by_side
 from crowdveil.io.source import Source
 from crowdveil.io.steps import Steps, wall_sql
+from crowdveil.io.times import say_zone
 from crowdveil.io.values import codes
 from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
 from crowdveil.model.flows import FlowCounts, Flows
@@ -250,7 +251,7 @@ def read_piecewise(
     if flows is None:
         # Rows that are out of order are mostly so from the start: what was read until then is soon read again.
         flows = _group_pieces(new_reader(), steps, drop_invalid, members)
-    return _with_own_steps(flows) if own_steps else flows
+    return with_own_steps(flows) if own_steps else flows
 
 
 def _group_pieces(reader: OdReader, steps: Steps | None, drop_invalid: bool, members: bool) -> Flows:
@@ -306,7 +307,7 @@ def _sum_volumes(step: str, columns: OdColumns) -> str:
     )
 
 
-def _with_own_steps(flows: Flows) -> Flows:
+def with_own_steps(flows: Flows) -> Flows:
     """Flows whose times are their steps: a step lasts as long as the shortest time between two."""
     length = int(np.diff(flows.t).min()) if flows.steps > 1 else 3600
     return replace(flows, step_s=length)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
@@ -16,7 +16,7 @@ from crowdveil.io.columns import find_columns, listed
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import in_order
 from crowdveil.io.source import Source
-from crowdveil.io.times import Clock, read_seconds, run_lengths
+from crowdveil.io.times import Clock, read_seconds, run_lengths, say_zone
 from crowdveil.io.values import codes, ids_of, read_floats
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
 from crowdveil.model.tessellation import locate
@@ -120,10 +120,11 @@ class Problems:
 
 
 class ZoneNames:
-    """Zone ids to indices: of zones that are given, or of names as they come up."""
+    """Zone ids to indices: of zones that are given, or of names as they come up; all of these may be known already."""
 
-    def __init__(self, zones: Zones | None) -> None:
+    def __init__(self, zones: Zones | None, *, came_up: bool = False) -> None:
         self.zones = zones
+        self.came_up = came_up or zones is None
         self._seen: dict[str, int] = {}
         self._last: dict[str, tuple[Labels, Indices]] = {}
         self._lock = Lock()
@@ -162,13 +163,18 @@ class ZoneNames:
         return Zones.from_ids(names), final
 
 
+def zones_named(names: Sequence[str]) -> Zones:
+    """Zones of which only the names are known, in order of these."""
+    return Zones.from_ids(sorted(names, key=_natural))
+
+
 def _natural(name: str) -> tuple[int, int, str]:
     """Numbers by size, before text by letters."""
     return (0, int(name), name) if name.isdecimal() and len(name) < 19 else (1, 0, name)
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
     """A piece of the input, made ready: its usable rows, and what is to be said of the others.
 
     Attributes
@@ -198,7 +204,7 @@ class OdReader:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The usable rows. What is wrong with the others is in `problems` when all batches have been read."""
-        jobs = (partial(self._prepare, start, batch) for start, batch in self._numbered())
+        jobs = (partial(self.prepare, start, batch) for start, batch in self._numbered())
         # Points are not looked up side by side: what projects them is not made for that.
         for piece in in_order(jobs) if self.columns.by_id else (job() for job in jobs):
             self._take_note(piece)
@@ -213,7 +219,7 @@ class OdReader:
                 yield start, batch
                 start += batch.num_rows
 
-    def _take_note(self, piece: _Piece) -> None:
+    def _take_note(self, piece: Piece) -> None:
         """Keep what is to be said of a piece; pieces come in their order."""
         for reason, n in piece.problems.count.items():
             self.problems.add_count(reason, n, piece.problems.first[reason])
@@ -228,7 +234,8 @@ class OdReader:
         if not piece.instants:
             say_zone(self.notes, self.columns.time, self.tz)
 
-    def _prepare(self, start: int, batch: pa.RecordBatch) -> _Piece:
+    def prepare(self, start: int, batch: pa.RecordBatch) -> Piece:
+        """A piece of the input that begins at row `start`, made ready."""
         columns: dict[str, Any] = {}
         problems, instants = Problems(), None
         bad: Mask = np.zeros(batch.num_rows, bool)
@@ -252,13 +259,13 @@ class OdReader:
             if column is not None:
                 columns[role] = self._amount(batch[column], column, weight, problem)
         table = pa.RecordBatch.from_pydict(columns)
-        return _Piece(table.filter(pa.array(~bad)) if bad.any() else table, problems, instants)
+        return Piece(table.filter(pa.array(~bad)) if bad.any() else table, problems, instants)
 
     def _place(self, batch: pa.RecordBatch, place: str, problem: Any) -> Indices:
         if self.columns.by_id:
             column = getattr(self.columns, place)
             index, unknown = self.names.indices(batch[column], f"{self.source.name}, column {column}")
-            reason = "name no zone" if self.names.zones is None else "name a zone that is not among the zones"
+            reason = "name no zone" if self.names.came_up else "name a zone that is not among the zones"
             problem(f"{reason} in column {column}", unknown)
             return index
         zones = self.names.zones
@@ -307,9 +314,3 @@ def read_place(batch: Any, columns: tuple[str, str], name: str, problem: Any) ->
         problem(f"are no degrees on the globe in column {column}", off if off.any() else None)
         result.append(np.where(off, 0.0, values))
     return result[0], result[1]
-
-
-def say_zone(notes: ReadNotes, column: str | None, tz: str) -> None:
-    """Tell that times without a zone are read as UTC, unless the user named a zone."""
-    if tz == "UTC":
-        notes.say(f"times in column {column} name no zone and are read as UTC (name theirs with --tz).")

@@ -51,20 +51,20 @@ def write_release(
     jobs: list[Callable[[], None]] = []
     if isinstance(release, FlowRelease):
         files = {"data": data_name or f"flows.{table_format}", "steps": f"steps.{table_format}"}
-        jobs.append(lambda: write_pieces(_flow_table(release, table_format), len(release), folder / files["data"]))
-        jobs.append(lambda: write_table(_step_table(release, table_format), folder / files["steps"]))
+        jobs.append(lambda: write_pieces(flow_table(release, table_format), len(release), folder / files["data"]))
+        jobs.append(lambda: write_table(step_table(release, table_format), folder / files["steps"]))
     else:
         files = {"data": data_name or f"trajectories.{table_format}"}
-        jobs.append(lambda: write_table(_trajectory_table(release, table_format), folder / files["data"]))
+        jobs.append(lambda: write_table(trajectory_table(release, table_format), folder / files["data"]))
     areas = release.areas
     if areas is not None:
         files["areas"] = AREAS_FILE
-        jobs.append(lambda: write_features(_area_features(areas, _drawn(release, areas)), folder / AREAS_FILE))
+        jobs.append(lambda: write_features(area_features(areas, drawn_areas(release, areas)), folder / AREAS_FILE))
     side_by_side(*jobs)
     return files
 
 
-def _flow_table(release: FlowRelease, table_format: TableFormat) -> Callable[[slice], pa.Table]:
+def flow_table(release: FlowRelease, table_format: TableFormat) -> Callable[[slice], pa.Table]:
     """The table of some of the rows."""
     names, states = pa.array(release.areas.names, pa.string()), pa.array(STATES)
     times, step = _step_times(release, table_format), release.step.astype(np.int32)
@@ -84,7 +84,8 @@ def _flow_table(release: FlowRelease, table_format: TableFormat) -> Callable[[sl
     return piece
 
 
-def _step_table(release: FlowRelease, table_format: TableFormat) -> pa.Table:
+def step_table(release: FlowRelease, table_format: TableFormat) -> pa.Table:
+    """The table of time steps."""
     published = slice_sums(release.offsets, release.volume)
     # A step that is listed only because a few people travelled in it would say so: it is left out, as an empty one is.
     told = (published > 0) | (release.withheld > 0)
@@ -99,7 +100,8 @@ def _step_times(release: FlowRelease, table_format: TableFormat) -> Any:
     return time_column(release.t, release.tz, as_text=table_format == "csv")
 
 
-def _trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> pa.Table:
+def trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> pa.Table:
+    """The table of points, with new numbers of trajectories."""
     lengths = np.diff(release.offsets)
     columns: dict[str, Any] = {
         "lat": release.lat,
@@ -117,30 +119,36 @@ MOST_CORNERS = 8_000_000
 area lists its tiles, so that nothing is lost."""
 
 
-def _area_features(areas: Areas, drawn: Mask) -> Iterator[tuple[dict[str, Any], Any]]:
+def area_features(areas: Areas, drawn: Mask) -> Iterator[tuple[dict[str, Any], Any]]:
     """Each area with its tiles, its size and, where it is drawn, its outline."""
     import shapely
 
     used, place = np.unique(areas.tiles, return_inverse=True)
-    shapes, area_km2 = outlines(areas.zones, used)[place], areas.area_m2 / 1e6
+    shapes = outlines(areas.zones, used)[place]
     to_join = np.repeat(drawn & (np.diff(areas.offsets) > 1), np.diff(areas.offsets))
     if int(shapely.get_num_coordinates(shapes[to_join]).sum()) > MOST_CORNERS:
         drawn = np.zeros(len(areas), np.bool_)
-    for i, name in enumerate(areas.names):
+    for i, properties in enumerate(area_properties(areas)):
         low, high = areas.offsets[i], areas.offsets[i + 1]
-        tiles = areas.tiles[low:high]
-        properties = {
-            "area": name,
-            "tiles": areas.zones.ids[tiles].tolist(),
-            "size": int(high - low),
-            "area_km2": round(float(area_km2[i]), 6) if np.isfinite(area_km2[i]) else None,
-            **_centre(areas, tiles),
-        }
         outline = shapes[low] if high - low == 1 else shapely.union_all(shapes[low:high]) if drawn[i] else None
         yield properties, outline
 
 
-def _drawn(release: Release, areas: Areas) -> Mask:
+def area_properties(areas: Areas) -> Iterator[dict[str, Any]]:
+    """Name, tiles and size of each area."""
+    area_km2 = areas.area_m2 / 1e6
+    for i, name in enumerate(areas.names):
+        tiles = areas.tiles[areas.offsets[i] : areas.offsets[i + 1]]
+        yield {
+            "area": name,
+            "tiles": areas.zones.ids[tiles].tolist(),
+            "size": len(tiles),
+            "area_km2": round(float(area_km2[i]), 6) if np.isfinite(area_km2[i]) else None,
+            **_centre(areas, tiles),
+        }
+
+
+def drawn_areas(release: Release, areas: Areas) -> Mask:
     """Which areas get an outline. What reported flows go to is no place to look at, and there may be as many as such flows."""
     drawn = np.ones(len(areas), np.bool_)
     if isinstance(release, FlowRelease):
@@ -158,9 +166,17 @@ def _centre(areas: Areas, tiles: Any) -> dict[str, float]:
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file."""
+    """SHA-256 of a file; of a folder, that of the list of its files with theirs."""
+    if path.is_dir():
+        return folder_hash({part.name: file_hash(part) for part in path.iterdir()})
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def folder_hash(parts: dict[str, str]) -> str:
+    """SHA-256 of the list of a folder's files, by name, each with its own."""
+    listed = "".join(f"{parts[name]}  {name}\n" for name in sorted(parts))
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -324,13 +340,17 @@ def read_release(folder: Path, files: dict[str, str]) -> WrittenRelease:
     try:
         data = _read_table(folder / files["data"])
         steps = _read_table(folder / files["steps"]) if "steps" in files else None
-        features = []
-        if "areas" in files:
-            features = json.loads((folder / files["areas"]).read_text(encoding="utf-8"))["features"]
-            _ = [(f["properties"]["area"], f["properties"]["tiles"]) for f in features]
+        features = read_features(folder / files["areas"]) if "areas" in files else []
     except (KeyError, TypeError, OSError, ValueError):
         raise InputError(f"{folder}: the release lacks a file, or one is broken; it cannot be verified.") from None
     return WrittenRelease(folder, data, steps, features)
+
+
+def read_features(path: Path) -> list[dict[str, Any]]:
+    """The areas of a release, as in the GeoJSON; raises what a broken file raises."""
+    features: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["features"]
+    _ = [(f["properties"]["area"], f["properties"]["tiles"]) for f in features]
+    return features
 
 
 _NUMBERS = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,15 +30,51 @@ def zones_for(
     notes: ReadNotes,
 ) -> Zones | None:
     """The zones that the user gave or asked to be made; None where they are to be the ids that come up."""
+    if grid is not None or h3 is not None:
+        found = [places_in(batch, columns, source.name, h3) for batch in source.batches(columns.used)]
+        return zones_around(found, grid, h3, source.name)
+    return given_zones(zones, zone_id, voronoi, notes)
+
+
+def given_zones(zones: Any, zone_id: str | None, voronoi: Any, notes: ReadNotes) -> Zones | None:
+    """The zones of a file; None where none was given."""
     if zones is not None:
         return read_zones(zones, zone_id=zone_id, notes=notes)
-    if voronoi is not None:
-        return read_voronoi(voronoi, zone_id=zone_id, notes=notes)
+    return None if voronoi is None else read_voronoi(voronoi, zone_id=zone_id, notes=notes)
+
+
+@dataclass(frozen=True)
+class Places:
+    """What zones around places are made from: the box around them (west, south, east, north), or their cells of H3."""
+
+    box: tuple[float, float, float, float]
+    cells: frozenset[str] = frozenset()
+
+
+NOWHERE = (np.inf, np.inf, -np.inf, -np.inf)
+
+
+def places_in(batch: Any, columns: OdColumns, name: str, h3: int | None) -> Places:
+    """The usable origins and destinations of a piece."""
+    west, south, east, north = NOWHERE
+    cells: set[str] = set()
+    for lon, lat in _places(batch, columns, name):
+        if len(lon):
+            west, east = min(west, float(lon.min())), max(east, float(lon.max()))
+            south, north = min(south, float(lat.min())), max(north, float(lat.max()))
+            cells.update(() if h3 is None else h3_cells(lon, lat, h3))
+    return Places((west, south, east, north), frozenset(cells))
+
+
+def zones_around(found: Sequence[Places], grid: str | float | None, h3: int | None, name: str) -> Zones:
+    """Squares or cells of H3 that cover all places."""
+    west, south = (min((p.box[i] for p in found), default=np.inf) for i in (0, 1))
+    east, north = (max((p.box[i] for p in found), default=-np.inf) for i in (2, 3))
+    if not np.isfinite(west):
+        raise InputError(f"{name}: no row has usable coordinates.")
     if grid is not None:
-        return grid_zones(grid_frame(*_corners(source, columns), metres(grid)))
-    if h3 is not None:
-        return h3_zones(sorted(_cells(source, columns, h3)))
-    return None
+        return grid_zones(grid_frame(np.array([west, east]), np.array([south, north]), metres(grid)))
+    return h3_zones(sorted(frozenset().union(*(p.cells for p in found))))
 
 
 def metres(length: str | float) -> float:
@@ -49,37 +86,14 @@ def metres(length: str | float) -> float:
     return value
 
 
-def _places(source: Source, columns: OdColumns) -> Iterator[tuple[Floats, Floats]]:
-    """Usable origins and destinations, piece by piece."""
-    for batch in source.batches(columns.used):
-        for place in ("origin", "destination"):
-            bad = np.zeros(batch.num_rows, bool)
+def _places(batch: Any, columns: OdColumns, name: str) -> Iterator[tuple[Floats, Floats]]:
+    """Usable origins, and usable destinations."""
+    for place in ("origin", "destination"):
+        bad = np.zeros(batch.num_rows, bool)
 
-            def problem(_reason: str, rows: Any, bad: Any = bad) -> None:
-                if rows is not None:
-                    bad |= rows
+        def problem(_reason: str, rows: Any, bad: Any = bad) -> None:
+            if rows is not None:
+                bad |= rows
 
-            lon, lat = read_place(batch, columns.coordinates(place), source.name, problem)
-            yield lon[~bad], lat[~bad]
-
-
-def _corners(source: Source, columns: OdColumns) -> tuple[Floats, Floats]:
-    """Two opposite corners of the box around all places."""
-    west = south = np.inf
-    east = north = -np.inf
-    for lon, lat in _places(source, columns):
-        if len(lon):
-            west, east = min(west, lon.min()), max(east, lon.max())
-            south, north = min(south, lat.min()), max(north, lat.max())
-    if not np.isfinite(west):
-        raise InputError(f"{source.name}: no row has usable coordinates.")
-    return np.array([west, east]), np.array([south, north])
-
-
-def _cells(source: Source, columns: OdColumns, resolution: int) -> set[str]:
-    cells: set[str] = set()
-    for lon, lat in _places(source, columns):
-        cells.update(h3_cells(lon, lat, resolution))
-    if not cells:
-        raise InputError(f"{source.name}: no row has usable coordinates.")
-    return cells
+        lon, lat = read_place(batch, columns.coordinates(place), name, problem)
+        yield lon[~bad], lat[~bad]

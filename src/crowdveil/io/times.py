@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.io.notes import ReadNotes
 from crowdveil.model.arrays import Ints, Mask
 
 _UNITS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -273,3 +274,9 @@ def iso_times(t: Ints, tz: str) -> Any:
 def time_column(t: Ints, tz: str, *, as_text: bool) -> Any:
     """Times for a table: text for CSV, timestamps with their zone for Parquet."""
     return iso_times(t, tz) if as_text else pa.array(t * 1000, pa.timestamp("ms", tz=tz))
+
+
+def say_zone(notes: ReadNotes, column: str | None, tz: str) -> None:
+    """Tell that times without a zone are read as UTC, unless the user named a zone."""
+    if tz == "UTC":
+        notes.say(f"times in column {column} name no zone and are read as UTC (name theirs with --tz).")

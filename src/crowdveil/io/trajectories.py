@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,11 +15,14 @@ from crowdveil.io.columns import find_column, listed, need_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import side_by_side
 from crowdveil.io.source import Source, open_source
-from crowdveil.io.times import Clock, read_seconds
+from crowdveil.io.times import Clock, Seconds, read_seconds, say_zone
 from crowdveil.io.values import codes, ids_of, read_floats
 from crowdveil.io.zones import read_zones
 from crowdveil.model.arrays import Floats, Ints, Labels, Mask, frozen
 from crowdveil.model.trajectories import Trajectories, TrajectoryCounts
+
+BESIDE = "are in a trajectory with such a row"
+"""Why rows are left out that are usable themselves."""
 
 
 def read_trajectories(
@@ -60,32 +64,22 @@ def read_trajectories(
         Filled with what was guessed and what was left out.
     """
     source, notes = open_source(data), notes if notes is not None else ReadNotes()
-    named = {"lat": lat, "lon": lon, "time": time}
-    columns = {role: need_column(source, role, name, notes) for role, name in named.items()}
-    ids = {role: find_column(source, role, name, notes) for role, name in (("trajectory", trajectory), ("user", user))}
-    table = source.read([c for c in (*columns.values(), *ids.values()) if c is not None])
-    table, kept = _with_ids(source, table, [c for c in ids.values() if c is not None], drop_invalid, notes)
+    columns = find_point_columns(source, lat, lon, time, trajectory, user, notes)
+    table = source.read(columns.used)
+    table, kept = _with_ids(source, table, columns, drop_invalid, notes)
 
-    (lat_deg, bad_lat), (lon_deg, bad_lon), times, (group, labels, person, people) = side_by_side(
-        lambda: read_floats(table[columns["lat"]], f"{source.name}, column {columns['lat']}"),
-        lambda: read_floats(table[columns["lon"]], f"{source.name}, column {columns['lon']}"),
-        lambda: read_seconds(table[columns["time"]], f"{source.name}, column {columns['time']}", time_format),
-        lambda: _who(source, table, ids, notes),
+    read_lon, read_lat, times, (group, labels, person, people) = side_by_side(
+        *readers(source, columns, table, time_format), lambda: _who(source, table, columns, notes)
     )
-    if not times.instants and tz == "UTC":
-        notes.say(f"times in column {columns['time']} name no zone and are read as UTC (name theirs with --tz).")
+    if not times.instants:
+        say_zone(notes, columns.time, tz)
     t = times.values if times.instants else Clock(tz).to_utc(times.values)
-    bad = {
-        columns["lat"]: _off(lat_deg, 90.0, bad_lat),
-        columns["lon"]: _off(lon_deg, 180.0, bad_lon),
-        columns["time"]: times.bad if times.bad.any() else None,
-    }
-    found = {column: mask for column, mask in bad.items() if mask is not None}
+    found, lon_deg, lat_deg = unusable(columns, read_lon, read_lat, times), read_lon[0], read_lat[0]
     lost = _refuse_or_drop(source, found, _swap_hint(lon_deg, lat_deg) if found else "", drop_invalid, notes)
     if lost is not None:
         lon_deg, lat_deg = np.where(lost, 0.0, lon_deg), np.where(lost, 0.0, lat_deg)
-    points = _Points(lon_deg, lat_deg, t, group, lost)
-    model = _assemble(points, labels, person, people, "people" if ids["user"] else "trajectories", keep_rows)
+    points = Points(lon_deg, lat_deg, t, group, lost)
+    model = assemble(points, labels, person, people, columns.counts, keep_rows)
     if lost is not None:
         model = _without(model, points, source, notes)
     if kept is not None and model.row is not None:
@@ -93,39 +87,115 @@ def read_trajectories(
     return model if zones is None else replace(model, zones=read_zones(zones, zone_id=zone_id, notes=notes))
 
 
-def _with_ids(
-    source: Source, table: Any, ids: list[str], drop_invalid: bool, notes: ReadNotes
-) -> tuple[Any, Ints | None]:
-    """The rows that say whose they are, with their numbers where some do not: those belong to no trajectory."""
-    missing = {}
-    for column in ids:
-        values = table[column]
-        if values.null_count or pa.types.is_floating(values.type):
-            missing[column] = ids_of(values, f"{source.name}, column {column}").is_null().to_numpy(zero_copy_only=False)
-    missing = {column: mask for column, mask in missing.items() if mask.any()}
-    lost = _refuse_or_drop(source, missing, "", drop_invalid, notes)
-    if lost is None:
-        return table, None
-    if lost.all():
-        raise InputError(f"{source.name}: no row has a value in column {' and in column '.join(ids)}; name another.")
-    return table.filter(pa.array(~lost)), np.flatnonzero(~lost)
+@dataclass(frozen=True)
+class PointColumns:
+    """The names of the columns; one of `trajectory` and `user` may be None."""
+
+    lat: str
+    lon: str
+    time: str
+    trajectory: str | None
+    user: str | None
+
+    @property
+    def ids(self) -> list[str]:
+        """Those that say whose a point is."""
+        return [column for column in (self.trajectory, self.user) if column is not None]
+
+    @property
+    def used(self) -> list[str]:
+        """All of them, each once."""
+        return list(dict.fromkeys([self.lat, self.lon, self.time, *self.ids]))
+
+    @property
+    def counts(self) -> TrajectoryCounts:
+        """What k counts."""
+        return "trajectories" if self.user is None else "people"
 
 
-def _who(source: Source, table: Any, ids: dict[str, str | None], notes: ReadNotes) -> tuple[Ints, Labels, Ints, Labels]:
-    """The trajectory of each row with its id, and the person of each trajectory with theirs; every row has its ids."""
-    from crowdveil.kernels.ordering import one_owner
-
-    by_trajectory, by_user = ids["trajectory"], ids["user"]
-    if by_trajectory is None and by_user is None:
+def find_point_columns(
+    source: Source, lat: str | None, lon: str | None, time: str | None, trajectory: str | None, user: str | None,
+    notes: ReadNotes,
+) -> PointColumns:  # fmt: skip
+    """The columns of points, as named or guessed."""
+    needed = [need_column(source, role, name, notes) for role, name in (("lat", lat), ("lon", lon), ("time", time))]
+    ids = [find_column(source, role, name, notes) for role, name in (("trajectory", trajectory), ("user", user))]
+    columns = PointColumns(*needed, *ids)
+    if columns.trajectory is None and columns.user is None:
         raise InputError(
             f"{source.name}: wanted a column trajectory_id or user_id, but {listed(source)}; "
             "name it with --trajectory or --user."
         )
+    if columns.trajectory is None:
+        notes.say("there is no column of trajectories: all points of a user are one trajectory.")
+    elif columns.user is None:
+        notes.say("there is no column of users: each trajectory counts as a person.")
+    return columns
+
+
+def readers(
+    source: Source, columns: PointColumns, table: Any, time_format: str | None
+) -> tuple[Callable[[], Any], ...]:
+    """What reads longitudes, latitudes and times of a table, or of a piece of one, each by itself."""
+    return (
+        lambda: read_floats(table[columns.lon], f"{source.name}, column {columns.lon}"),
+        lambda: read_floats(table[columns.lat], f"{source.name}, column {columns.lat}"),
+        lambda: read_seconds(table[columns.time], f"{source.name}, column {columns.time}", time_format),
+    )
+
+
+def unusable(
+    columns: PointColumns, lon: tuple[Floats, Mask | None], lat: tuple[Floats, Mask | None], times: Seconds
+) -> dict[str, Mask]:
+    """The rows that have no usable position or time, by column; those that `readers` gave."""
+    bad = {
+        columns.lat: _off(lat[0], 90.0, lat[1]),
+        columns.lon: _off(lon[0], 180.0, lon[1]),
+        columns.time: times.bad if times.bad.any() else None,
+    }
+    return {column: mask for column, mask in bad.items() if mask is not None}
+
+
+def without_ids(source: Source, columns: PointColumns, table: Any) -> dict[str, Mask]:
+    """The rows that do not say whose they are, by column."""
+    missing = {}
+    for column in columns.ids:
+        values = table[column]
+        if values.null_count or pa.types.is_floating(values.type):
+            missing[column] = ids_of(values, f"{source.name}, column {column}").is_null().to_numpy(zero_copy_only=False)
+    return {column: mask for column, mask in missing.items() if mask.any()}
+
+
+def no_ids(source: Source, columns: PointColumns) -> InputError:
+    """What is said where no row tells whose it is."""
+    return InputError(
+        f"{source.name}: no row has a value in column {' and in column '.join(columns.ids)}; name another."
+    )
+
+
+def say_pairs(notes: ReadNotes) -> None:
+    """Tell that ids of trajectories begin anew for each user."""
+    notes.say("some trajectory ids belong to several users: each pair of user and id is a trajectory.")
+
+
+def _with_ids(
+    source: Source, table: Any, columns: PointColumns, drop_invalid: bool, notes: ReadNotes
+) -> tuple[Any, Ints | None]:
+    """The rows that say whose they are, with their numbers where some do not: those belong to no trajectory."""
+    lost = _refuse_or_drop(source, without_ids(source, columns, table), "", drop_invalid, notes)
+    if lost is None:
+        return table, None
+    if lost.all():
+        raise no_ids(source, columns)
+    return table.filter(pa.array(~lost)), np.flatnonzero(~lost)
+
+
+def _who(source: Source, table: Any, columns: PointColumns, notes: ReadNotes) -> tuple[Ints, Labels, Ints, Labels]:
+    """The trajectory of each row with its id, and the person of each trajectory with theirs; every row has its ids."""
+    from crowdveil.kernels.ordering import one_owner
+
+    by_trajectory, by_user = columns.trajectory, columns.user
     if by_trajectory is None or by_user is None:
-        if by_trajectory is None:
-            notes.say("there is no column of trajectories: all points of a user are one trajectory.")
-        else:
-            notes.say("there is no column of users: each trajectory counts as a person.")
         column = by_trajectory or by_user or ""
         group, labels = _codes(table[column], f"{source.name}, column {column}")
         return group, labels, np.arange(len(labels)), labels
@@ -144,7 +214,7 @@ def _who(source: Source, table: Any, ids: dict[str, str | None], notes: ReadNote
         rank[np.argsort(first, kind="stable")] = np.arange(len(pair))
         group, first = rank[inverse], np.sort(first)
         labels, person = labels[pair[np.argsort(rank)] % len(labels)], owner[first]
-        notes.say("some trajectory ids belong to several users: each pair of user and id is a trajectory.")
+        say_pairs(notes)
     return group, labels, person, people
 
 
@@ -210,19 +280,37 @@ def _refuse_or_drop(
     column = next(iter(bad))
     if not drop_invalid:
         rows = np.flatnonzero(bad[column])
-        raise InputError(
-            f"{source.name}: {rows_that((rows + 1).tolist(), len(rows), f'have no usable value in column {column}')}; "
-            f"{hint}mend them, or leave their trajectories out with --drop-invalid."
-        )
-    counted_already = np.zeros(len(lost), bool)
-    for name, mask in bad.items():
-        notes.drop(f"have no usable value in column {name}", int((mask & ~counted_already).sum()))
-        counted_already |= mask
+        raise bad_rows(source, column, (rows + 1).tolist(), len(rows), hint)
+    for name, n in first_of(bad).items():
+        notes.drop(no_value(name), n)
     return np.asarray(lost)
 
 
+def first_of(bad: dict[str, Mask]) -> dict[str, int]:
+    """How many rows each column is the first to make unusable."""
+    counts: dict[str, int] = {}
+    before: Mask | None = None
+    for name, mask in bad.items():
+        counts[name] = int((mask if before is None else mask & ~before).sum())
+        before = mask if before is None else before | mask
+    return {name: n for name, n in counts.items() if n}
+
+
+def no_value(column: str) -> str:
+    """Why rows were left out."""
+    return f"have no usable value in column {column}"
+
+
+def bad_rows(source: Source, column: str, rows: list[int], n: int, hint: str = "") -> InputError:
+    """What is said of `n` rows that stop the run; the first of them where they are known."""
+    return InputError(
+        f"{source.name}: {rows_that(rows, n, no_value(column))}; "
+        f"{hint}mend them, or leave their trajectories out with --drop-invalid."
+    )
+
+
 @dataclass(frozen=True)
-class _Points:
+class Points:
     """The rows as read: position, time, trajectory, and which are not usable."""
 
     lon: Floats
@@ -232,8 +320,8 @@ class _Points:
     lost: Mask | None
 
 
-def _assemble(
-    points: _Points, labels: Labels, person: Ints, people: Labels, counts: TrajectoryCounts, keep_rows: bool
+def assemble(
+    points: Points, labels: Labels, person: Ints, people: Labels, counts: TrajectoryCounts, keep_rows: bool
 ) -> Trajectories:
     """Sort the points by trajectory and time where they are not, and make the model."""
     from crowdveil.kernels.ordering import group_offsets, in_order, rows_by_group_and_time
@@ -251,13 +339,18 @@ def _assemble(
     return Trajectories(lon, lat, t, offsets, labels, person, people, counts, row)
 
 
-def _without(model: Trajectories, points: _Points, source: Source, notes: ReadNotes) -> Trajectories:
+def _without(model: Trajectories, points: Points, source: Source, notes: ReadNotes) -> Trajectories:
     """Leave out the trajectories that have an unusable point."""
     from crowdveil.kernels.ordering import spread
 
     lost = points.lost if points.lost is not None else np.zeros(model.points, bool)
     gone = spread(frozen(lost, np.bool_), frozen(points.group, np.int64), len(model))
-    notes.drop("are in a trajectory with such a row", int(np.diff(model.offsets)[gone].sum()) - int(lost.sum()))
+    notes.drop(BESIDE, int(np.diff(model.offsets)[gone].sum()) - int(lost.sum()))
     if gone.all():
-        raise InputError(f"{source.name}: none of the {counted(len(gone), 'trajectory', 'trajectories')} is usable.")
+        raise none_usable(source, len(gone))
     return model.where(~gone)
+
+
+def none_usable(source: Source, n: int) -> InputError:
+    """What is said where all trajectories have an unusable point."""
+    return InputError(f"{source.name}: none of the {counted(n, 'trajectory', 'trajectories')} is usable.")

@@ -59,8 +59,7 @@ def aggregate(data: Trajectories, distance: Distance, members: Ints, offsets: In
 def _paths(data: Trajectories, made: Made) -> Paths:
     """Made-up trajectories on the plane of the data."""
     x, y = data.projection.to_plane(made.lon, made.lat)
-    start = int(data.t.min()) if data.points else 0
-    return Paths(x, y, (made.t - start).astype(np.float64), made.offsets)
+    return Paths(x, y, (made.t - data.start).astype(np.float64), made.offsets)
 
 
 def _means(data: Trajectories, members: Ints, offsets: Ints) -> Made:

@@ -26,6 +26,14 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     return array
 
 
+def refrozen(model: Any) -> None:
+    """Make the arrays of a model read-only again: they are not when they come from another process."""
+    for value in vars(model).values():
+        for array in value if isinstance(value, tuple) else (value,):
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
+
+
 def require(condition: bool | np.bool_, message: str) -> None:
     """Raise `InputError(message)` unless `condition` holds."""
     if not condition:

@@ -59,6 +59,8 @@ class Flows:
         need them, since people of two rows may be the same ones.
     origin_tree, destination_tree
         Trees over the zones that the user gave, or None.
+    visited_tiles
+        Where these are some time steps of a larger data set: whether any trip of that starts or ends in each tile.
     """
 
     zones: Zones
@@ -75,6 +77,7 @@ class Flows:
     member: Ints | None = None
     origin_tree: Hierarchy | None = None
     destination_tree: Hierarchy | None = None
+    visited_tiles: Mask | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in _COLUMN_TYPES.items():
@@ -128,6 +131,15 @@ class Flows:
     def crowd(self) -> int:
         """An upper bound of the people in all flows: somebody in two of them counts twice."""
         return int(self.people.sum())
+
+    @property
+    def visited(self) -> Mask:
+        """Whether any trip starts or ends in each tile, of the whole data set where these flows are a part of one."""
+        if self.visited_tiles is not None:
+            return self.visited_tiles
+        visited = np.zeros(len(self.zones), np.bool_)
+        visited[self.origin] = visited[self.destination] = True
+        return visited
 
     @property
     def step(self) -> Ints:
@@ -244,4 +256,5 @@ _COLUMN_TYPES = {
     "people": np.int64,
     "member_offsets": np.int64,
     "member": np.int64,
+    "visited_tiles": np.bool_,
 }

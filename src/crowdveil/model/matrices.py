@@ -108,7 +108,7 @@ def _release(data: Flows, steps: Steps, done: list[Outcome], system: System | No
     o, d, volume, people, left_o, left_d = columns
     offsets = np.cumsum([0, *(len(outcome.origin) for outcome in done)])
     areas, (origin, destination), (left_origin, left_destination) = _areas(data, system, (o, d), (left_o, left_d))
-    facts = [outcome.facts for outcome in done if len(outcome.facts)]
+    figures = _figures(done)
     release = FlowRelease(
         areas,
         data.t,
@@ -122,10 +122,31 @@ def _release(data: Flows, steps: Steps, done: list[Outcome], system: System | No
         data.counts,
         data.step_s,
         data.tz,
-        facts=steps.tell(np.array(facts)) if facts else {},
+        facts=told_from(figures, steps.tell),
+        figures=figures,
     )
     left = Left(np.cumsum([0, *(len(outcome.left_origin) for outcome in done)]), left_origin, left_destination)
     return finished(data, release, left, steps.k, steps.reporting)
+
+
+def _figures(done: list[Outcome]) -> Floats | None:
+    """The facts of all steps, a row each; NaN where a step has none."""
+    width = max((len(outcome.facts) for outcome in done), default=0)
+    if width == 0:
+        return None
+    figures = np.full((len(done), width), np.nan)
+    for step, outcome in enumerate(done):
+        if len(outcome.facts):
+            figures[step] = outcome.facts
+    return figures
+
+
+def told_from(figures: Floats | None, tell: Callable[[Floats], dict[str, Any]]) -> dict[str, Any]:
+    """What the certificate says of the figures of all steps, in their order; nothing where no step has any."""
+    if figures is None:
+        return {}
+    of_steps = figures[~np.isnan(figures[:, 0])]
+    return tell(of_steps) if len(of_steps) else {}
 
 
 def finished(data: Flows, release: FlowRelease, left: Left, k: int, reporting: Reporting) -> FlowRelease:

@@ -5,6 +5,8 @@ A release holds no original id. A flow that is not in it is withheld: fewer than
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -108,9 +110,12 @@ class Areas:
         return cls(zones, np.array(list(number), dtype=object), offsets, flat), places
 
     def and_more(self, tiles: Sequence[Indices], word: str) -> Areas:
-        """These areas and more, named after a word and numbered."""
+        """These areas and more, named after a word and their tiles.
+
+        A number would depend on what else is published; so a time step gives the same names alone and among others.
+        """
         word = _free_prefix(self.zones, word)
-        names = [self.zones.ids[here[0]] if len(here) == 1 else f"{word}-{i}" for i, here in enumerate(tiles, start=1)]
+        names = [self.zones.ids[here[0]] if len(here) == 1 else f"{word}-{_digest(here)}" for here in tiles]
         offsets = np.cumsum([len(self.tiles), *(len(here) for here in tiles)])
         return Areas(
             self.zones,
@@ -140,6 +145,12 @@ class Areas:
         tile_area = self.zones.area_m2[self.tiles]
         sums: Floats = np.add.reduceat(tile_area, self.offsets[:-1])
         return sums
+
+
+def _digest(tiles: Indices) -> str:
+    """Twelve letters and digits that tell a set of tiles from all others."""
+    digest = hashlib.blake2b(np.ascontiguousarray(tiles, "<i4").tobytes(), digest_size=10).digest()
+    return base64.b32encode(digest).decode("ascii").lower()[:12]
 
 
 def _free_prefix(zones: Zones, word: str) -> str:
@@ -173,6 +184,9 @@ class FlowRelease:
         As in `Flows`.
     facts
         What the method says of how it was made, for the certificate; published, so nothing in it may tell of a person.
+    figures
+        The numbers of each time step that the facts were told from, a row each, NaN where a step has none; None where
+        facts are not made of such. They stay in the house.
     """
 
     areas: Areas
@@ -188,8 +202,11 @@ class FlowRelease:
     step_s: int | None = None
     tz: str = "UTC"
     facts: Mapping[str, Any] = field(default_factory=dict)
+    figures: Floats | None = None
 
     def __post_init__(self) -> None:
+        if self.figures is not None:
+            object.__setattr__(self, "figures", frozen(self.figures, np.float64))
         for name, dtype in _FLOW_TYPES.items():
             object.__setattr__(self, name, frozen(getattr(self, name), dtype))
         n = len(self.origin)
@@ -245,6 +262,9 @@ class TrajectoryRelease:
         The tiles that locations were generalised to, or None.
     facts
         What the certificate says of how it was made.
+    figures
+        The numbers that the facts were told from, a row for each part that can be made apart; None where facts are not made of
+        such. They stay in the house.
     """
 
     lon: Floats
@@ -255,6 +275,7 @@ class TrajectoryRelease:
     source: Ints | None = None
     areas: Areas | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    figures: Floats | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in (("lon", np.float64), ("lat", np.float64), ("t", np.int64), ("offsets", np.int64)):
@@ -263,6 +284,8 @@ class TrajectoryRelease:
         check_lengths("release", n, lat=self.lat, t=self.t)
         check_offsets(self.offsets, n, "release")
         check_coordinates("release", self.lon, self.lat)
+        if self.figures is not None:
+            object.__setattr__(self, "figures", frozen(self.figures, np.float64))
         for name in ("person", "source"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, frozen(getattr(self, name), np.int64))
@@ -278,6 +301,16 @@ class TrajectoryRelease:
 
 
 Release = FlowRelease | TrajectoryRelease
+
+
+def new_places(trajectories: int, rng: np.random.Generator) -> Ints:
+    """A place for each trajectory of the data, by chance: published ones are numbered 1, 2, … in the order of their places.
+
+    It depends on how many there are and on nothing else, so that parts which are made apart can be numbered together.
+    """
+    places: Ints = rng.permutation(trajectories)
+    return places
+
 
 _FLOW_TYPES = {
     "t": np.int64,

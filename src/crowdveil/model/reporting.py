@@ -35,10 +35,8 @@ class Reporting:
 
     def fits(self, data: Flows, offsets: Ints, tiles: Ints | Indices) -> Mask:
         """Whether areas, given by their tiles, are large enough."""
-        visited = np.zeros(len(data.zones), np.int64)
-        visited[data.origin] = 1
-        visited[data.destination] = 1
-        return (np.diff(offsets) >= self.tiles) & (slice_sums(offsets, visited[tiles]) >= self.inhabited)
+        visited = slice_sums(offsets, data.visited.astype(np.int64)[tiles])
+        return (np.diff(offsets) >= self.tiles) & (visited >= self.inhabited)
 
 
 @dataclass(frozen=True)
@@ -133,11 +131,13 @@ def _with_rows(
 
 
 def _with_areas(areas: Areas, offsets: Ints, tiles: Ints) -> tuple[Areas, Ints]:
-    """The areas with those of reported destinations, equal ones once; and the number of each."""
-    number = {
-        areas.tiles[low:high].tobytes(): i
-        for i, (low, high) in enumerate(zip(areas.offsets[:-1], areas.offsets[1:], strict=True))
-    }
+    """The areas with those of reported destinations, equal ones once; and the number of each.
+
+    Of the areas that are there only single tiles are taken again: whether a larger one is there depends on other time steps,
+    and names must not.
+    """
+    single = np.flatnonzero(areas.size == 1)
+    number = {areas.tiles[areas.offsets[i] : areas.offsets[i] + 1].tobytes(): int(i) for i in single}
     new: list[Indices] = []
     place = np.empty(len(offsets) - 1, np.int64)
     flat = tiles.astype(np.int32)

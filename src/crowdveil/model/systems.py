@@ -64,10 +64,7 @@ class Side:
         """A side over the zones of the data."""
         fits = regions.size >= extent.tiles
         if extent.inhabited > 0:
-            visited = np.zeros(len(data.zones), np.int64)
-            visited[data.origin] = 1
-            visited[data.destination] = 1
-            fits = fits & (regions.subtree_sums(visited) >= extent.inhabited)
+            fits = fits & (regions.subtree_sums(data.visited.astype(np.int64)) >= extent.inhabited)
         narrow = np.ones(len(regions.size), np.bool_)
         if extent.most_km2 is not None:
             area = _areas_m2(data, "max_area_km2")

@@ -127,6 +127,11 @@ def target_volumes(k: int, volume: int) -> list[float]:
     ]
 
 
+def one_target(params: Any) -> str | None:
+    """Why time steps cannot be done apart: one target for all is chosen from all of them."""
+    return "v_target = sample looks at all time steps; give auto or a number" if params.v_target == "sample" else None
+
+
 def tell_targets(wanted: str | float, used: Floats) -> dict[str, Any]:
     """What the certificate says of the target volumes that were used."""
     how = wanted if isinstance(wanted, str) else "given"

@@ -26,6 +26,29 @@ from crowdveil.model.zones import Zones
 TrajectoryCounts = Literal["people", "trajectories"]
 
 
+@dataclass(frozen=True)
+class Extent:
+    """The box around all points of a data set, in degrees, and its first time: all that metres and tiles are laid out by."""
+
+    west: float
+    south: float
+    east: float
+    north: float
+    start: int
+
+    @classmethod
+    def of(cls, lon: Floats, lat: Floats, t: Ints) -> Extent:
+        """Of points; of none, nothing."""
+        if len(lon) == 0:
+            return cls(0.0, 0.0, 0.0, 0.0, 0)
+        return cls(float(lon.min()), float(lat.min()), float(lon.max()), float(lat.max()), int(t.min()))
+
+    @property
+    def corners(self) -> tuple[Floats, Floats]:
+        """Longitudes and latitudes of two corners that the box lies between."""
+        return np.array([self.west, self.east]), np.array([self.south, self.north])
+
+
 @dataclass(frozen=True, eq=False)
 class Trajectories:
     """Ragged columns: the points of trajectory i are rows offsets[i] to offsets[i + 1], in order of time.
@@ -50,6 +73,9 @@ class Trajectories:
         The row of the input (from 0) that each point was read from, or None.
     zones
         Tiles that the user gave, for methods that put points into tiles, or None.
+    within
+        The extent of the data that these are a part of, so that a part has the metres and tiles of the whole; None where they
+        are all.
     """
 
     lon: Floats
@@ -62,6 +88,7 @@ class Trajectories:
     counts: TrajectoryCounts = "people"
     row: Ints | None = None
     zones: Zones | None = None
+    within: Extent | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in (
@@ -116,9 +143,19 @@ class Trajectories:
         return row_slices(self.offsets)
 
     @cached_property
+    def extent(self) -> Extent:
+        """Box and first time of all of the data."""
+        return self.within or Extent.of(self.lon, self.lat, self.t)
+
+    @property
+    def start(self) -> int:
+        """The first time of all of the data; 0 where there is none."""
+        return self.extent.start
+
+    @cached_property
     def projection(self) -> LocalProjection:
         """The plane that metres are measured in."""
-        return LocalProjection.around(self.lon, self.lat)
+        return LocalProjection.around(*self.extent.corners)
 
     @cached_property
     def xy(self) -> tuple[Floats, Floats]:
@@ -142,4 +179,35 @@ class Trajectories:
             self.counts,
             None if self.row is None else self.row[points],
             self.zones,
+            self.within,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """What is known of trajectories without their points, a value for each: enough to say which must be done together.
+
+    Attributes
+    ----------
+    points
+        Number of points.
+    first, total
+        First time, and sum of all times, in seconds since the first time of the data.
+    person
+        As in `Trajectories`.
+    """
+
+    points: Ints
+    first: Ints
+    total: Ints
+    person: Ints
+
+    @classmethod
+    def of(cls, data: Trajectories) -> Outline:
+        """Of trajectories whose points are at hand."""
+        since, begins = data.t - data.start, data.offsets[:-1]
+        total = np.add.reduceat(since, begins) if data.points else since
+        return cls(np.diff(data.offsets), since[begins], total, data.person)
+
+    def __len__(self) -> int:
+        return len(self.points)

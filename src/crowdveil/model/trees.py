@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +24,22 @@ Codes = npt.NDArray[np.uint64]
 _HALF_MM = 5e-4
 
 
+_made: WeakKeyDictionary[Zones, Hierarchy] = WeakKeyDictionary()
+"""Trees of zones that are in use: parts of a data set, and methods that are compared, ask for the same one."""
+
+
 def ward(zones: Zones) -> Hierarchy:
     """The Ward dendrogram of the tiles' centroids: neighbours join first, into compact areas.
 
     Every place counts once: tiles with the same centroid (to a millimetre) become children of one node, and
     that node enters the dendrogram like a single tile.
     """
+    if zones not in _made:
+        _made[zones] = _ward(zones)
+    return _made[zones]
+
+
+def _ward(zones: Zones) -> Hierarchy:
     import fastcluster
 
     x, y = _plane(zones, "Ward trees")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,39 +12,97 @@ from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
 
+@dataclass(frozen=True)
+class FlowCost:
+    """What of the flows is published: rows, trips and time steps, and how many there are in the data. Parts add up."""
+
+    flows: int = 0
+    volume: int = 0
+    steps: int = 0
+    all_flows: int = 0
+    all_volume: int = 0
+    all_steps: int = 0
+
+    @classmethod
+    def of(cls, data: Flows, release: FlowRelease) -> FlowCost:
+        """What a release has of the data."""
+        steps = int((np.diff(release.offsets) > 0).sum())
+        return cls(len(release), int(release.volume.sum()), steps, len(data), data.total, data.steps)
+
+    def __add__(self, other: FlowCost) -> FlowCost:
+        return FlowCost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def lines(self) -> list[str]:
+        """For the person who ran it."""
+        return [
+            f"trips published        {self.volume:,} of {self.all_volume:,} ({_percent(self.volume, self.all_volume)})",
+            f"flows published        {self.flows:,} of {self.all_flows:,} ({_percent(self.flows, self.all_flows)})",
+            f"time steps with flows  {self.steps:,} of {self.all_steps:,}",
+        ]
+
+    def numbers(self) -> dict[str, Any]:
+        """For the certificate."""
+        return {
+            "published_flows": self.flows,
+            "published_volume": self.volume,
+            "withheld_volume_percent": _whole_percent(self.all_volume - self.volume, self.all_volume),
+            "published_time_steps": self.steps,
+        }
+
+
+@dataclass(frozen=True)
+class TrackCost:
+    """What of the trajectories is published: how many, and points of them, and how many there are in the data. Parts add up."""
+
+    trajectories: int = 0
+    points: int = 0
+    all_trajectories: int = 0
+    all_points: int = 0
+
+    @classmethod
+    def of(cls, data: Trajectories, release: TrajectoryRelease) -> TrackCost:
+        """What a release has of the data."""
+        return cls(len(release), release.points, len(data), data.points)
+
+    def __add__(self, other: TrackCost) -> TrackCost:
+        return TrackCost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def lines(self) -> list[str]:
+        """For the person who ran it."""
+        tracks, points = (self.trajectories, self.all_trajectories), (self.points, self.all_points)
+        return [
+            f"trajectories published {tracks[0]:,} of {tracks[1]:,} ({_percent(*tracks)})",
+            f"points published       {points[0]:,} of {points[1]:,} ({_percent(*points)})",
+        ]
+
+    def numbers(self) -> dict[str, Any]:
+        """For the certificate."""
+        return {
+            "published_trajectories": self.trajectories,
+            "published_points": self.points,
+            "withheld_trajectories_percent": _whole_percent(
+                self.all_trajectories - self.trajectories, self.all_trajectories
+            ),
+        }
+
+
 def cost_lines(data: Flows | Trajectories, release: Release) -> list[str]:
     """Three lines for the person who ran it. They may hold exact totals: they stay in the house."""
     if isinstance(release, FlowRelease) and isinstance(data, Flows):
-        published, steps = int(release.volume.sum()), np.diff(release.offsets) > 0
-        return [
-            f"trips published        {published:,} of {data.total:,} ({_percent(published, data.total)})",
-            f"flows published        {len(release):,} of {len(data):,} ({_percent(len(release), len(data))})",
-            f"time steps with flows  {int(steps.sum()):,} of {data.steps:,}",
-        ]
+        return FlowCost.of(data, release).lines()
     if isinstance(release, TrajectoryRelease) and isinstance(data, Trajectories):
-        return [
-            f"trajectories published {len(release):,} of {len(data):,} ({_percent(len(release), len(data))})",
-            f"points published       {release.points:,} of {data.points:,} ({_percent(release.points, data.points)})",
-            f"different places       {_places(release):,} of {_places(data):,}",
-        ]
+        places = f"different places       {_places(release):,} of {_places(data):,}"
+        return [*TrackCost.of(data, release).lines(), places]
     raise TypeError("a release and the data that it was made from must be of one kind")
 
 
 def cost_numbers(data: Flows | Trajectories, release: Release) -> dict[str, Any]:
     """The cost for the certificate. Shares are whole percents: an exact total of what was withheld may be a person."""
     if isinstance(release, FlowRelease) and isinstance(data, Flows):
-        published = int(release.volume.sum())
-        return {
-            "published_flows": len(release),
-            "published_volume": published,
-            "withheld_volume_percent": _whole_percent(data.total - published, data.total),
-            "published_time_steps": int((np.diff(release.offsets) > 0).sum()),
-        }
-    return {
-        "published_trajectories": len(release),
-        "published_points": getattr(release, "points", 0),
-        "withheld_trajectories_percent": _whole_percent(len(data) - len(release), len(data)),
-    }
+        return FlowCost.of(data, release).numbers()
+    if isinstance(release, TrajectoryRelease) and isinstance(data, Trajectories):
+        return TrackCost.of(data, release).numbers()
+    raise TypeError("a release and the data that it was made from must be of one kind")
 
 
 def _places(data: Trajectories | TrajectoryRelease) -> int:

@@ -14,15 +14,16 @@ from crowdveil import engine, pipeline
 from crowdveil.errors import InputError
 from crowdveil.methods.trajectory.time_partitioned_microaggregation import (
     TimePartitionedParams,
-    _mean_times,
     parts_by_time,
+    parts_of,
     run,
 )
 from crowdveil.model import mdav
+from crowdveil.model.arrays import Ints
 from crowdveil.model.distances import make_distance
 from crowdveil.model.mdav import Grouping
 from crowdveil.model.release import TrajectoryRelease
-from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.trajectories import Outline, Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import make_trajectories
@@ -31,6 +32,10 @@ from crowdveil.testing import trajectories
 
 def _release(data: Trajectories, **parameters: Any) -> TrajectoryRelease:
     return run(data, TimePartitionedParams(**parameters), np.random.default_rng(5), no_progress)
+
+
+def _parts(data: Trajectories, k: int, interval: int) -> list[Ints]:
+    return parts_of(Outline.of(data), TimePartitionedParams(k=k, interval_s=interval))
 
 
 def _plain(data: Trajectories) -> list[plain.Path]:
@@ -45,7 +50,7 @@ def _plain(data: Trajectories) -> list[plain.Path]:
     interval=st.sampled_from([1, 50, 200, 5000]),
 )
 def test_parts_are_those_of_the_twin_and_hold_k_people(data: Trajectories, k: int, interval: int) -> None:
-    parts = parts_by_time(_mean_times(data), data.person, k, interval)
+    parts = _parts(data, k, interval)
     assert [part.tolist() for part in parts] == plain.parts_by_time(_plain(data), data.person.tolist(), k, interval)
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(data)))
     if data.people >= k:
@@ -68,7 +73,7 @@ def test_groups_stay_inside_a_part_and_are_those_of_microaggregation(
     table = np.column_stack([release.lon, release.lat, release.t])
     for i, source in enumerate(release.source.tolist()):
         copies.setdefault(table[release.offsets[i] : release.offsets[i + 1]].tobytes(), set()).add(source)
-    parts = parts_by_time(_mean_times(data), data.person, 2, interval)
+    parts = _parts(data, 2, interval)
     assert release.facts == {"time_weight": weight, "parts": len(parts)}
     distance = make_distance(data, "spatiotemporal", weight)
     for part in parts:
@@ -93,7 +98,7 @@ def test_one_interval_over_all_times_is_microaggregation() -> None:
 @settings(max_examples=60, deadline=None)
 @given(data=trajectories(max_trajectories=14, max_points=4), interval=st.sampled_from([100, 5000]))
 def test_exchanging_stays_inside_parts_and_brings_groups_closer(data: Trajectories, interval: int) -> None:
-    parts = parts_by_time(_mean_times(data), data.person, 2, interval)
+    parts = _parts(data, 2, interval)
     distance = make_distance(data, "spatiotemporal", 0.0)
     before = Grouping(distance, data.person, 2).groups(parts)
     after = Grouping(distance, data.person, 2, exchange=True).groups(parts)

@@ -26,12 +26,14 @@ problem J.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Method, trips_within
+from crowdveil.method import Method, apart, trips_within
+from crowdveil.model.arrays import Floats
 from crowdveil.model.boxes import Boxes
 from crowdveil.model.flows import Flows
 from crowdveil.model.matrices import NOTHING, Outcome, Steps, solve_steps
@@ -66,9 +68,14 @@ def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progres
         lambda: System.trees(data),
         lambda system: partial(solve, system),
         params.reporting,
-        lambda facts: tell_gaps(facts[:, 0]),
+        partial(tell, params),
     )
     return solve_steps(data, steps, progress)
+
+
+def tell(params: AtgCoupledParams, facts: Floats) -> dict[str, Any]:
+    """How far the results are from the best."""
+    return tell_gaps(facts[:, 0])
 
 
 def promises(data: Flows, params: AtgCoupledParams) -> tuple[Guarantee, ...]:
@@ -85,5 +92,7 @@ METHOD = Method(
     promises=promises,
     status="proved",
     doc=__doc__ or "",
+    tell=tell,
+    together=apart,
     needs_members=True,
 )

@@ -33,6 +33,7 @@ Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymi
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ from crowdveil.model.matrices import Outcome, Steps, solve_steps
 from crowdveil.model.matrix import Matrix
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.systems import System
-from crowdveil.model.targets import Attempt, Targets, gap_percent, tell_gaps, tell_targets
+from crowdveil.model.targets import Attempt, Targets, gap_percent, one_target, tell_gaps, tell_targets
 from crowdveil.params import Budget, FlowParams, TargetVolume
 from crowdveil.progress import Progress
 
@@ -88,10 +89,13 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
 
         return solve
 
-    def tell(facts: Floats) -> dict[str, Any]:
-        return {**tell_targets(params.v_target, facts[:, 0]), **tell_gaps(facts[:, 1])}
+    steps = Steps(params.k, lambda: System.trees(data), solver, params.reporting, partial(tell, params))
+    return solve_steps(data, steps, progress)
 
-    return solve_steps(data, Steps(params.k, lambda: System.trees(data), solver, params.reporting, tell), progress)
+
+def tell(params: AtgDualParams, facts: Floats) -> dict[str, Any]:
+    """The targets that were used, and how far the results are from the best."""
+    return {**tell_targets(params.v_target, facts[:, 0]), **tell_gaps(facts[:, 1])}
 
 
 def promises(data: Flows, params: AtgDualParams) -> tuple[Guarantee, ...]:
@@ -108,6 +112,8 @@ METHOD = Method(
     promises=promises,
     status="proved",
     doc=__doc__ or "",
+    tell=tell,
+    together=one_target,
     needs_members=True,
     aliases=("ATG-Dual",),
 )

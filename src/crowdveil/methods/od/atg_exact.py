@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -46,7 +47,7 @@ from crowdveil.model.matrices import Outcome, Steps, solve_steps
 from crowdveil.model.matrix import Matrix
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.systems import System
-from crowdveil.model.targets import Attempt, Targets, gap_percent, tell_targets
+from crowdveil.model.targets import Attempt, Targets, gap_percent, one_target, tell_targets
 from crowdveil.params import Budget, FlowParams, TargetVolume
 from crowdveil.progress import Progress
 
@@ -100,12 +101,15 @@ def run(data: Flows, params: AtgExactParams, rng: np.random.Generator, progress:
 
         return solve
 
-    def tell(facts: Floats) -> dict[str, Any]:
-        gap = facts[:, 1]
-        told = {"gap_of_atg_dual_percent_mean": gap.mean(), "gap_of_atg_dual_percent_largest": gap.max()}
-        return {**tell_targets(params.v_target, facts[:, 0]), **{name: round(float(x), 4) for name, x in told.items()}}
+    steps = Steps(params.k, lambda: System.trees(data), solver, params.reporting, partial(tell, params))
+    return solve_steps(data, steps, progress)
 
-    return solve_steps(data, Steps(params.k, lambda: System.trees(data), solver, params.reporting, tell), progress)
+
+def tell(params: AtgExactParams, facts: Floats) -> dict[str, Any]:
+    """The targets that were used, and how far atg-dual is from the results."""
+    gap = facts[:, 1]
+    told = {"gap_of_atg_dual_percent_mean": gap.mean(), "gap_of_atg_dual_percent_largest": gap.max()}
+    return {**tell_targets(params.v_target, facts[:, 0]), **{name: round(float(x), 4) for name, x in told.items()}}
 
 
 def by_origin(forest: Forest, suppress: float, *, exact: bool) -> Solved:
@@ -147,5 +151,7 @@ METHOD = Method(
     promises=promises,
     status="proved",
     doc=__doc__ or "",
+    tell=tell,
+    together=one_target,
     needs_members=True,
 )

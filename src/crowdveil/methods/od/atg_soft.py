@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ from crowdveil.model.matrices import Outcome, Steps, solve_steps
 from crowdveil.model.matrix import Matrix
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.systems import System
-from crowdveil.model.targets import Attempt, Targets, tell_targets
+from crowdveil.model.targets import Attempt, Targets, one_target, tell_targets
 from crowdveil.params import FlowParams, TargetVolume
 from crowdveil.progress import Progress
 
@@ -82,10 +83,13 @@ def run(data: Flows, params: AtgSoftParams, rng: np.random.Generator, progress: 
 
         return solve
 
-    def tell(facts: Floats) -> dict[str, Any]:
-        return tell_targets(params.v_target, facts[:, 0])
+    steps = Steps(params.k, lambda: System.trees(data), solver, params.reporting, partial(tell, params))
+    return solve_steps(data, steps, progress)
 
-    return solve_steps(data, Steps(params.k, lambda: System.trees(data), solver, params.reporting, tell), progress)
+
+def tell(params: AtgSoftParams, facts: Floats) -> dict[str, Any]:
+    """The targets that were used."""
+    return tell_targets(params.v_target, facts[:, 0])
 
 
 def promises(data: Flows, params: AtgSoftParams) -> tuple[Guarantee, ...]:
@@ -102,6 +106,8 @@ METHOD = Method(
     promises=promises,
     status="proved",
     doc=__doc__ or "",
+    tell=tell,
+    together=one_target,
     needs_members=True,
     aliases=("ATG-Soft",),
 )

@@ -46,7 +46,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Method, trips_within
+from crowdveil.method import Method, apart, trips_within
 from crowdveil.model.arrays import Ints
 from crowdveil.model.clusters import StepFlows, clustered_release, nearest
 from crowdveil.model.flows import Flows
@@ -99,6 +99,7 @@ METHOD = Method(
     promises=promises,
     status="argued",
     doc=__doc__ or "",
+    together=apart,
     needs_members=True,
     rows="overlapping",
     aliases=("GLOVE", "Glove"),

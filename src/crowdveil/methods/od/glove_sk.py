@@ -40,7 +40,7 @@ from pydantic import Field
 
 from crowdveil.errors import MissingExtraError
 from crowdveil.guarantees import FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Method, trips_within
+from crowdveil.method import Method, apart, trips_within
 from crowdveil.model.arrays import Floats, Ints, frozen, row_slices
 from crowdveil.model.clusters import StepFlows, clustered_release, nearest
 from crowdveil.model.flows import Flows
@@ -124,6 +124,7 @@ METHOD = Method(
     promises=promises,
     status="argued",
     doc=__doc__ or "",
+    together=apart,
     needs_members=True,
     rows="overlapping",
     aliases=("Glove-sk",),

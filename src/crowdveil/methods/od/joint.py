@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -57,8 +57,8 @@ from crowdveil.guarantees import (
     MostArea,
     WithheldBudget,
 )
-from crowdveil.method import Method, trips_within
-from crowdveil.model.arrays import slice_sums
+from crowdveil.method import Method, apart, trips_within
+from crowdveil.model.arrays import Floats, slice_sums
 from crowdveil.model.boxes import Boxes, Found
 from crowdveil.model.flows import Flows
 from crowdveil.model.matrices import NOTHING, Outcome, Steps, solve_steps
@@ -131,9 +131,14 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         system,
         lambda system: partial(solve, system, price_of_largest(system) if data.steps > 1 else None),
         params.reporting,
-        lambda facts: tell_gaps(facts[:, 0]),
+        partial(tell, params),
     )
     return solve_steps(data, steps, progress)
+
+
+def tell(params: JointParams, facts: Floats) -> dict[str, Any]:
+    """How far the results are from the best."""
+    return tell_gaps(facts[:, 0])
 
 
 def promises(data: Flows, params: JointParams) -> tuple[Guarantee, ...]:
@@ -157,5 +162,7 @@ METHOD = Method(
     promises=promises,
     status="proved",
     doc=__doc__ or "",
+    tell=tell,
+    together=apart,
     needs_members=True,
 )

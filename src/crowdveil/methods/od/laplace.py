@@ -43,7 +43,7 @@ from pydantic import Field
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DifferentialPrivacy, Guarantee
-from crowdveil.method import Method
+from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
@@ -75,10 +75,13 @@ def run(data: Flows, params: LaplaceParams, rng: np.random.Generator, progress: 
     if data.counts == "trips" and not np.array_equal(data.volume, data.people):
         raise InputError("laplace needs trips that count as one each, but volumes are weighted; leave out the weights.")
     n, pairs, volumes = len(data.zones), [], []
+    root = rng.integers(0, 2**32, 4).tolist()
     for step in range(data.steps):
+        # A generator for each time step, by its time: its noise is the same whatever other steps there are.
+        own = np.random.default_rng([*root, int(data.t[step]) % 2**64])
         rows = slice(data.offsets[step], data.offsets[step + 1])
         pair = data.origin[rows].astype(np.int64) * n + data.destination[rows]
-        noisy, volume = noisy_matrix(pair, data.volume[rows], n * n, params, rng)
+        noisy, volume = noisy_matrix(pair, data.volume[rows], n * n, params, own)
         pairs.append(noisy)
         volumes.append(volume)
         progress(step + 1, data.steps)
@@ -193,6 +196,7 @@ METHOD = Method(
     promises=promises,
     status="argued",
     doc=__doc__ or "",
+    together=apart,
     rows="noisy",
     aliases=("laplace-noise",),
 )

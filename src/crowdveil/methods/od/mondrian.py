@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Method
+from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Ints, frozen
 from crowdveil.model.clusters import clustered_release, members
 from crowdveil.model.flows import Flows
@@ -84,6 +84,7 @@ METHOD = Method(
     promises=promises,
     status="proved",
     doc=__doc__ or "",
+    together=apart,
     needs_members=True,
     aliases=("Mondrian",),
 )

@@ -34,7 +34,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Method, trips_within
+from crowdveil.method import Method, apart, trips_within
 from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
@@ -59,7 +59,7 @@ def run(data: Flows, params: OighParams, rng: np.random.Generator, progress: Pro
         lambda: System.trees(data),
         lambda system: partial(solve, data, params, system),
         params.reporting,
-        tell,
+        partial(tell, params),
     )
     return solve_steps(data, steps, progress)
 
@@ -107,7 +107,7 @@ def tree_arrays(tree: Hierarchy) -> tuple[Any, ...]:
     return tuple(frozen(a, np.int64) for a in (tree.parent, tree.size, tree.first_leaf))
 
 
-def tell(facts: Floats) -> dict[str, Any]:
+def tell(params: OighParams, facts: Floats) -> dict[str, Any]:
     """The levels of all time steps, in most tiles of an area."""
     names = ("most_tiles_of_an_origin", "most_tiles_of_a_destination")
     return {name: [int(column.min()), int(column.max())] for name, column in zip(names, facts.T, strict=True)}
@@ -127,6 +127,8 @@ METHOD = Method(
     promises=promises,
     status="proved",
     doc=__doc__ or "",
+    tell=tell,
+    together=apart,
     needs_members=True,
     aliases=("OIGH",),
 )

@@ -26,7 +26,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import Method
+from crowdveil.method import Method, apart
 from crowdveil.model.flows import Flows
 from crowdveil.model.matrices import finished
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
@@ -68,5 +68,12 @@ def promises(data: Flows, params: SuppressionParams) -> tuple[Guarantee, ...]:
 
 
 METHOD = Method(
-    "suppression", takes=Flows, params=SuppressionParams, run=run, promises=promises, status="proved", doc=__doc__ or ""
+    "suppression",
+    takes=Flows,
+    params=SuppressionParams,
+    run=run,
+    promises=promises,
+    status="proved",
+    doc=__doc__ or "",
+    together=apart,
 )

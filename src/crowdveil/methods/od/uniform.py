@@ -27,7 +27,7 @@ from pydantic import Field
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import Method
+from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.matrices import need_members
@@ -80,5 +80,6 @@ METHOD = Method(
     promises=promises,
     status="proved",
     doc=__doc__ or "",
+    together=apart,
     needs_members=True,
 )

@@ -91,7 +91,7 @@ def run(
     members, offsets = members_of(made.cluster)
     # A whole percent: the number itself may be a person.
     facts = {"clusters": len(made.pivot), "left_over_percent": round(100 * made.left_over / max(len(data), 1))}
-    return copies(_means(data, distance, made, members, offsets), members, offsets, rng, facts)
+    return copies(_means(data, distance, made, members, offsets), members, offsets, len(data), rng, facts)
 
 
 def _means(data: Trajectories, distance: FrechetManhattan, made: Clusters, members: Ints, offsets: Ints) -> Made:
@@ -113,11 +113,10 @@ def _means(data: Trajectories, distance: FrechetManhattan, made: Clusters, membe
     x, y, t = (np.concatenate(column) for column in zip(*found, strict=True))
     lengths = np.diff(data.offsets)[made.pivot]
     lon, lat = data.projection.to_globe(x, y)
-    start = int(data.t.min()) if data.points else 0
     return Made(
         np.round(lon, DECIMALS),
         np.round(lat, DECIMALS),
-        start + np.floor(t + 0.5).astype(np.int64),
+        data.start + np.floor(t + 0.5).astype(np.int64),
         np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
     )
 

@@ -99,7 +99,7 @@ def run(
     sides = np.concatenate([np.zeros((6, 0)), *(group.sides for group in groups)], axis=1)
     offsets = np.cumsum([0, *(group.sides.shape[1] for group in groups)])
     points = _middles(sides) if params.reconstruction == "centre" else _drawn(sides, offsets, rng)
-    return copies(_made(data, *points, offsets), members, of_groups, rng, _facts(groups, sides))
+    return copies(_made(data, *points, offsets), members, of_groups, len(data), rng, _facts(groups, sides))
 
 
 def _middles(sides: Floats) -> tuple[Floats, Floats, Floats]:
@@ -116,9 +116,8 @@ def _drawn(sides: Floats, offsets: Ints, rng: np.random.Generator) -> tuple[Floa
 
 def _made(data: Trajectories, x: Floats, y: Floats, t: Floats, offsets: Ints) -> Made:
     """Points on the plane of the data as a trajectory for each group."""
-    start = int(data.t.min()) if data.points else 0
     lon, lat = data.projection.to_globe(x, y)
-    return Made(np.round(lon, DECIMALS), np.round(lat, DECIMALS), t.astype(np.int64) + start, offsets)
+    return Made(np.round(lon, DECIMALS), np.round(lat, DECIMALS), t.astype(np.int64) + data.start, offsets)
 
 
 def _facts(groups: list[Boxes], sides: Floats) -> dict[str, Any]:

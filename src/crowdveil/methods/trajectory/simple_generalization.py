@@ -33,7 +33,7 @@ from crowdveil.guarantees import Guarantee, LocationsOnTileCentres
 from crowdveil.io.geojson import COORDINATE_DECIMALS
 from crowdveil.method import Method
 from crowdveil.model.arrays import Indices, Ints, take_slices
-from crowdveil.model.release import Areas, TrajectoryRelease
+from crowdveil.model.release import Areas, TrajectoryRelease, new_places
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.visits import tiles_of
 from crowdveil.params import Params
@@ -62,7 +62,7 @@ def run(
         tile, t, trajectory = _one_a_visit(tile, t, trajectory)
     source, lengths = np.unique(trajectory, return_counts=True)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
-    order = rng.permutation(len(source))
+    order = np.argsort(new_places(len(data), rng)[source])
     rows, offsets = take_slices(offsets, order)
     used, area = np.unique(tile[rows], return_inverse=True)
     lon, lat = (np.round(c[used], COORDINATE_DECIMALS)[area] for c in (zones.lon, zones.lat))
@@ -96,6 +96,11 @@ def _new_keys(person: Ints, rng: np.random.Generator) -> Ints:
     return keys
 
 
+def together(params: SimpleGeneralizationParams) -> str | None:
+    """What goes across trajectories, if anything does."""
+    return "keys of people go across all of their trajectories: leave link_users out" if params.link_users else None
+
+
 def promises(data: Trajectories, params: SimpleGeneralizationParams) -> tuple[Guarantee, ...]:
     """What the release promises."""
     return (LocationsOnTileCentres(),)
@@ -109,6 +114,7 @@ METHOD = Method(
     promises=promises,
     status="heuristic",
     doc=__doc__ or "",
+    together=together,
     aliases=("SimpleGeneralization",),
     parameter_aliases=(("tile_size", "tile_size_m"), ("tiles_filename", "zones")),
 )

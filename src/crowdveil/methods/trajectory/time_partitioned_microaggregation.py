@@ -28,8 +28,7 @@ MobiDataLab, deliverable on the anonymisation module, section 6.3.3.4.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -42,7 +41,7 @@ from crowdveil.model.distances import make_distance, time_weight
 from crowdveil.model.mdav import Centre, Grouping
 from crowdveil.model.microaggregation import release_of
 from crowdveil.model.release import TrajectoryRelease
-from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.trajectories import Outline, Trajectories
 from crowdveil.params import Params, TimeWeight
 from crowdveil.progress import Progress
 
@@ -77,40 +76,36 @@ def run(
     weight = time_weight(data, params.time_weight, rng)
     distance = make_distance(data, "spatiotemporal", weight)
     person = np.arange(len(data)) if params.count_trajectories else data.person
-    times = _mean_times(data) if params.parts_by == "mean-time" else _first_times(data)
-    parts = parts_by_time(times, person, params.k, params.interval_s)
+    parts = parts_of(Outline.of(data), params)
     group = Grouping(distance, person, params.k, params.centre, params.exchange).groups(parts, progress)
-    return release_of(data, distance, group, params.aggregation, rng, {"time_weight": weight, "parts": len(parts)})
+    figures = np.full((len(parts), 1), weight)
+    facts = _told(params, figures) if parts else {"time_weight": weight, "parts": 0}
+    return release_of(data, distance, group, params.aggregation, rng, facts, figures)
 
 
-def _mean_times(data: Trajectories) -> Floats:
-    """The mean time of each trajectory, in seconds since the first point of the data."""
-    if data.points == 0:
-        return np.zeros(0)
-    since = (data.t - data.t.min()).astype(np.float64)
-    means: Floats = np.add.reduceat(since, data.offsets[:-1]) / np.diff(data.offsets)
-    return means
+def _told(params: TimePartitionedParams, figures: Floats) -> dict[str, Any]:
+    """What the certificate says: of each part the figures have the weight of time."""
+    return {"time_weight": float(figures[0, 0]), "parts": len(figures)}
 
 
-def _first_times(data: Trajectories) -> Floats:
-    """The first time of each trajectory, in seconds since the first point of the data."""
-    if data.points == 0:
-        return np.zeros(0)
-    firsts: Floats = (data.t[data.offsets[:-1]] - data.t.min()).astype(np.float64)
-    return firsts
+def parts_of(outline: Outline, params: TimePartitionedParams) -> list[Ints]:
+    """The trajectories of each part, each rising."""
+    person = np.arange(len(outline)) if params.count_trajectories else outline.person
+    times = outline.total / outline.points if params.parts_by == "mean-time" else outline.first.astype(np.float64)
+    return parts_by_time(times, person, params.k, params.interval_s)
 
 
 def parts_by_time(time: Floats, person: Ints, k: int, interval_s: int) -> list[Ints]:
     """The trajectories of each part, each rising; every part has at least k people, unless all together have fewer."""
     order = np.argsort(time, kind="stable")
-    sorted_time, who = time[order].tolist(), person[order].tolist()
+    sorted_time, who = time[order], person[order]
     parts: list[Ints] = []
     low = 0
     while low < len(order):
-        high = bisect_left(sorted_time, sorted_time[low] + interval_s, low)
-        people = set(who[low:high])
+        high = int(np.searchsorted(sorted_time, sorted_time[low] + interval_s))
+        people = set(who[low:high].tolist())
         while len(people) < k and high < len(order):
-            people.add(who[high])
+            people.add(int(who[high]))
             high += 1
         if len(people) < k and parts:
             parts[-1] = np.sort(np.concatenate([parts[-1], order[low:high]]))
@@ -118,6 +113,15 @@ def parts_by_time(time: Floats, person: Ints, k: int, interval_s: int) -> list[I
             parts.append(np.sort(order[low:high]))
         low = high
     return parts
+
+
+def together(params: TimePartitionedParams) -> str | None:
+    """What is found from all trajectories at once, if anything is."""
+    if isinstance(params.time_weight, str):
+        return "the weight of time is found from all trajectories: give it as a number"
+    if params.aggregation == "closest-locations" and params.time_weight:
+        return "closest-locations weighs time by the mean speed of all trajectories: take another aggregation, or no weight"
+    return None
 
 
 def promises(data: Trajectories, params: TimePartitionedParams) -> tuple[Guarantee, ...]:
@@ -134,6 +138,9 @@ METHOD = Method(
     promises=promises,
     status="proved",
     doc=__doc__ or "",
+    tell=_told,
+    together=together,
+    parts=parts_of,
     aliases=("TimePartMicroaggregation",),
     parameter_aliases=(
         ("interval", "interval_s"),

@@ -27,7 +27,7 @@ class Paths:
     @classmethod
     def of(cls, data: Trajectories) -> Paths:
         """The paths of a data set."""
-        return cls.on_plane(*data.xy, data.t - (int(data.t.min()) if data.points else 0), data.offsets)
+        return cls.on_plane(*data.xy, data.t - data.start, data.offsets)
 
     @classmethod
     def on_plane(cls, x: Floats, y: Floats, t: Ints, offsets: Ints) -> Paths:

@@ -1,0 +1,112 @@
+"""What every way through shares: promises checked on written files, and what is told beside them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from crowdveil.errors import InputError
+from crowdveil.guarantees import (
+    BoundedVolumes,
+    Finding,
+    Guarantee,
+    TrueVolumes,
+    WellFormedFlows,
+    WellFormedTrajectories,
+)
+from crowdveil.guarantees.base import refuse_broken
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.parallel import side_by_side
+from crowdveil.io.release import WrittenRelease
+from crowdveil.method import Method, Rows
+from crowdveil.model.arrays import Ints
+from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
+
+
+def check(
+    written: WrittenRelease,
+    promises: tuple[Guarantee, ...],
+    original: Flows | Trajectories | None = None,
+    source: Ints | None = None,
+) -> list[tuple[Guarantee, Finding]]:
+    """What came of each promise on the written files, with what they were made from at hand or without; of trajectories also
+    which one each written one comes from.
+    """
+    if original is None:
+        checks = [partial(promise.check, written) for promise in promises]
+    elif isinstance(original, Trajectories):
+        checks = [partial(promise.check_from, written, original, source) for promise in promises]
+    else:
+        checks = [partial(promise.check_with, written, original) for promise in promises]
+    return list(zip(promises, side_by_side(*checks), strict=True))
+
+
+_VOLUMES: dict[Rows, tuple[Guarantee, ...]] = {
+    "exact": (TrueVolumes(),),
+    "overlapping": (BoundedVolumes(),),
+    "noisy": (),
+}
+
+
+def form_of(method: Method) -> tuple[Guarantee, ...]:
+    """What every release of its kind promises, whatever made it."""
+    if method.takes is Flows:
+        return (WellFormedFlows(), *_VOLUMES[method.rows])
+    return (WellFormedTrajectories(),)
+
+
+def refuse_misshapen(written: WrittenRelease) -> None:
+    """Raise unless files are of the form that every release of their kind has; for whoever shows what is in them."""
+    form = WellFormedFlows() if written.is_flows else WellFormedTrajectories()
+    refuse_broken([(form, form.check(written))])
+
+
+def without_exact_figures(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The certificate of a noisy release: a figure of the data without noise, or a way to take the noise off, undoes it."""
+    method, cost, read_from = manifest["method"], manifest["cost"], manifest["input"]
+    return manifest | {
+        "method": method | {"seed": None},
+        "input": read_from
+        | {
+            "data": {name: value for name, value in read_from["data"].items() if name != "sha256"},
+            "notes": [],
+            "dropped": {},
+        },
+        "cost": {name: value for name, value in cost.items() if name != "withheld_volume_percent"},
+    }
+
+
+def say_what_matters(
+    method: Method, data: Flows | Trajectories, params: Params, published: int, notes: ReadNotes
+) -> None:
+    """Tell whoever signs what is easily overlooked."""
+    if method.rows == "noisy":
+        notes.say(
+            "whoever knows the seed can take the noise off: give one that nobody can guess with --seed, and keep it secret."
+        )
+    if hasattr(params, "k") and data.counts != "people":
+        notes.say(f"people are not known, so k counts {data.counts} (name the column of people with --user).")
+    elif what_k_counts(data, params) != data.counts:
+        notes.say("k counts trajectories, as asked: all of a group may be one person's.")
+    if published == 0:
+        notes.say("nothing could be published; choose a smaller k, larger zones or longer time steps.")
+
+
+def what_k_counts(data: Flows | Trajectories, params: Params) -> str:
+    """People, trips or trajectories: what the data knows, unless trajectories are asked for."""
+    return "trajectories" if getattr(params, "count_trajectories", False) else data.counts
+
+
+def need_a_crowd(data: Flows | Trajectories, params: Params) -> None:
+    """A k that all people together do not reach can only be a mistake."""
+    counts = what_k_counts(data, params)
+    refuse_large_k(params, data.crowd if counts == data.counts else len(data), counts)
+
+
+def refuse_large_k(params: Params, crowd: int, counts: str) -> None:
+    """Raise if k is larger than the crowd in all of the data."""
+    k = getattr(params, "k", None)
+    if isinstance(k, int) and crowd < k:
+        raise InputError(f"k: wanted at most the {counts} in the data, {crowd:,}, but got {k:,}; choose a smaller k.")

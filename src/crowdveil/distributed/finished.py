@@ -1,0 +1,135 @@
+"""Finished parts of a run on a cluster: kept as files, in waves, so that a run can go on where it was cut short."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdveil.engine.finished import KEY_FILE, StoppedEarly, check_key
+from crowdveil.engine.spark import Frame, SparkEngine
+from crowdveil.errors import OutputError, PromiseBrokenError, counted
+from crowdveil.model.arrays import Ints
+from crowdveil.progress import Progress
+
+_DONE = "steps.json"
+
+
+@contextmanager
+def going_on_from(finished: FinishedParts) -> Iterator[None]:
+    """Keep the parts that are finished inside; removed when all went well, or a promise turned out broken."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if finished.kept is None or not finished.total:
+            raise
+        raise StoppedEarly(
+            f"{len(finished.steps):,} of {counted(finished.total, finished.what)} are kept in {finished.kept}; run the same "
+            "command again to go on from them."
+        ) from None
+    except PromiseBrokenError:
+        finished.remove()  # whatever is wrong may lie in what was kept
+        raise
+    finished.remove()
+
+
+@dataclass(frozen=True)
+class Wave:
+    """Parts that are finished together: their time steps, and what is to be made of them."""
+
+    steps: Ints
+    outcome: Frame
+
+
+class FinishedParts:
+    """What came of parts, in a folder of the cluster: one folder a wave, beside the key of the run they belong to.
+
+    Parameters
+    ----------
+    folder
+        Where they are kept for another run; None where they are not.
+    key
+        All that they depend on.
+    what
+        What is finished: time steps, or parts of another kind that have numbers.
+    """
+
+    def __init__(
+        self, engine: SparkEngine, folder: str | None, key: dict[str, Any] | None, what: str = "time step"
+    ) -> None:
+        self.kept, self.what = folder, what
+        self.total = 0
+        """Time steps of the data, once they are known."""
+        self._engine, self._folder = engine, folder or ""
+        self._waves: dict[str, list[int]] = {} if folder is None else self._found(key or {})
+        if folder is not None and not self._waves:
+            engine.files.make_folder(folder)
+            self._put({"key": key}, KEY_FILE)
+
+    def begin(self, folder: str, numbers: Ints) -> None:
+        """Take a folder for parts that are not kept; those of the data's time steps are counted."""
+        self._folder, self.total = self.kept or folder, len(numbers)
+
+    @property
+    def steps(self) -> Ints:
+        """The time steps that are finished."""
+        return np.array([step for steps in self._waves.values() for step in steps], np.int64)
+
+    def add(self, wave: Wave, progress: Progress) -> None:
+        """Make the parts of a wave, and keep what came of them."""
+        name = f"wave-{len(self._waves):05}"
+        self._engine.write(wave.outcome, f"{self._folder}/{name}", by="kind", progress=progress)
+        self._put(wave.steps.tolist(), f"{name}/_{_DONE}")
+        self._waves[name] = wave.steps.tolist()
+
+    def all(self) -> Frame:
+        """What came of all parts."""
+        frames = [self._engine.read(f"{self._folder}/{name}") for name in self._waves]
+        made = frames[0]
+        for frame in frames[1:]:
+            made = made.unionByName(frame)
+        return made
+
+    def remove(self) -> None:
+        """Take the folder away, if it is one that was kept for another run."""
+        if self.kept is not None:
+            self._engine.files.remove(self.kept)
+
+    def _found(self, key: dict[str, Any]) -> dict[str, list[int]]:
+        """The waves in the folder; raises if they are of another run."""
+        files = self._engine.files
+        if not files.exists(self._folder):
+            return {}
+        if not files.is_folder(self._folder):
+            raise OutputError(f"{self._folder}: wanted a folder to resume from, but this is a file; name another.")
+        if not files.listed(self._folder):
+            return {}
+        if not files.exists(f"{self._folder}/{KEY_FILE}"):
+            raise OutputError(
+                f"{self._folder}: the folder holds no finished time steps of ours; name another to resume from."
+            )
+        check_key(self._folder, self._get(KEY_FILE)["key"], json.loads(json.dumps(key)))
+        waves: dict[str, list[int]] = {}
+        for name in files.names(self._folder):
+            if name.startswith("wave-"):
+                if files.exists(f"{self._folder}/{name}/_{_DONE}"):
+                    waves[name] = self._get(f"{name}/_{_DONE}")
+                else:
+                    files.remove(f"{self._folder}/{name}")  # it was cut short
+        return waves
+
+    def _put(self, content: Any, name: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="crowdveil-") as made:
+            (Path(made) / "content").write_text(json.dumps(content), encoding="utf-8")
+            self._engine.files.put(Path(made) / "content", f"{self._folder}/{name}")
+
+    def _get(self, name: str) -> Any:
+        with tempfile.TemporaryDirectory(prefix="crowdveil-") as made:
+            self._engine.files.fetch(f"{self._folder}/{name}", Path(made) / "content")
+            return json.loads((Path(made) / "content").read_text(encoding="utf-8"))

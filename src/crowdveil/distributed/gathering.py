@@ -1,0 +1,143 @@
+"""What all parts tell, put together: findings, attacks, costs, facts, and the small tables of a release."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.attacks.risk import Trial, trials_of_parts
+from crowdveil.guarantees import Finding, Guarantee
+from crowdveil.io.times import time_column
+from crowdveil.method import Method
+from crowdveil.model.arrays import Mask
+from crowdveil.model.matrices import told_from
+from crowdveil.model.release import Areas
+from crowdveil.model.zones import Zones
+from crowdveil.params import Params
+from crowdveil.report.summary import FlowCost
+
+_PLURALS = {word: f"{word}s" for word in ("row", "time step", "area", "point", "position", "group")}
+_PLURALS["trajectory"] = "trajectories"
+_BOUNDS = ("fewer than ", "at least ")
+"""Words before a number that was promised, and not counted."""
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What is told of all parts, in order of time."""
+
+    parts: Sequence[dict[str, Any]]
+
+    @classmethod
+    def of(cls, lines: Sequence[str]) -> Gathered:
+        """From the lines of JSON, in whatever order they came."""
+        parts = [json.loads(line) for line in lines]
+        return cls(sorted(parts, key=lambda part: part["t"][:1]))
+
+    @property
+    def cost(self) -> FlowCost:
+        """What is published of the data."""
+        return sum((FlowCost(**part["cost"]) for part in self.parts), FlowCost())
+
+    def checked(self, promises: Sequence[Guarantee]) -> list[tuple[Guarantee, Finding]]:
+        """What came of each promise in all parts."""
+        return checked_parts(promises, [part["findings"] for part in self.parts])
+
+    @property
+    def trials(self) -> list[Trial]:
+        """What came of each attack."""
+        return trials_of_parts(
+            [([Trial(**trial) for trial in part["trials"]], part["cost"]["volume"]) for part in self.parts]
+        )
+
+    def facts(self, method: Method, params: Params) -> dict[str, Any]:
+        """What the certificate says of the figures of all steps."""
+        return facts_of(self.parts, method, params)
+
+    def steps_table(self, tz: str) -> pa.Table:
+        """The table of time steps."""
+        rows = [row for part in self.parts for row in part["steps"]]
+        t, published, withheld = zip(*rows, strict=True) if rows else ((), (), ())
+        times: Any = pa.nulls(len(rows), pa.timestamp("ms", tz="UTC"))
+        if None not in t:
+            times = time_column(np.array(t, np.int64), tz, as_text=False)
+        return pa.table(
+            {"t": times, "published": pa.array(published, pa.int64()), "withheld": pa.array(withheld, pa.int64())}
+        )
+
+
+def facts_of(parts: Sequence[dict[str, Any]], method: Method, params: Params) -> dict[str, Any]:
+    """What the certificate says of the figures that all parts have."""
+    tables = [np.array(part["figures"], np.float64) for part in parts if part["figures"]]
+    if method.tell is None or not tables:
+        return {}
+    tell, figures = method.tell, np.concatenate(tables)
+    facts: dict[str, Any] = told_from(figures, lambda rows: tell(params, rows))
+    return facts
+
+
+def checked_parts(
+    promises: Sequence[Guarantee], findings: Sequence[Sequence[dict[str, Any]]]
+) -> list[tuple[Guarantee, Finding]]:
+    """What came of each promise, from what came of it in each part."""
+    return [(promise, together([Finding(**of_part[i]) for of_part in findings])) for i, promise in enumerate(promises)]
+
+
+def together(findings: Sequence[Finding]) -> Finding:
+    """One finding of those of all parts, or of the parts in which the promise is broken: what they counted is added up."""
+    if not findings:
+        return Finding(True, "there is nothing to look at.")
+    broken = [finding for finding in findings if not finding.holds]
+    looked, used = any(f.looked for f in findings), any(f.with_original for f in findings)
+    return Finding(not broken, _added([f.detail for f in broken or findings]), looked, used)
+
+
+def _added(details: Sequence[str]) -> str:
+    """Sentences that differ in their numbers, and in clauses that only some of them have, as one."""
+    sums: dict[tuple[str, ...], list[int]] = {}
+    for detail in details:
+        for clause in detail.removesuffix(".").split("; "):
+            said = re.split(r"(\d[\d,]*)", _worded(clause, _PLURALS))
+            numbers = [int(number.replace(",", "")) for number in said[1::2]]
+            before = sums.setdefault(tuple(said[::2]), [0] * len(numbers))
+            bound = [words.endswith(_BOUNDS) for words in said[:-1:2]]
+            before[:] = [b if fixed else a + b for a, b, fixed in zip(before, numbers, bound, strict=True)]
+    clauses = [
+        "".join(part for pair in zip(words, [*(f"{n:,}" for n in numbers), ""], strict=True) for part in pair)
+        for words, numbers in sums.items()
+    ]
+    return _worded("; ".join(clauses), {many: one for one, many in _PLURALS.items()}) + "."
+
+
+def _worded(text: str, words: dict[str, str]) -> str:
+    """A text with other words behind the number 1."""
+    return re.sub(rf"(?<![\d,])1 ({'|'.join(words)})\b", lambda found: f"1 {words[found[1]]}", text)
+
+
+def areas_of(table: pa.Table, zones: Zones) -> tuple[Areas, Mask]:
+    """The areas of all parts, each once, in order of their names; and which are drawn."""
+    table = table.sort_by("area")
+    tiles = [np.frombuffer(held, np.int32) for held in table["tiles"].to_pylist()]
+    offsets = np.cumsum([0, *map(len, tiles)])
+    names = np.array(table["area"].to_pylist(), dtype=object)
+    areas = Areas(zones, names, offsets, np.concatenate([np.zeros(0, np.int32), *tiles]))
+    return areas, np.array(table["drawn"].to_pylist(), np.bool_)
+
+
+def in_parts(sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Numbers 0, 1, … in runs whose sizes add up to `most` at most, unless one alone is larger."""
+    parts: list[list[int]] = []
+    room = 0
+    for number, size in enumerate(sizes):
+        if not parts or size > room:
+            parts.append([])
+            room = most
+        parts[-1].append(number)
+        room -= size
+    return parts

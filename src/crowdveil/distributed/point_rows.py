@@ -1,0 +1,105 @@
+"""What executors do with rows of points: pieces of the input to trajectory, person, place and time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdveil.distributed.rows import BAD, INSTANTS, WALLS, without_missing
+from crowdveil.errors import InputError
+from crowdveil.io.source import Source
+from crowdveil.io.times import Clock
+from crowdveil.io.trajectories import PointColumns, first_of, readers, unusable, without_ids
+from crowdveil.io.values import ids_of
+
+FILE, BLOCK, AT = ORDER = ("crowdveil_file", "crowdveil_block", "crowdveil_at")
+"""Columns that say where a row stands in the input: points of one second keep that order, and trajectories are numbered by it."""
+
+
+@dataclass(frozen=True)
+class PointReader:
+    """Pieces of the input as points with the columns trajectory, person (those that exist), lon, lat, t, lost, `ORDER`, and note.
+
+    A point that is lost takes its trajectory with it. Where there is a note, there is nothing else but how often it is to be
+    said, in n.
+    """
+
+    source: Source
+    columns: PointColumns
+    tz: str
+    time_format: str | None
+    files: tuple[str, ...]
+
+    @property
+    def ids(self) -> list[str]:
+        """Columns of the points that say which trajectory they are of."""
+        named = {"trajectory": self.columns.trajectory, "person": self.columns.user}
+        return [name for name, column in named.items() if column is not None]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the points."""
+        ids = [
+            (name, _no_ids(self.source.schema.field(column).type).type)
+            for name, column in zip(self.ids, self.columns.ids, strict=True)
+        ]
+        whole = pa.int64()
+        more = [("lon", pa.float64()), ("lat", pa.float64()), ("t", whole), ("lost", pa.bool_()), ("n", whole)]
+        return pa.schema([*ids, *more, *((name, whole) for name in ORDER), ("note", pa.string())])
+
+    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The points of pieces, and what is to be noted of each."""
+        for batch in pieces:
+            read = without_missing(self.source, batch.select(self.columns.used))
+            missing = without_ids(self.source, self.columns, read)
+            notes = {BAD + column: n for column, n in first_of(missing).items()}
+            if missing:
+                kept = pa.array(~np.logical_or.reduce(list(missing.values())))
+                batch, read = batch.filter(kept), read.filter(kept)
+            if read.num_rows:
+                points, more = self._read(read, batch)
+                yield points
+                notes |= more
+            if notes:
+                yield self._made(len(notes), {"note": list(notes), "n": list(notes.values())})
+
+    def _read(self, read: pa.RecordBatch, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
+        lon, lat, times = (column() for column in readers(self.source, self.columns, read, self.time_format))
+        bad = unusable(self.columns, lon, lat, times)
+        lost = np.logical_or.reduce([np.zeros(read.num_rows, np.bool_), *bad.values()])
+        t = times.values if times.instants else Clock(self.tz).to_utc(times.values)
+        made: dict[str, Any] = {
+            "lon": np.where(lost, 0.0, lon[0]), "lat": np.where(lost, 0.0, lat[0]), "t": np.where(lost, 0, t), "lost": lost,
+            FILE: pc.fill_null(pc.index_in(batch[FILE], pa.array(self.files, pa.string())), 0),
+            BLOCK: batch[BLOCK], AT: batch[AT],
+        }  # fmt: skip
+        for name, column in zip(self.ids, self.columns.ids, strict=True):
+            made[name] = self.ids_in(read[column], column)
+        said = {INSTANTS if times.instants else WALLS: 1}
+        return self._made(read.num_rows, made), said | {BAD + column: n for column, n in first_of(bad).items()}
+
+    def ids_in(self, values: Any, column: str) -> Any:
+        """Ids of a piece of a column."""
+        what = f"{self.source.name}, column {column}"
+        found, wanted = ids_of(values, what), _no_ids(values.type).type
+        if found.type != wanted and pa.types.is_floating(values.type):
+            raise InputError(f"{what}: wanted ids, but some are fractions; give text or whole numbers.")
+        return found.cast(wanted)
+
+    def _made(self, n: int, made: dict[str, Any]) -> pa.RecordBatch:
+        columns = [_column(made[f.name], f.type) if f.name in made else pa.nulls(n, f.type) for f in self.schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _no_ids(kind: Any) -> Any:
+    """No ids, of the kind that those of a column are read as."""
+    return ids_of(pa.array([], kind), "the ids")
+
+
+def _column(values: Any, kind: Any) -> Any:
+    return pa.array(values, kind) if isinstance(values, np.ndarray | list) else values.cast(kind)

@@ -1,0 +1,185 @@
+"""What executors do with rows of trips and flows: pieces of the input to keyed rows, and rows of a part to flows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdveil.errors import InputError
+from crowdveil.io.grouping import to_flows
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames
+from crowdveil.io.source import MISSING, Source
+from crowdveil.io.steps import Steps
+from crowdveil.io.tiling import places_in
+from crowdveil.io.values import codes, ids_of
+from crowdveil.model.arrays import refrozen
+from crowdveil.model.flows import FlowCounts, Flows
+from crowdveil.model.zones import Zones
+
+BAD, INSTANTS, WALLS = "bad:", "instants", "walls"
+"""Notes among the rows: rows that cannot be used, by reason, and whether times say which moment they mean."""
+
+
+@dataclass(frozen=True)
+class TripReader:
+    """Pieces of the input as rows with the columns step, o, d, person, n, rows, people, weight (those that exist) and note.
+
+    A row stands for `n` trips. Where there is a note, there is nothing else but how often it is to be said.
+    """
+
+    source: Source
+    columns: OdColumns
+    zones: Zones
+    tz: str
+    time_format: str | None
+    steps: Steps | None
+    came_up: bool = False
+    """Whether the zones are the names in the data."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        refrozen(self.zones)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        fields = [("step", pa.int64()), ("o", pa.int32()), ("d", pa.int32())]
+        if self.columns.user is not None:
+            kind = ids_of(pa.array([], self.source.schema.field(self.columns.user).type), "users").type
+            fields.append(("person", kind))
+        fields.append(("n", pa.int64()))
+        if self.columns.is_flows:
+            fields.append(("rows", pa.int64()))
+        if self.columns.people is not None:
+            fields.append(("people", pa.int64()))
+        if self.columns.weight is not None:
+            fields.append(("weight", pa.float64()))
+        return pa.schema([*fields, ("note", pa.string())])
+
+    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of pieces, and what is to be noted of each."""
+        names = ZoneNames(self.zones, came_up=self.came_up)
+        reader = OdReader(self.source, self.columns, names, self.tz, self.time_format, ReadNotes())
+        for batch in pieces:
+            if batch.num_rows == 0:
+                continue
+            piece = reader.prepare(0, without_missing(self.source, batch))
+            yield from self._combined(self._keyed(piece.rows))
+            notes = {BAD + reason: n for reason, n in piece.problems.count.items()}
+            if piece.instants is not None:
+                notes[INSTANTS if piece.instants else WALLS] = 1
+            if notes:
+                yield self._noted(notes)
+
+    def _combined(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """The same with equal ones together: whatever is left goes over the network."""
+        keys = [name for name in ("step", "o", "d", "person") if name in rows.schema.names]
+        sums = [name for name in rows.schema.names if name not in (*keys, "note")]
+        made = pa.Table.from_batches([rows]).group_by(keys).aggregate([(name, "sum") for name in sums])
+        made = made.rename_columns({f"{name}_sum": name for name in sums})
+        made = made.append_column("note", pa.nulls(len(made), pa.string())).select(self.schema.names)
+        batches: list[pa.RecordBatch] = made.cast(self.schema).to_batches()
+        return batches
+
+    def _keyed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if self.columns.is_flows:
+            rows = rows.filter(pc.greater(rows["volume"], 0))
+        n = rows.num_rows
+        zeros = np.zeros(n, np.int64)
+        step = zeros if self.steps is None else self.steps.number(rows["wall"].to_numpy())
+        made: dict[str, Any] = {"step": step, "o": rows["o"], "d": rows["d"], "n": zeros + 1}
+        if self.columns.is_flows:
+            made |= {"n": rows["volume"], "rows": zeros + 1}
+        for name in ("person", "people", "weight"):
+            if name in rows.schema.names:
+                made[name] = rows[name]
+        columns = [_column(made[f.name], f.type) if f.name in made else pa.nulls(n, f.type) for f in self.schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _noted(self, notes: dict[str, int]) -> pa.RecordBatch:
+        made = {"n": pa.array(list(notes.values()), pa.int64()), "note": pa.array(list(notes), pa.string())}
+        columns = [made[f.name] if f.name in made else pa.nulls(len(notes), f.type) for f in self.schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+@dataclass(frozen=True)
+class NameReader:
+    """Pieces of the input as the names of zones in them."""
+
+    source: Source
+    columns: OdColumns
+    schema = pa.schema([("name", pa.string())])
+
+    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Names, each once a piece."""
+        for batch in pieces:
+            plain = without_missing(self.source, batch)
+            names = {
+                str(x) for column in (self.columns.origin, self.columns.destination) for x in codes(plain[column])[1]
+            }
+            yield pa.RecordBatch.from_pydict({"name": sorted(names)}, schema=self.schema)
+
+
+@dataclass(frozen=True)
+class PlaceReader:
+    """Pieces of the input as the box around their places, and the cells of H3 that these lie in."""
+
+    source: Source
+    columns: OdColumns
+    h3: int | None
+    schema = pa.schema([(side, pa.float64()) for side in ("west", "south", "east", "north")] + [("cell", pa.string())])
+
+    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The box of each piece, beside each of its cells."""
+        for batch in pieces:
+            found = places_in(without_missing(self.source, batch), self.columns, self.source.name, self.h3)
+            cells: list[str | None] = [*sorted(found.cells)] or [None]
+            columns = [pa.array([side] * len(cells)) for side in found.box]
+            yield pa.RecordBatch.from_arrays([*columns, pa.array(cells, pa.string())], schema=self.schema)
+
+
+@dataclass(frozen=True)
+class PartReader:
+    """From the rows of some whole time steps to their flows; sent to executors."""
+
+    counts: FlowCounts
+    steps: Steps | None
+    step_s: int | None
+    frame: Flows
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for model in (self.frame, self.frame.zones, self.frame.origin_tree, self.frame.destination_tree):
+            if model is not None:
+                refrozen(model)
+
+    def __call__(self, part: pa.Table) -> Flows | None:
+        """The flows; None where all volumes are rounded to nothing."""
+        frame, people = self.frame, self.counts == "people"
+        try:
+            flows = to_flows(part.combine_chunks(), frame.zones, None, self.steps, people, None)
+        except InputError:  # no row is left; another part may have some
+            return None
+        return replace(
+            flows, step_s=self.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
+            visited_tiles=frame.visited_tiles,
+        )  # fmt: skip
+
+
+def without_missing(source: Source, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A piece of a CSV with nothing in place of the words for it, as our own parser gives it."""
+    if source.delimiter is None:
+        return batch
+    words = pa.array(MISSING)
+    columns = [pc.if_else(pc.is_in(c, words), pa.scalar(None, pa.string()), c) for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _column(values: Any, kind: Any) -> Any:
+    return pa.array(values, kind) if isinstance(values, np.ndarray) else values.cast(kind)

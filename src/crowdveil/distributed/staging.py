@@ -1,0 +1,70 @@
+"""A release on a cluster's file system: written aside, and moved into place as a whole."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from crowdveil.engine.hadoop import HadoopFiles
+from crowdveil.errors import OutputError
+from crowdveil.io.atomic import MARK
+from crowdveil.io.release import MANIFEST_FILE
+
+
+def check_target(files: HadoopFiles, target: str, *, overwrite: bool, mark: str = MANIFEST_FILE) -> None:
+    """Raise unless a folder can be put at `target`; one that is there is replaced only if it holds a file `mark`."""
+    if not files.exists(target):
+        return
+    if not files.is_folder(target):
+        raise OutputError(f"{target}: wanted a folder to write to, but this is a file; name another with -o.")
+    if not files.listed(target):
+        return
+    if not overwrite:
+        raise OutputError(f"{target}: the folder exists; name another with -o, or replace it with --overwrite.")
+    if not files.exists(f"{target}/{mark}"):
+        raise OutputError(f"{target}: the folder holds nothing of ours, so it is not replaced; name another with -o.")
+
+
+@contextmanager
+def new_folder(files: HadoopFiles, target: str, *, overwrite: bool, mark: str = MANIFEST_FILE) -> Iterator[str]:
+    """A folder beside the target that becomes it if all goes well, and is removed if anything goes wrong."""
+    check_target(files, target, overwrite=overwrite, mark=mark)
+    aside = files.beside(target, f".{files.name(target)}{MARK}-{socket.gethostname()}-{os.getpid()}")
+    files.remove(aside)
+    missing = _missing_above(files, target)
+    try:
+        files.make_folder(aside)
+        yield aside
+        _move(files, aside, target)
+    except BaseException:
+        files.remove(aside)
+        for folder in missing:  # the lowest first; another's file in one of them keeps it
+            if files.exists(folder) and not files.listed(folder):
+                files.remove(folder)
+        raise
+
+
+def _missing_above(files: HadoopFiles, target: str) -> list[str]:
+    """Folders above the target that are not there yet, the lowest first."""
+    missing, above = [], files.beside(target, "").rstrip("/")
+    while above and not files.exists(above):
+        missing.append(above)
+        above = files.beside(above, "").rstrip("/")
+    return missing
+
+
+def _move(files: HadoopFiles, aside: str, target: str) -> None:
+    """Put the finished folder in place. Between the two moves of a replacement there is no release, never half of one."""
+    if not files.exists(target):
+        files.move(aside, target)
+        return
+    old = f"{aside}.old"
+    files.move(target, old)
+    try:
+        files.move(aside, target)
+    except BaseException:
+        files.move(old, target)
+        raise
+    files.remove(old)
