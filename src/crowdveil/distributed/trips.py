@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.distributed.rows import BAD, INSTANTS, WALLS, NameReader, PlaceReader, TripReader
@@ -178,12 +177,6 @@ def _grouped(engine: SparkEngine, rows: Frame, reader: TripReader, *, members: b
     if "person" not in columns:
         people = ", sum(people) AS people" if "people" in columns else ""
         return engine.sql(f"SELECT {keys}, sum(n) AS trips{people}{more} FROM {{rows}} GROUP BY {keys}", rows=rows)
-    if not pa.types.is_integer(reader.schema.field("person").type):
-        # Lists of numbers are much smaller than lists of names. Should two names have one hash, one person is counted in place of
-        # two: that errs to the safe side, and among a million people it happens once in forty million data sets.
-        names = ", ".join(name for name in columns if name != "person")
-        hashed = "CASE WHEN person IS NOT NULL THEN xxhash64(person) END AS person"
-        rows = engine.sql(f"SELECT {names}, {hashed} FROM {{rows}}", rows=rows)
     placed = engine.near(rows, "step", "o", "d", "note")
     listed = ", collect_list(person) AS members" if members and not reader.columns.is_flows else ""
     return engine.sql(
