@@ -30,15 +30,14 @@ _BOUNDS = ("fewer than ", "at least ")
 
 @dataclass(frozen=True)
 class Gathered:
-    """What is told of all parts, in order of time."""
+    """What is told of all parts. Their steps may lie between one another, so that what has an order is sorted by time."""
 
     parts: Sequence[dict[str, Any]]
 
     @classmethod
     def of(cls, lines: Sequence[str]) -> Gathered:
         """From the lines of JSON, in whatever order they came."""
-        parts = [json.loads(line) for line in lines]
-        return cls(sorted(parts, key=lambda part: part["t"][:1]))
+        return cls([json.loads(line) for line in lines])
 
     @property
     def cost(self) -> FlowCost:
@@ -62,7 +61,7 @@ class Gathered:
 
     def steps_table(self, tz: str) -> pa.Table:
         """The table of time steps."""
-        rows = [row for part in self.parts for row in part["steps"]]
+        rows = sorted((row for part in self.parts for row in part["steps"]), key=lambda row: row[0] or 0)
         t, published, withheld = zip(*rows, strict=True) if rows else ((), (), ())
         times: Any = pa.nulls(len(rows), pa.timestamp("ms", tz="UTC"))
         if None not in t:
