@@ -180,3 +180,17 @@ def test_a_step_below_k_is_counted_in_people_and_not_in_flows() -> None:
     nameless = replace(flows, member=None, member_offsets=None)
     assert WithheldBudget(suppress=0.1, k=5).check_with(nothing, nameless).holds, "four people are sure"
     assert not WithheldBudget(suppress=0.1, k=4).check_with(nothing, nameless).holds
+
+
+def test_somebody_in_two_flows_of_a_row_is_one_person_and_two_trips() -> None:
+    """Everybody made each trip once, so that volumes and people of single flows are equal; those of a row are not."""
+    zones = Zones.from_ids(["a", "b", "c"])
+    both = np.array([0, 1], np.int32)
+    ones = np.ones(2, np.int64)
+    flows = Flows(
+        zones, np.zeros(1, np.int64), np.array([0, 2]), both, np.array([2, 2], np.int32), ones, ones, "people", 3600,
+        member_offsets=np.array([0, 1, 2]), member=np.array([7, 7]),
+    )  # fmt: skip
+    finding = TrueVolumes().check_with(written([(0, "ab", "c", 2, 1)]), flows)
+    assert finding.holds, finding.detail
+    assert not TrueVolumes().check_with(written([(0, "ab", "c", 1, 1)]), flows).holds

@@ -60,7 +60,7 @@ def method_command(method: Method) -> click.Command:
             seed=values["seed"],
             table_format=values["table_format"],
             overwrite=values["overwrite"],
-            resume=values.get("resume"),
+            resume=values.get("resume") if values["engine"] == "spark" else _path(values, "resume"),
             pairing=_path(values, "pairing"),
             attack=values["attack"],
             report=not values["no_report"],

@@ -240,6 +240,7 @@ class _Sums:
             crowd = np.zeros(len(sums), np.int64)
             np.add.at(crowd, row, people)
         if data.counts == "people" and data.member is not None and data.member_offsets is not None:
+            crowd = crowd.copy()  # volumes are not to be counted with it where each person made one trip
             self._count_people(data.member_offsets, data.member, flows, row, crowd)
         self.volume[block.rows], self.crowd[block.rows] = sums[:-1], crowd[:-1]
         return 0
