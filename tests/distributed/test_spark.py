@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.registry import METHODS, find_method
 from crowdveil.synth.city import City
 from crowdveil.synth.trips import write_trips
-from spark_runs import same_rows
+from spark_runs import executors, same_rows
 
 pyspark = pytest.importorskip("pyspark")
 pytestmark = [
@@ -146,20 +145,6 @@ def test_a_release_is_verified_here_and_there_and_a_changed_part_is_found(
             crowdveil.verify(out, spark=spark_or_not)
 
 
-def _executors() -> list[int]:
-    """Executors that were started from here."""
-    parents: dict[int, int] = {}
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
-
-    def mine(pid: int) -> bool:
-        return pid == os.getpid() or (pid in parents and mine(parents[pid]))
-
-    java = [pid for pid in parents if mine(pid)]
-    return [pid for pid in java if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-
-
 def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: Path) -> None:
     options = {"zones": str(city / "zones.geojson"), "step": "1h", "k": 5}
     crowdveil.anonymize("atg-dual", city / "trips.parquet", tmp_path / "here", **options)
@@ -168,7 +153,7 @@ def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: P
 
     def kill(done: int, total: int) -> None:
         if stages[-1] == "anonymising" and done < total and not killed:
-            killed.append(_executors()[0])
+            killed.append(executors()[0])
             os.kill(killed[0], signal.SIGKILL)
 
     request = pipeline.Request(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from crowdveil.reading import TrajectoryReading
 from crowdveil.registry import METHODS, find_method
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
+from spark_runs import executors
 
 pyspark = pytest.importorskip("pyspark")
 pytestmark = [
@@ -119,6 +122,39 @@ def test_a_csv_and_tiles_of_the_user_give_the_same_rows(spark: Any, realdata: Pa
 )
 def test_options_of_parts_give_the_same_rows(options: dict[str, Any], spark: Any, city: Path, tmp_path: Path) -> None:
     _both(spark, tmp_path, "time-partitioned-microaggregation", city / "drives.parquet", **options)
+
+
+@pytest.mark.parametrize("side", [0.004, 1e-9])
+def test_numbers_close_up_where_trajectories_go(side: float, spark: Any, city: Path, tmp_path: Path) -> None:
+    """Tiles that hold some of the points, and none of them."""
+    points = pq.read_table(city / "drives.parquet")
+    x, y = (float(np.median(points[name].to_numpy())) for name in ("lon", "lat"))
+    ring = [[x, y], [x + side, y], [x + side, y + side], [x, y + side], [x, y]]
+    tile = {"type": "Feature", "properties": {"zone_id": "a"}, "geometry": {"type": "Polygon", "coordinates": [ring]}}
+    (tmp_path / "tiles.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": [tile]}))
+    here, _ = _both(
+        spark, tmp_path, "simple-generalization", city / "drives.parquet", zones=str(tmp_path / "tiles.geojson")
+    )
+    published = here.manifest["cost"]["published_trajectories"]
+    assert 0 < published < 1_200 if side > 0.001 else published == 0
+    assert all(finding.holds for _, finding in crowdveil.verify(tmp_path / "there", spark=spark))
+
+
+def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: Path) -> None:
+    method, stages, killed = "time-partitioned-microaggregation", [], []
+
+    def kill(done: int, total: int) -> None:
+        if stages[-1] == "anonymising" and done < total and not killed:
+            killed.append(executors()[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    here = crowdveil.anonymize(method, city / "drives.parquet", tmp_path / "here", seed=4, report=False)
+    request = pipeline.Request(
+        method, str(city / "drives.parquet"), str(tmp_path / "there"), seed=4, spark=spark, report=False
+    )
+    there = pipeline.run(request, kill, stages.append)
+    assert killed
+    _same(tmp_path, here, there)
 
 
 def _awkward(city: Path, folder: Path) -> Path:

@@ -57,7 +57,9 @@ class Gathered:
 
     def facts(self, method: Method, params: Params) -> dict[str, Any]:
         """What the certificate says of the figures of all steps."""
-        return facts_of(self.parts, method, params)
+        rows = [row for part in self.parts if part["figures"] is not None
+                for row in zip(part["t"], part["figures"], strict=True)]  # fmt: skip
+        return facts_of([figures for _, figures in sorted(rows, key=lambda row: row[0])], method, params)
 
     def steps_table(self, tz: str) -> pa.Table:
         """The table of time steps."""
@@ -71,13 +73,12 @@ class Gathered:
         )
 
 
-def facts_of(parts: Sequence[dict[str, Any]], method: Method, params: Params) -> dict[str, Any]:
-    """What the certificate says of the figures that all parts have."""
-    tables = [np.array(part["figures"], np.float64) for part in parts if part["figures"]]
-    if method.tell is None or not tables:
+def facts_of(rows: Sequence[Sequence[float]], method: Method, params: Params) -> dict[str, Any]:
+    """What the certificate says of figures, a row for each step or part, in their order."""
+    if method.tell is None or not rows:
         return {}
-    tell, figures = method.tell, np.concatenate(tables)
-    facts: dict[str, Any] = told_from(figures, lambda rows: tell(params, rows))
+    tell = method.tell
+    facts: dict[str, Any] = told_from(np.array(rows, np.float64), lambda known: tell(params, known))
     return facts
 
 

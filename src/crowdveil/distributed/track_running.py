@@ -227,7 +227,7 @@ class Told:
 
     def facts(self, method: Method, params: Params) -> dict[str, Any]:
         """What the certificate says of the figures of all parts."""
-        return facts_of(self.parts, method, params)
+        return facts_of([row for part in self.parts for row in part["figures"] or ()], method, params)
 
     def distance_line(self) -> str:
         """How far published trajectories are from their originals, for whoever ran it; not for release."""
