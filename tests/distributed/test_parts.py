@@ -175,7 +175,7 @@ def test_parts_are_runs_of_steps_that_are_not_too_large(sizes: list[int], most: 
 def test_what_cannot_be_done_in_parts_says_so(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r"since v_target = sample looks at all time steps"):
         crowdveil.anonymize("atg-dual", "trips.parquet", tmp_path / "out", spark=object(), v_target="sample")
-    with pytest.raises(ParameterError, match="is for trajectories"):
+    with pytest.raises(ParameterError, match="looks at all of the data at once"):
         crowdveil.anonymize("microaggregation", "cabs.csv", tmp_path / "out", spark=object())
     with pytest.raises(ParameterError, match="classic kind"):
         crowdveil.anonymize("joint", "trips.parquet", tmp_path / "out", spark=object())
