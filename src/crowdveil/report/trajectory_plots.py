@@ -21,7 +21,7 @@ def distortion_by_window(found: TrajectoryMethods, file: Path) -> None:
     look = dict(zip(families, looks(), strict=False))
     figure = new_figure(11, 1.2 + 2.9 * len(crowds))
     axes = figure.subplots(len(crowds), len(MEASURES), squeeze=False, sharex=True)
-    top = max(float(values.max()) for outcome in found.outcomes for values in outcome.by_window.values())
+    top = {name: max(float(outcome.by_window[name].max()) for outcome in found.outcomes) for name in MEASURES}
     handles = {}
     for row, k in zip(axes, crowds, strict=True):
         for axis, name in zip(row, MEASURES, strict=True):
@@ -39,7 +39,7 @@ def distortion_by_window(found: TrajectoryMethods, file: Path) -> None:
             measure = find_measure(name)
             title = f"{measure.title} ({measure.symbol})"
             axis.set_title(title if k is None else f"{title}, k = {k}", fontsize=10)
-            axis.set_ylim(0, min(1.0, top * 1.08) if top else 1.0)
+            axis.set_ylim(0, min(1.0, top[name] * 1.08) if top[name] else 1.0)
             axis.grid(alpha=0.3)
     for axis in axes[-1]:
         axis.set_xticks(range(len(found.windows)), [str(window) for window in found.windows])
