@@ -16,6 +16,7 @@ import pytest
 
 import crowdveil
 from crowdveil.errors import CrowdveilError
+from crowdveil.io.release import file_hash
 
 INSTEAD: tuple[Any, ...] = (None, 7, {})
 
@@ -81,4 +82,30 @@ def test_certificates_of_any_form_end_in_a_sentence(trips: Path, release: Path, 
                 except Exception as error:
                     faults.append((path, instead, repr(error)))
     assert refused > 100
+    assert not faults, "\n".join(map(str, faults))
+
+
+def test_lists_of_areas_of_any_form_end_in_a_sentence(trips: Path, tmp_path: Path) -> None:
+    """The same for the areas, with a certificate that fits."""
+    zones, folder = tmp_path / "zones.csv", tmp_path / "out"
+    zones.write_text("zone_id,lon,lat\nn,2.3,48.8\ns,2.4,48.9\n")
+    crowdveil.anonymize("suppression", trips, folder, zones=zones, k=5, report=False)
+    areas, manifest = (json.loads((folder / name).read_text()) for name in ("areas.geojson", "manifest.json"))
+    faults = []
+    for path in places(areas):
+        for instead in (..., *INSTEAD):
+            (folder / "areas.geojson").write_text(json.dumps(changed(areas, path, instead)))
+            manifest["files"]["areas"]["sha256"] = file_hash(folder / "areas.geojson")
+            (folder / "manifest.json").write_text(json.dumps(manifest))
+            for use in (
+                lambda: crowdveil.verify(folder),
+                lambda: crowdveil.measure(trips, folder, zones=zones),
+                lambda: crowdveil.write_report(folder),
+            ):
+                try:
+                    use()
+                except CrowdveilError:
+                    continue
+                except Exception as error:
+                    faults.append((path, instead, repr(error)))
     assert not faults, "\n".join(map(str, faults))

@@ -1,10 +1,10 @@
-"""The form of a certificate: what whoever reads one may count on, since it may come from anybody."""
+"""The form of a certificate and of a list of areas: what whoever reads them may count on, since they may come from anybody."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 Number = int | float | None
 
@@ -95,3 +95,34 @@ class Certificate(_Form):
     cost: _CostOfFlows | _CostOfTrajectories
     risk: list[_Risk] | None
     files: dict[str, _File]
+
+
+class _Area(_Form):
+    area: str
+    tiles: list[str]
+    size: int = 0
+    area_km2: Number = None
+    lon: int | float = 0
+    lat: int | float = 0
+
+    @model_validator(mode="after")
+    def _whole_place(self) -> Self:
+        if ("lon" in self.model_fields_set) != ("lat" in self.model_fields_set):
+            raise ValueError("a place has a longitude and a latitude")
+        return self
+
+
+class _Outline(_Form):
+    type: str
+    coordinates: list[Any]
+
+
+class _Feature(_Form):
+    properties: _Area
+    geometry: _Outline | None = None
+
+
+class AreaList(_Form):
+    """All that the GeoJSON of areas must have."""
+
+    features: list[_Feature]

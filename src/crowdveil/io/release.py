@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from crowdveil.certificate import AreaList
 from crowdveil.errors import InputError
 from crowdveil.io.geojson import COORDINATE_DECIMALS, write_features
 from crowdveil.io.parallel import side_by_side
@@ -348,8 +349,9 @@ def read_release(folder: Path, files: dict[str, str]) -> WrittenRelease:
 
 def read_features(path: Path) -> list[dict[str, Any]]:
     """The areas of a release, as in the GeoJSON; raises what a broken file raises."""
-    features: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["features"]
-    _ = [(f["properties"]["area"], f["properties"]["tiles"]) for f in features]
+    listed: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    AreaList.model_validate(listed)
+    features: list[dict[str, Any]] = listed["features"]
     return features
 
 

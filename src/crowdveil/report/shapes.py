@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints, Mask
 
 FINEST = 8192
@@ -71,7 +72,12 @@ class Rings:
             polygons: list[Any] = []
             if geometry is not None and kind in ("Polygon", "MultiPolygon"):
                 polygons = geometry["coordinates"] if kind == "MultiPolygon" else [geometry["coordinates"]]
-            arrays += [np.array(ring, np.float64)[:, :2] for polygon in polygons for ring in polygon if len(ring) > 3]
+            try:
+                arrays += [
+                    np.array(ring, np.float64)[:, :2] for polygon in polygons for ring in polygon if len(ring) > 3
+                ]
+            except (TypeError, ValueError, IndexError):
+                raise InputError("the outline of an area is broken; verify the release.") from None
             first.append(len(arrays))
         return cls._of(arrays, first)
 
