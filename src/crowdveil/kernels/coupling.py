@@ -37,6 +37,21 @@ ROWS = 18
 
 
 @kernel
+def side_by_side(first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floats, work: Floats) -> None:
+    """Two paths in the first rows of `work`, the second one turned round, so that a diagonal of pairs is a run of both; behind
+    their ends they are infinitely far apart.
+    """
+    p, q = len(first_x), len(second_x)
+    a_x, a_y, b_x, b_y = work[0], work[1], work[2], work[3]
+    for i in range(p):
+        a_x[i], a_y[i] = first_x[i], first_y[i]
+    for j in range(q):
+        b_x[j], b_y[j] = second_x[q - 1 - j], second_y[q - 1 - j]
+    for e in range(LANES):
+        a_x[p + e], a_y[p + e], b_x[q + e], b_y[q + e] = np.inf, np.inf, -np.inf, -np.inf
+
+
+@kernel
 def room(points: int) -> Floats:
     """Room for `one_pass` on paths of at most so many points."""
     return np.empty((ROWS, points + 2 + 2 * LANES), np.float64)
@@ -70,12 +85,7 @@ def one_pass(
     """
     p, q = len(first_x), len(second_x)
     a_x, a_y, b_x, b_y = work[0], work[1], work[2], work[3]
-    for i in range(p):
-        a_x[i], a_y[i] = first_x[i], first_y[i]
-    for j in range(q):
-        b_x[j], b_y[j] = second_x[q - 1 - j], second_y[q - 1 - j]
-    for e in range(LANES):
-        a_x[p + e], a_y[p + e], b_x[q + e], b_y[q + e] = np.inf, np.inf, -np.inf, -np.inf
+    side_by_side(first_x, first_y, second_x, second_y, work)
     # Three diagonals of I, M, L and R. A pair (i, j) is at i + 1: what comes before the first point is infinite.
     for row in range(6, ROWS):
         for i in range(p + 2 + LANES):

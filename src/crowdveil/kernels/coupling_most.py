@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels.coupling import LANES, one_pass_coupling
+from crowdveil.kernels.coupling import LANES, one_pass_coupling, side_by_side
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -145,12 +145,7 @@ def _least_longest(
     """
     p, q = len(first_x), len(second_x)
     a_x, a_y, b_x, b_y, d = work[0], work[1], work[2], work[3], work[4]
-    for i in range(p):
-        a_x[i], a_y[i] = first_x[i], first_y[i]
-    for j in range(q):
-        b_x[j], b_y[j] = second_x[q - 1 - j], second_y[q - 1 - j]
-    for e in range(LANES):
-        a_x[p + e], a_y[p + e], b_x[q + e], b_y[q + e] = np.inf, np.inf, -np.inf, -np.inf
+    side_by_side(first_x, first_y, second_x, second_y, work)
     squares[:stride] = np.inf
     for s in range(p + q - 1):
         low, high = max(0, s - q + 1), min(p - 1, s) + 1
