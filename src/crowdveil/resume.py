@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil import engine
-from crowdveil.engine import FinishedSteps, LocalEngine, StoppedEarly
-from crowdveil.errors import InputError, ParameterError, PromiseBrokenError, counted
+from crowdveil.engine import FinishedSteps, LocalEngine, kept_until_done
+from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.release import file_hash
 from crowdveil.manifest import FILES
 from crowdveil.method import Method
@@ -45,20 +45,8 @@ def going_on_from(finished: FinishedSteps | None) -> Iterator[None]:
     if finished is None:
         yield
         return
-    try:
-        with engine.use(LocalEngine(finished=finished)):
-            yield
-    except KeyboardInterrupt:
-        if not finished.used:
-            raise
-        raise StoppedEarly(
-            f"{finished.kept:,} of {counted(finished.total, 'time step')} are kept in {finished.folder}; run the same "
-            "command again to go on from them."
-        ) from None
-    except PromiseBrokenError:
-        finished.remove()  # whatever is wrong may lie in what was kept
-        raise
-    finished.remove()
+    with kept_until_done(finished), engine.use(LocalEngine(finished=finished)):
+        yield
 
 
 def _apart(folder: Path, output: Path) -> None:

@@ -4,39 +4,19 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crowdveil.engine.finished import KEY_FILE, StoppedEarly, check_key
+from crowdveil.engine.finished import KEY_FILE, check_key
 from crowdveil.engine.spark import Frame, SparkEngine
-from crowdveil.errors import OutputError, PromiseBrokenError, counted
+from crowdveil.errors import OutputError, counted
 from crowdveil.model.arrays import Ints
 from crowdveil.progress import Progress
 
 _DONE = "steps.json"
-
-
-@contextmanager
-def going_on_from(finished: FinishedParts) -> Iterator[None]:
-    """Keep the parts that are finished inside; removed when all went well, or a promise turned out broken."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if finished.kept is None or not finished.total:
-            raise
-        raise StoppedEarly(
-            f"{len(finished.steps):,} of {counted(finished.total, finished.what)} are kept in {finished.kept}; run the same "
-            "command again to go on from them."
-        ) from None
-    except PromiseBrokenError:
-        finished.remove()  # whatever is wrong may lie in what was kept
-        raise
-    finished.remove()
 
 
 @dataclass(frozen=True)
@@ -71,6 +51,12 @@ class FinishedParts:
         if folder is not None and not self._waves:
             engine.files.make_folder(folder)
             self._put({"key": key}, KEY_FILE)
+
+    def told(self) -> str | None:
+        """How many are kept and where; None where none are kept, or none are known yet."""
+        if self.kept is None or not self.total:
+            return None
+        return f"{len(self.steps):,} of {counted(self.total, self.what)} are kept in {self.kept}"
 
     def begin(self, folder: str, numbers: Ints) -> None:
         """Take a folder for parts that are not kept; those of the data's time steps are counted."""

@@ -14,13 +14,14 @@ import pyarrow.compute as pc
 
 from crowdveil.attacks.risk import refuse_beaten
 from crowdveil.checking import form_of, refuse_large_k, say_what_matters, what_k_counts, without_exact_figures
-from crowdveil.distributed.finished import FinishedParts, Wave, going_on_from
+from crowdveil.distributed.finished import FinishedParts, Wave
 from crowdveil.distributed.gathering import Gathered, areas_of, in_parts
 from crowdveil.distributed.rows import PartReader
 from crowdveil.distributed.staging import check_target, new_folder
 from crowdveil.distributed.steps import AREA, ROW, TOLD, StepsPart, row_schema
 from crowdveil.distributed.trips import TripsThere, look_at, read_trips_there
 from crowdveil.distributed.verifying import check_there, part_hashes
+from crowdveil.engine.finished import kept_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import ParameterError, PromiseBrokenError
 from crowdveil.guarantees import Guarantee
@@ -102,7 +103,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
     finished = FinishedParts(engine, job.resume, job.key)
     with (
         engine.kept(trips.rows),
-        going_on_from(finished),
+        kept_until_done(finished),
         new_folder(engine.files, job.output, overwrite=job.overwrite) as aside,
     ):
         trips = look_at(engine, trips, job.reading, notes, visited=visited, progress=progress)

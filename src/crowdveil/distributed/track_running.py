@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.checking import form_of, refuse_large_k, say_what_matters, what_k_counts
-from crowdveil.distributed.finished import FinishedParts, Wave, going_on_from
+from crowdveil.distributed.finished import FinishedParts, Wave
 from crowdveil.distributed.gathering import checked_parts, facts_of
 from crowdveil.distributed.point_rows import ORDER
 from crowdveil.distributed.points import PointsThere, look_at, read_points_there
@@ -33,6 +33,7 @@ from crowdveil.distributed.staging import check_target, new_folder
 from crowdveil.distributed.track_verifying import check_tracks_there
 from crowdveil.distributed.tracks import AREA, KEYED, OUTCOME, ROW, Plan, TrackReader, TracksPart
 from crowdveil.distributed.verifying import part_hashes
+from crowdveil.engine.finished import kept_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import refuse_broken
@@ -78,7 +79,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
     with (
         engine.kept(points.rows),
         engine.kept(points.tracks),
-        going_on_from(finished),
+        kept_until_done(finished),
         new_folder(engine.files, job.output, overwrite=job.overwrite) as aside,
     ):
         points = look_at(engine, points, job.reading, notes, progress)

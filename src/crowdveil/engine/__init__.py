@@ -20,10 +20,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from crowdveil.engine.finished import Arrays, FinishedSteps, StoppedEarly
+from crowdveil.engine.finished import Arrays, FinishedSteps, StoppedEarly, kept_until_done
 from crowdveil.engine.local import Engine, LocalEngine, Task
 
-__all__ = ["Arrays", "Engine", "FinishedSteps", "LocalEngine", "StoppedEarly", "Task", "current", "use"]
+__all__ = [
+    "Arrays",
+    "Engine",
+    "FinishedSteps",
+    "LocalEngine",
+    "StoppedEarly",
+    "Task",
+    "current",
+    "kept_until_done",
+    "use",
+]
 
 _EVERYWHERE = LocalEngine()
 _in_use: ContextVar[Engine] = ContextVar("crowdveil_engine")

@@ -8,12 +8,12 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.errors import OutputError
+from crowdveil.errors import OutputError, PromiseBrokenError, counted
 
 Arrays = tuple[npt.NDArray[Any], ...]
 """What comes of a partition."""
@@ -26,6 +26,33 @@ _BROKEN = (OSError, EOFError, ValueError, TypeError, AttributeError, LookupError
 
 class StoppedEarly(KeyboardInterrupt):
     """An interrupt of a run whose finished time steps are kept; its text says how many, and what to do."""
+
+
+class Kept(Protocol):
+    """Finished partitions that are kept for another run."""
+
+    def told(self) -> str | None:
+        """How many are kept and where; None where nothing is."""
+        ...
+
+    def remove(self) -> None:
+        """Take them away."""
+        ...
+
+
+@contextmanager
+def kept_until_done(kept: Kept) -> Iterator[None]:
+    """Keep what is finished inside; removed when all went well, or a promise turned out broken."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if (told := kept.told()) is None:
+            raise
+        raise StoppedEarly(f"{told}; run the same command again to go on from them.") from None
+    except PromiseBrokenError:
+        kept.remove()  # whatever is wrong may lie in what was kept
+        raise
+    kept.remove()
 
 
 class FinishedSteps:
@@ -82,6 +109,10 @@ class FinishedSteps:
             contents, joined = _packed(batch)
             np.savez(file, contents=np.frombuffer(contents, np.uint8), joined=np.frombuffer(joined, np.uint8))
         self.kept += len(batch)
+
+    def told(self) -> str | None:
+        """How many are kept and where; None where none were asked for."""
+        return f"{self.kept:,} of {counted(self.total, 'time step')} are kept in {self.folder}" if self.used else None
 
     def remove(self) -> None:
         """Take the folder away; anything in it that is not ours stays, and the folder with it."""
