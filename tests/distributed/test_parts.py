@@ -19,8 +19,9 @@ import crowdveil
 from crowdveil import testing
 from crowdveil.checking import form_of
 from crowdveil.distributed.gathering import Gathered, in_parts, together
-from crowdveil.distributed.rows import PartReader, TripReader
+from crowdveil.distributed.rows import PACKS, PartReader, TripReader
 from crowdveil.distributed.steps import StepsPart, row_schema
+from crowdveil.engine.packing import unpacked
 from crowdveil.errors import InputError, MissingExtraError, ParameterError
 from crowdveil.guarantees import Finding
 from crowdveil.io.geojson import write_zones
@@ -97,18 +98,15 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _read(city: Path) -> tuple[TripReader, pa.Table]:
-    """The trips as keyed rows, grouped plainly as the cluster does it."""
+    """The trips in packs."""
     source = open_source(city / "trips.parquet")
     columns = find_od_columns(source, {}, False, ReadNotes())
     zones = read_zones(city / "zones.geojson", notes=ReadNotes())
     reader = TripReader(source, columns, zones, "UTC", None, Steps(HOUR, "UTC"))
-    rows = pa.Table.from_batches(list(reader(source.batches(columns.used))), reader.schema)
-    kept = rows.filter(pa.compute.is_null(rows["note"])).drop_columns(["note"])
-    by_person = kept.group_by(["step", "o", "d", "person"]).aggregate([("n", "sum")])
-    grouped = by_person.group_by(["step", "o", "d"]).aggregate(
-        [("n_sum", "sum"), ("person", "count"), ("person", "list")]
-    )
-    return reader, grouped.rename_columns(["step", "o", "d", "trips", "people", "members"])
+    # Small pieces, so that rows of one step, and trips of one person, lie in several packs.
+    pieces = (batch.slice(at, 700) for batch in source.batches(columns.used) for at in range(0, batch.num_rows, 700))
+    packs = pa.concat_tables([pa.Table.from_batches(list(reader(iter([piece]))), PACKS) for piece in pieces])
+    return reader, packs.filter(pa.compute.is_null(packs["note"]))
 
 
 def _part(reader: TripReader, method: Method, numbers: np.ndarray) -> StepsPart:
@@ -116,7 +114,7 @@ def _part(reader: TripReader, method: Method, numbers: np.ndarray) -> StepsPart:
     frame = Flows(reader.zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, "people")
     params = method.params.checked({"k": 5} if "k" in method.params.model_fields else {})
     promises = (*method.promises(frame, params), *form_of(method))
-    parts = PartReader("people", reader.steps, HOUR, frame)
+    parts = PartReader(reader.schema, "people", reader.steps, HOUR, frame, method.needs_members)
     counts = "trips" if method.rows == "noisy" else "people"
     return StepsPart(method.name, params, 7, parts, promises, True, numbers, counts)
 
@@ -126,13 +124,12 @@ def test_parts_make_the_release_of_a_run_on_one_machine(name: str, city: Path, t
     options = {} if name == "laplace" else {"k": 5}
     made = crowdveil.anonymize(name, city / "trips.parquet", tmp_path / "out", zones=city / "zones.geojson", step="1h",
                                seed=7, report=False, **options)  # fmt: skip
-    method, (reader, grouped) = find_method(name), _read(city)
-    numbers = np.unique(grouped["step"].to_numpy())
-    grouped = grouped if method.needs_members else grouped.drop_columns(["members"])
+    method, (reader, packs) = find_method(name), _read(city)
+    numbers = np.unique(packs["step"].to_numpy())
     function = pickle.loads(pickle.dumps(_part(reader, method, numbers)))  # as it is sent to executors
     assert not function.reader.frame.zones.lon.flags.writeable
-    place = np.searchsorted(numbers, grouped["step"].to_numpy()) % 5
-    outcome = pa.concat_tables([function(grouped.filter(pa.array(place == i))) for i in range(5)])
+    place = np.searchsorted(numbers, packs["step"].to_numpy()) % 5
+    outcome = pa.concat_tables([function(packs.filter(pa.array(place == i))) for i in range(5)])
     rows = outcome.filter(pa.compute.equal(outcome["kind"], "row")).select(row_schema(function.counts).names)
     assert same_rows(rows, pq.read_table(tmp_path / "out/flows.parquet"))
     gathered = Gathered.of(outcome["told"].drop_null().to_pylist()[::-1])
@@ -146,11 +143,11 @@ def test_parts_make_the_release_of_a_run_on_one_machine(name: str, city: Path, t
 
 
 def test_a_failing_time_step_is_named_among_all_of_the_data(city: Path) -> None:
-    reader, grouped = _read(city)
-    numbers = np.unique(grouped["step"].to_numpy())
+    reader, packs = _read(city)
+    numbers = np.unique(packs["step"].to_numpy())
     part = _part(reader, find_method("atg-dual"), numbers)
     hard = replace(part, params=find_method("atg-dual").params.checked({"k": 5, "suppress": 0, "v_target": 5}))
-    last = grouped.filter(pa.compute.equal(grouped["step"], int(numbers[-5])))
+    last = packs.filter(pa.compute.equal(packs["step"], int(numbers[-5])))
     with pytest.raises(InputError, match=rf"^time step {len(numbers) - 4} of {len(numbers)}: v_target"):
         hard(last)
 
@@ -193,11 +190,11 @@ def test_without_pyspark_one_sentence_says_what_to_install(monkeypatch: pytest.M
 
 
 def test_what_is_told_is_plain_json(city: Path) -> None:
-    reader, grouped = _read(city)
-    numbers = np.unique(grouped["step"].to_numpy())
-    outcome = _part(reader, find_method("joint"), numbers)(grouped)
+    reader, packs = _read(city)
+    numbers = np.unique(packs["step"].to_numpy())
+    outcome = _part(reader, find_method("joint"), numbers)(packs)
     (line,) = outcome["told"].drop_null().to_pylist()
     told = json.loads(line)
-    assert {*told} == {"steps", "t", "figures", "findings", "trials", "cost"}
-    people = {str(p) for members in grouped["members"].to_pylist() for p in members}
+    assert {*told} == {"steps", "t", "crowd", "figures", "findings", "trials", "cost"}
+    people = {str(p) for p in unpacked(packs["packed"], reader.schema)["person"].to_pylist()}
     assert not any(f'"{person}"' in line for person in people)

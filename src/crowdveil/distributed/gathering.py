@@ -44,6 +44,11 @@ class Gathered:
         """What is published of the data."""
         return sum((FlowCost(**part["cost"]) for part in self.parts), FlowCost())
 
+    @property
+    def crowd(self) -> int:
+        """An upper bound of the people, as `Flows.crowd`."""
+        return sum(part["crowd"] for part in self.parts)
+
     def checked(self, promises: Sequence[Guarantee]) -> list[tuple[Guarantee, Finding]]:
         """What came of each promise in all parts."""
         return checked_parts(promises, [part["findings"] for part in self.parts])

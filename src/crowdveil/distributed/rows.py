@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crowdveil.engine.packing import PACK_ROWS, in_runs, packed, unpacked
 from crowdveil.errors import InputError
-from crowdveil.io.grouping import to_flows
+from crowdveil.io.grouping import regrouped, to_flows
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames
 from crowdveil.io.source import MISSING, Source
@@ -26,11 +27,18 @@ BAD, INSTANTS, WALLS = "bad:", "instants", "walls"
 """Notes among the rows: rows that cannot be used, by reason, and whether times say which moment they mean."""
 
 
+PACKS = pa.schema(
+    [("step", pa.int64()), ("note", pa.string()), ("size", pa.int64()), ("crowd", pa.int64()), ("packed", pa.binary())]
+)
+"""Rows of trips in packs, a step in each: how many rows, and an upper bound of the crowd behind them, which counts trips where
+people are not known. Where there is a note, there is nothing else but how often it is to be said, as the size."""
+
+
 @dataclass(frozen=True)
 class TripReader:
-    """Pieces of the input as rows with the columns step, o, d, person, n, rows, people, weight (those that exist) and note.
+    """Pieces of the input as packs of rows with the columns step, o, d, person, n, rows, people and weight, those that exist.
 
-    A row stands for `n` trips. Where there is a note, there is nothing else but how often it is to be said.
+    A row stands for `n` trips.
     """
 
     source: Source
@@ -48,7 +56,7 @@ class TripReader:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the rows."""
+        """The columns of the rows in packs."""
         fields = [("step", pa.int64()), ("o", pa.int32()), ("d", pa.int32())]
         if self.columns.user is not None:
             kind = ids_of(pa.array([], self.source.schema.field(self.columns.user).type), "users").type
@@ -60,32 +68,47 @@ class TripReader:
             fields.append(("people", pa.int64()))
         if self.columns.weight is not None:
             fields.append(("weight", pa.float64()))
-        return pa.schema([*fields, ("note", pa.string())])
+        return pa.schema(fields)
 
     def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of pieces, and what is to be noted of each."""
+        """The packs of pieces, and what is to be noted of them."""
         names = ZoneNames(self.zones, came_up=self.came_up)
         reader = OdReader(self.source, self.columns, names, self.tz, self.time_format, ReadNotes())
+        held: list[pa.RecordBatch] = []
+        notes: dict[str, int] = {}
         for batch in pieces:
             if batch.num_rows == 0:
                 continue
             piece = reader.prepare(0, without_missing(self.source, batch))
-            yield from self._combined(self._keyed(piece.rows))
-            notes = {BAD + reason: n for reason, n in piece.problems.count.items()}
+            held.append(self._keyed(piece.rows))
+            for reason, n in piece.problems.count.items():
+                notes[BAD + reason] = notes.get(BAD + reason, 0) + n
             if piece.instants is not None:
                 notes[INSTANTS if piece.instants else WALLS] = 1
-            if notes:
-                yield self._noted(notes)
+            if sum(rows.num_rows for rows in held) >= PACK_ROWS:
+                yield self._packs(held)
+                held = []
+        if held:
+            yield self._packs(held)
+        if notes:
+            nothing: list[Any] = [None] * len(notes)
+            yield _batch([nothing, [*notes], [*notes.values()], nothing, nothing], PACKS)
 
-    def _combined(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
+    def _packs(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
+        rows = self._combined(pa.Table.from_batches(held, self.schema))
+        of_people = next((name for name in ("person", "people") if name in rows.column_names), "n")
+        packs = []
+        for step, run in in_runs(rows, rows["step"].to_numpy()):
+            crowd = run.num_rows if of_people == "person" else pc.sum(run[of_people]).as_py()
+            packs.append((step, None, run.num_rows, crowd, packed(run)))
+        return _batch(list(zip(*packs, strict=True)) or [()] * len(PACKS), PACKS)
+
+    def _combined(self, rows: pa.Table) -> pa.Table:
         """The same with equal ones together: whatever is left goes over the network."""
-        keys = [name for name in ("step", "o", "d", "person") if name in rows.schema.names]
-        sums = [name for name in rows.schema.names if name not in (*keys, "note")]
-        made = pa.Table.from_batches([rows]).group_by(keys).aggregate([(name, "sum") for name in sums])
-        made = made.rename_columns({f"{name}_sum": name for name in sums})
-        made = made.append_column("note", pa.nulls(len(made), pa.string())).select(self.schema.names)
-        batches: list[pa.RecordBatch] = made.cast(self.schema).to_batches()
-        return batches
+        keys = [name for name in ("step", "o", "d", "person") if name in rows.column_names]
+        sums = [name for name in rows.column_names if name not in keys]
+        made = rows.group_by(keys).aggregate([(name, "sum") for name in sums])
+        return made.rename_columns({f"{name}_sum": name for name in sums}).select(self.schema.names).cast(self.schema)
 
     def _keyed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self.columns.is_flows:
@@ -102,10 +125,20 @@ class TripReader:
         columns = [_column(made[f.name], f.type) if f.name in made else pa.nulls(n, f.type) for f in self.schema]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _noted(self, notes: dict[str, int]) -> pa.RecordBatch:
-        made = {"n": pa.array(list(notes.values()), pa.int64()), "note": pa.array(list(notes), pa.string())}
-        columns = [made[f.name] if f.name in made else pa.nulls(len(notes), f.type) for f in self.schema]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+@dataclass(frozen=True)
+class TileReader:
+    """Packs as the tiles that trips in them start or end in."""
+
+    rows: pa.Schema
+    schema = pa.schema([("tile", pa.int32())])
+
+    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Tiles, each once a piece."""
+        for packs in pieces:
+            rows = unpacked(packs["packed"].drop_null(), self.rows)
+            both = np.unique(np.concatenate([rows[end].to_numpy() for end in "od"]))
+            yield _batch([both], self.schema)
 
 
 @dataclass(frozen=True)
@@ -146,12 +179,28 @@ class PlaceReader:
 
 @dataclass(frozen=True)
 class PartReader:
-    """From the rows of some whole time steps to their flows; sent to executors."""
+    """From the packs of some whole time steps to their flows; sent to executors.
 
+    Attributes
+    ----------
+    rows
+        The columns of the rows in packs.
+    counts
+        What k counts.
+    steps, step_s
+        How time is cut, and how long a step is.
+    frame
+        Flows without a row: what is true of every part.
+    members
+        Whether it matters who is behind each flow.
+    """
+
+    rows: pa.Schema
     counts: FlowCounts
     steps: Steps | None
     step_s: int | None
     frame: Flows
+    members: bool
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -162,14 +211,28 @@ class PartReader:
     def __call__(self, part: pa.Table) -> Flows | None:
         """The flows; None where all volumes are rounded to nothing."""
         frame, people = self.frame, self.counts == "people"
+        grouped = regrouped(unpacked(part["packed"], self.rows), members=self.members)
         try:
-            flows = to_flows(part.combine_chunks(), frame.zones, None, self.steps, people, None)
+            flows = to_flows(grouped, frame.zones, None, self.steps, people, None)
         except InputError:  # no row is left; another part may have some
             return None
         return replace(
             flows, step_s=self.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
             visited_tiles=frame.visited_tiles,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RepeatedPairs:
+    """Counts pairs of zones with several rows in a time step, where rows must be one for each."""
+
+    rows: pa.Schema
+    schema = pa.schema([("repeated", pa.int64())])
+
+    def __call__(self, part: pa.Table) -> pa.Table:
+        """One number."""
+        rows = regrouped(unpacked(part["packed"], self.rows), members=False)["rows"].to_numpy()
+        return pa.table({"repeated": [int((rows > 1).sum())]}, schema=self.schema)
 
 
 def without_missing(source: Source, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -179,6 +242,12 @@ def without_missing(source: Source, batch: pa.RecordBatch) -> pa.RecordBatch:
     words = pa.array(MISSING)
     columns = [pc.if_else(pc.is_in(c, words), pa.scalar(None, pa.string()), c) for c in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _batch(columns: list[Any], schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+    )
 
 
 def _column(values: Any, kind: Any) -> Any:

@@ -16,10 +16,9 @@ from crowdveil.attacks.risk import refuse_beaten
 from crowdveil.checking import form_of, refuse_large_k, say_what_matters, what_k_counts, without_exact_figures
 from crowdveil.distributed.finished import FinishedParts, Wave
 from crowdveil.distributed.gathering import Gathered, areas_of, in_parts
-from crowdveil.distributed.rows import PartReader
 from crowdveil.distributed.staging import check_target, new_folder
 from crowdveil.distributed.steps import AREA, ROW, TOLD, StepsPart, row_schema
-from crowdveil.distributed.trips import TripsThere, look_at, read_trips_there
+from crowdveil.distributed.trips import TripsThere, look_at, part_reader, read_trips_there
 from crowdveil.distributed.verifying import check_there, part_hashes
 from crowdveil.engine.finished import kept_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
@@ -99,7 +98,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
     notes = ReadNotes()
     stage("reading")
     visited = getattr(job.params, "l_inhabited", 0) > 0  # the only choice of a method that asks for it
-    trips = read_trips_there(engine, job.data, job.reading, notes, members=job.method.needs_members)
+    trips = read_trips_there(engine, job.data, job.reading, notes)
     finished = FinishedParts(engine, job.resume, job.key)
     with (
         engine.kept(trips.rows),
@@ -114,6 +113,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
         finished.begin(f"{aside}/{PARTS_FOLDER}", trips.numbers)
         outcome = _in_parts(engine, job, trips, promises, counts, finished, progress)
         gathered = Gathered.of(told_by(engine, outcome))
+        refuse_large_k(job.params, gathered.crowd, trips.counts)
         checked = gathered.checked(promises)
         refuse_broken(checked)
         trials = gathered.trials if job.attack else []
@@ -153,7 +153,7 @@ def _in_parts(
     finished: FinishedParts, progress: Progress,
 ) -> Frame:  # fmt: skip
     """What came of all parts, as it lies on the cluster."""
-    reader = PartReader(trips.counts, trips.reader.steps, trips.step_s, trips.frame)
+    reader = part_reader(trips, members=job.method.needs_members)
     function = StepsPart(job.method.name, job.params, job.seed, reader, promises, job.attack, trips.numbers, counts)
     most = int(max(1, min(PART_ROWS, trips.sizes.sum() // (PARTS_A_SLOT * engine.slots))))
     left = np.flatnonzero(~np.isin(trips.numbers, finished.steps))
@@ -165,10 +165,10 @@ def _in_parts(
         number = np.repeat(np.arange(len(these)), [len(part) for part in these])
         bins = engine.table(pa.table({"step": step, "part": number}))
         keyed = engine.sql(
-            "SELECT r.*, b.part FROM {rows} r JOIN {bins} b USING (step) WHERE r.note IS NULL",
+            "SELECT r.packed, b.part FROM {rows} r JOIN {bins} b USING (step) WHERE r.note IS NULL",
             rows=trips.rows,
             bins=bins,
-        ).drop("note")
+        )
         made = engine.map_groups(keyed, "part", function, function.schema, len(these))
         finished.add(Wave(step, made), progress)
     return finished.all()

@@ -98,6 +98,7 @@ class StepsPart:
         told = {
             "steps": _plain(written.steps),
             "t": flows.t.tolist(),
+            "crowd": flows.crowd,
             "figures": None if release.figures is None else release.figures.tolist(),
             "findings": [asdict(finding) for _, finding in checked],
             "trials": [asdict(trial) for trial in trials],

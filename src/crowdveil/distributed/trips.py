@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from crowdveil.distributed.rows import BAD, NameReader, PlaceReader, TripReader
+from crowdveil.distributed.rows import (
+    BAD,
+    PACKS,
+    NameReader,
+    PartReader,
+    PlaceReader,
+    RepeatedPairs,
+    TileReader,
+    TripReader,
+)
 from crowdveil.distributed.sources import quoted, readable, settle_zone, source_of
-from crowdveil.engine.spark import Frame, SparkEngine
+from crowdveil.engine.spark import TASKS_A_SLOT, Frame, SparkEngine
 from crowdveil.errors import InputError, counted
 from crowdveil.io.flows import by_place, step_of, with_trees
 from crowdveil.io.notes import ReadNotes
@@ -26,20 +35,20 @@ from crowdveil.reading import FlowReading
 
 @dataclass(frozen=True)
 class TripsThere:
-    """Grouped trips that lie on the cluster, and the little that is known of them here.
+    """Trips in packs that lie on the cluster, and the little that is known of them here.
 
     Attributes
     ----------
     rows
-        The frame of flows: trips, people and, if they are asked for, the list of these, by step, origin and destination.
+        The frame of packs, as `PACKS` has it.
     reader
         How they were read.
     counts
         What k counts.
     numbers, sizes
-        The time steps, rising, by their numbers; and how much work each is, in flows and people.
+        The time steps, rising, by their numbers; and how much work each is, in rows.
     crowd
-        An upper bound of the people, as `Flows.crowd`.
+        An upper bound of the people, not below `Flows.crowd`: somebody in one flow of two pieces counts twice.
     step_s
         Length of a step.
     frame
@@ -56,10 +65,8 @@ class TripsThere:
     frame: Flows
 
 
-def read_trips_there(
-    engine: SparkEngine, data: Any, reading: FlowReading, notes: ReadNotes, *, members: bool
-) -> TripsThere:
-    """Read and group trips or flows on the cluster; with `members`, keep who is behind each flow.
+def read_trips_there(engine: SparkEngine, data: Any, reading: FlowReading, notes: ReadNotes) -> TripsThere:
+    """Read trips or flows on the cluster, into packs of rows by time step.
 
     The frame of rows is not kept: keep it with `engine.kept` around everything that is done with it.
     """
@@ -76,7 +83,7 @@ def read_trips_there(
     steps = Steps(seconds, reading.tz) if seconds and columns.time else None
     came_up = not tiled and reading.zones is None
     reader = TripReader(source, columns, zones, reading.tz, reading.time_format, steps, came_up)
-    rows = _grouped(engine, engine.map_rows(frame, reader, reader.schema), reader, members=members)
+    rows = engine.map_rows(frame, reader, PACKS)
     none, made = np.zeros(0, np.int64), _frame(zones, reading, columns)
     return TripsThere(rows, reader, made.counts, none, none, 0, steps.seconds if steps else None, made)
 
@@ -89,25 +96,17 @@ def look_at(
     `visited`: gather too which tiles any trip starts or ends in.
     """
     columns = trips.reader.columns
-    crowd = "people" if trips.counts == "people" else "trips"
-    several = "count_if(rows > 1)" if columns.is_flows and columns.people is not None and columns.user is None else "0"
-    text = f"count(*) AS size, sum(trips) AS trips, sum({crowd}) AS crowd, {several} AS several"
-    query = engine.sql(f"SELECT step, note, {text} FROM {{rows}} GROUP BY step, note", rows=trips.rows)
-    figures = engine.gather(query, progress).sort_by("step")
+    text = "SELECT step, note, sum(size) AS size, sum(crowd) AS crowd FROM {rows} GROUP BY step, note"
+    figures = engine.gather(engine.sql(text, rows=trips.rows), progress).sort_by("step")
     noted = figures.filter(pc.is_valid(figures["note"]))
-    _settle(dict(zip(noted["note"].to_pylist(), noted["trips"].to_pylist(), strict=True)), trips.reader, reading, notes)
+    _settle(dict(zip(noted["note"].to_pylist(), noted["size"].to_pylist(), strict=True)), trips.reader, reading, notes)
     steps = figures.filter(pc.is_null(figures["note"]))
     name = trips.reader.source.name
     if len(steps) == 0:
         raise InputError(f"{name}: no row can be used, or all volumes are zero; wanted at least one.")
-    if repeated := pc.sum(steps["several"]).as_py():
-        raise InputError(
-            f"{name}: {counted(repeated, 'pair')} of zones have several rows in a time step, and people of different rows "
-            "cannot be added up; give one row for each, or leave the column of people out."
-        )
+    if columns.is_flows and columns.people is not None and columns.user is None:
+        _refuse_repeated(engine, trips)
     numbers, sizes, crowds = (steps[name].to_numpy() for name in ("step", "size", "crowd"))
-    if "members" in trips.rows.columns:
-        sizes = sizes + crowds
     step_s = trips.step_s
     if reading.step is None and columns.is_flows and columns.time is not None and trips.reader.steps is not None:
         t = trips.reader.steps.starts(numbers)
@@ -115,13 +114,28 @@ def look_at(
     frame = trips.frame
     if visited:
         seen = np.zeros(len(frame.zones), np.bool_)
-        tiles = engine.sql(
-            "SELECT DISTINCT o FROM {rows} WHERE note IS NULL UNION SELECT DISTINCT d FROM {rows} WHERE note IS NULL",
-            rows=trips.rows,
-        )
-        seen[engine.gather(tiles)["o"].to_numpy()] = True
+        found = engine.map_rows(trips.rows.select("packed"), TileReader(trips.reader.schema), TileReader.schema)
+        tiles = engine.gather(engine.sql("SELECT DISTINCT tile FROM {found}", found=found))
+        seen[tiles["tile"].to_numpy()] = True
         frame = replace(frame, visited_tiles=seen)
     return replace(trips, numbers=numbers, sizes=sizes, crowd=int(crowds.sum()), step_s=step_s, frame=frame)
+
+
+def part_reader(trips: TripsThere, *, members: bool) -> PartReader:
+    """From packs to flows, for executors; with `members`, it is kept who is behind each flow."""
+    return PartReader(trips.reader.schema, trips.counts, trips.reader.steps, trips.step_s, trips.frame, members)
+
+
+def _refuse_repeated(engine: SparkEngine, trips: TripsThere) -> None:
+    """Raise if people of several rows would have to be added up."""
+    tasks = TASKS_A_SLOT * engine.slots
+    keyed = engine.sql(f"SELECT packed, pmod(step, {tasks}) AS task FROM {{rows}} WHERE note IS NULL", rows=trips.rows)
+    found = engine.map_groups(keyed, "task", RepeatedPairs(trips.reader.schema), RepeatedPairs.schema, tasks)
+    if repeated := pc.sum(engine.gather(found)["repeated"]).as_py():
+        raise InputError(
+            f"{trips.reader.source.name}: {counted(repeated, 'pair')} of zones have several rows in a time step, and people of "
+            "different rows cannot be added up; give one row for each, or leave the column of people out."
+        )
 
 
 def _zones(
@@ -143,27 +157,6 @@ def _zones(
         raise InputError("coordinates need zones; give --zones, --grid, --h3 or --voronoi.")
     names = engine.map_rows(frame, NameReader(source, columns), NameReader.schema)
     return zones_named(engine.gather(engine.sql("SELECT DISTINCT name FROM {names}", names=names))["name"].to_pylist())
-
-
-def _grouped(engine: SparkEngine, rows: Frame, reader: TripReader, *, members: bool) -> Frame:
-    """Flows by step, origin and destination, with the number of people or the list of them; notes stay rows of their own.
-
-    People are counted as the groups of a first grouping. Both groupings are done where all rows of a pair of zones are, so that
-    rows go over the network once, and a step with very many trips is spread over all executors.
-    """
-    columns, keys = reader.schema.names, "step, o, d, note"
-    sums = ", ".join(f"sum({name}) AS {name}" for name in columns if name in ("rows", "weight"))
-    more = f", {sums}" if sums else ""
-    if "person" not in columns:
-        people = ", sum(people) AS people" if "people" in columns else ""
-        return engine.sql(f"SELECT {keys}, sum(n) AS trips{people}{more} FROM {{rows}} GROUP BY {keys}", rows=rows)
-    placed = engine.near(rows, "step", "o", "d", "note")
-    listed = ", collect_list(person) AS members" if members and not reader.columns.is_flows else ""
-    return engine.sql(
-        f"SELECT {keys}, sum(n) AS trips, count(person) AS people{listed}{more} FROM "
-        f"(SELECT {keys}, person, sum(n) AS n{more} FROM {{rows}} GROUP BY {keys}, person) GROUP BY {keys}",
-        rows=placed,
-    )
 
 
 def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:

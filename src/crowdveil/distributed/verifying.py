@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.checking import check
 from crowdveil.distributed.gathering import checked_parts, in_parts
 from crowdveil.distributed.track_verifying import check_tracks_there
+from crowdveil.engine.packing import in_runs, packed, unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, PromiseBrokenError
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.io.release import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
 from crowdveil.manifest import folder_entry, read_manifest
+from crowdveil.model.arrays import Ints
 from crowdveil.progress import Progress, no_progress
 
 PART_ROWS = 1_000_000
@@ -34,6 +37,8 @@ class CheckedPart:
     ----------
     promises
         What is checked.
+    rows
+        The columns of the rows in packs.
     steps
         The table of all time steps.
     features
@@ -41,18 +46,51 @@ class CheckedPart:
     """
 
     promises: tuple[Guarantee, ...]
+    rows: pa.Schema
     steps: pa.Table
     features: list[dict[str, Any]]
     schema = pa.schema([("told", pa.string())])
 
     def __call__(self, part: pa.Table) -> pa.Table:
         """One line: what came of each promise."""
-        named = set(part["origin_area"].to_pylist()) | set(part["destination_area"].to_pylist())
-        features = [feature for feature in self.features if feature["properties"]["area"] in named]
-        here = pc.is_in(_moments(self.steps["t"]), value_set=pc.unique(_moments(part["t"])))
-        written = WrittenRelease(Path("the part"), part.drop_columns(["part"]), self.steps.filter(here), features)
-        told = [asdict(finding) for _, finding in check(written, self.promises)]
+        told = [asdict(finding) for _, finding in check(self.written(part), self.promises)]
         return pa.table({"told": [json.dumps(told)]}, schema=self.schema)
+
+    def written(self, part: pa.Table) -> WrittenRelease:
+        """The part of the release in packs: its rows, its steps, and the areas that it names."""
+        rows = unpacked(part["packed"], self.rows)
+        named = set(pc.unique(rows["origin_area"]).to_pylist()) | set(pc.unique(rows["destination_area"]).to_pylist())
+        features = [feature for feature in self.features if feature["properties"]["area"] in named]
+        here = pc.is_in(_moments(self.steps["t"]), value_set=pc.unique(_moments(rows["t"])))
+        return WrittenRelease(Path("the part"), rows, self.steps.filter(here), features)
+
+
+@dataclass(frozen=True)
+class RowPacker:
+    """Pieces of a release as packs of rows, each of one part.
+
+    Attributes
+    ----------
+    rows
+        The columns of the release.
+    moments, parts
+        The times of rows, rising, as `_moments` has them, and the part that each belongs to.
+    """
+
+    rows: pa.Schema
+    moments: Ints
+    parts: Ints
+    schema = pa.schema([("part", pa.int64()), ("packed", pa.binary())])
+
+    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The packs of each piece."""
+        for piece in pieces:
+            place = np.searchsorted(self.moments, _moments(piece["t"]).to_numpy())
+            runs = in_runs(pa.Table.from_batches([piece]).cast(self.rows), self.parts[place])
+            packs = [(part, packed(run)) for part, run in runs]
+            yield pa.RecordBatch.from_pylist(
+                [dict(zip(self.schema.names, pack, strict=True)) for pack in packs], self.schema
+            )
 
 
 def _moments(column: Any) -> Any:
@@ -69,13 +107,13 @@ def check_there(
     plain = [{"properties": feature["properties"]} for feature in features]
     sizes = engine.gather(engine.sql("SELECT t, count(*) AS size FROM {rows} GROUP BY t", rows=rows)).sort_by("t")
     parts = in_parts(sizes["size"].to_pylist(), PART_ROWS)
-    number = pa.array([i for i, part in enumerate(parts) for _ in part], pa.int64())
     findings = []
     if parts:
-        bins = engine.table(pa.table({"t": sizes["t"], "part": number}))
-        keyed = engine.sql("SELECT r.*, b.part FROM {rows} r JOIN {bins} b ON r.t <=> b.t", rows=rows, bins=bins)
-        function = CheckedPart(tuple(promises), steps, plain)
-        told = engine.map_groups(keyed, "part", function, CheckedPart.schema, len(parts))
+        number = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        packer = RowPacker(engine.schema(rows), _moments(sizes["t"]).to_numpy(), number)
+        packs = engine.map_rows(rows, packer, RowPacker.schema)
+        function = CheckedPart(tuple(promises), packer.rows, steps, plain)
+        told = engine.map_groups(packs, "part", function, CheckedPart.schema, len(parts))
         findings = [json.loads(line) for line in engine.gather(told, progress)["told"].to_pylist()]
     empty = pc.invert(pc.is_in(_moments(steps["t"]), value_set=_moments(sizes["t"]).combine_chunks()))
     rest = WrittenRelease(Path("the rest"), _no_rows(engine, rows), steps.filter(empty), plain)

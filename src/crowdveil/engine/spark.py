@@ -36,6 +36,8 @@ SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    # Packs of rows are large: few of them are a piece.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024**2),
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 """What our queries run with. They have a session of their own beside that of the user, whose settings stay as they are."""
@@ -136,10 +138,6 @@ class SparkEngine:
         placed = frame.repartition(tasks, key)
         with _quiet():
             return placed.groupBy(key).applyInArrow(lambda table: told(sent.value, table), _spark_schema(schema))
-
-    def near(self, frame: Frame, *columns: str) -> Frame:
-        """The same rows, those with equal values in these columns in one place: groupings by them and more stay there."""
-        return frame.repartition(TASKS_A_SLOT * self.slots, *columns)
 
     @contextmanager
     def kept(self, frame: Frame) -> Iterator[Frame]:

@@ -13,8 +13,8 @@ MEMORY_LIMIT = "1GB"
 
 
 @contextmanager
-def engine(*, memory_limit: str = MEMORY_LIMIT) -> Iterator[Any]:
-    """A connection with a bounded memory and a temporary folder that goes with it."""
+def engine(*, memory_limit: str = MEMORY_LIMIT, threads: int | None = None) -> Iterator[Any]:
+    """A connection with a bounded memory and a temporary folder that goes with it; on all processors unless told how many."""
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="crowdveil-") as spill:
@@ -22,6 +22,8 @@ def engine(*, memory_limit: str = MEMORY_LIMIT) -> Iterator[Any]:
         try:
             # Nobody reads rows in the order of the file, and keeping it costs memory.
             connection.execute("SET preserve_insertion_order = false")
+            if threads is not None:
+                connection.execute(f"SET threads = {threads}")
             yield connection
         finally:
             connection.close()

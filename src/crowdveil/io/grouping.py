@@ -160,17 +160,21 @@ def _time_span(source: Source, column: str) -> tuple[int, int] | None:
 
 
 def group_sql(step: str, rows: str, columns: Collection[str]) -> str:
-    """SQL that counts trips, people and weights by step, origin and destination; with "members", lists the people too."""
+    """SQL that counts trips, people and weights by step, origin and destination; with "members", lists the people too.
+
+    With "n" a row stands for so many trips.
+    """
+    trips = "sum(n)" if "n" in columns else "count(*)"
     weight = ", sum(weight) AS weight" if "weight" in columns else ""
     if "person" not in columns:
-        return f"SELECT {step} AS step, o, d, count(*) AS trips, 0 AS bad{weight} FROM {rows} GROUP BY 1, 2, 3"
+        return f"SELECT {step} AS step, o, d, {trips}::BIGINT AS trips, 0 AS bad{weight} FROM {rows} GROUP BY 1, 2, 3"
     # Counting people as the groups of a first grouping can spill to disk, where count(DISTINCT) holds sets in memory.
     outer = (", sum(weight) AS weight" if weight else "") + (
         ", list(person) AS members" if "members" in columns else ""
     )
     return (
         "SELECT step, o, d, sum(n)::BIGINT AS trips, count(person) AS people, count(*) - count(person) AS bad"
-        f"{outer} FROM (SELECT {step} AS step, o, d, person, count(*) AS n{weight} FROM {rows} "
+        f"{outer} FROM (SELECT {step} AS step, o, d, person, {trips} AS n{weight} FROM {rows} "
         "GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3"
     )
 
@@ -291,20 +295,35 @@ def _grouped(reader: OdReader, steps: Steps | None, members: bool) -> pa.Table:
 
     step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
     names = [*schema.names, "members"] if members else schema.names
-    sql = _sum_volumes(step_sql, columns) if columns.is_flows else group_sql(step_sql, "rows", names)
+    sql = (
+        _sum_volumes(step_sql, names, "volume", "count(*)") if columns.is_flows else group_sql(step_sql, "rows", names)
+    )
     with engine() as connection, _engine_errors(name, failed):
         connection.register("rows", pa.RecordBatchReader.from_batches(schema, stream()))
         return fetch(connection, sql)
 
 
-def _sum_volumes(step: str, columns: OdColumns) -> str:
-    people = ", sum(people)::BIGINT AS people" if columns.people is not None else ""
-    if columns.user is not None:  # the volume of a row is one person's
+def _sum_volumes(step: str, columns: Collection[str], volume: str, rows: str) -> str:
+    people = ", sum(people)::BIGINT AS people" if "people" in columns else ""
+    if "person" in columns:  # the volume of a row is one person's
         people = ", count(DISTINCT person) AS people"
     return (
-        f"SELECT {step} AS step, o, d, sum(volume)::BIGINT AS trips, count(*) AS rows{people} FROM rows "
-        "WHERE volume > 0 GROUP BY 1, 2, 3"
+        f"SELECT {step} AS step, o, d, sum({volume})::BIGINT AS trips, {rows}::BIGINT AS rows{people} FROM rows "
+        f"WHERE {volume} > 0 GROUP BY 1, 2, 3"
     )
+
+
+def regrouped(rows: pa.Table, *, members: bool) -> pa.Table:
+    """Groups of rows that were read and put together before, piece by piece: each has its step, and stands for `n` trips.
+
+    It takes one processor, since it is called where others work beside it.
+    """
+    names = [*rows.column_names, "members"] if members and "person" in rows.column_names else rows.column_names
+    of_flows = "rows" in names
+    sql = _sum_volumes("step", names, "n", "sum(rows)") if of_flows else group_sql("step", "rows", names)
+    with engine(threads=1) as connection, _engine_errors("trips"):
+        connection.register("rows", rows)
+        return fetch(connection, sql)
 
 
 def with_own_steps(flows: Flows) -> Flows:
