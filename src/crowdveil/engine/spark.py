@@ -122,7 +122,12 @@ class SparkEngine:
 
     def sql(self, text: str, **frames: Frame) -> Frame:
         """A query over frames, which stand in it as {name}."""
-        return self.session.sql(text, **frames)
+        # Spark would name frames by itself, and forget the names after the query; and with a name it forgets the kept rows.
+        names = {}
+        for place, frame in frames.items():
+            names[place] = f"crowdveil_{uuid.uuid4().hex}"
+            frame.createOrReplaceTempView(names[place])
+        return self.session.sql(text.format(**names))
 
     def map_rows(self, frame: Frame, function: Batches, schema: pa.Schema) -> Frame:
         """The rows that a function makes of pieces of the rows, wherever they lie; it is sent to each executor once."""
