@@ -30,7 +30,7 @@ def tiles_met(areas: Areas) -> Ints:
 def mean(compared: OdComparison) -> Floats:
     """Tiles met by the origin and by the destination of a published trip."""
     release = compared.release
-    if len(release) == 0 or not release.areas.zones.located:
+    if len(release.areas) == 0 or not release.areas.zones.located:
         return np.full(compared.groups, np.nan)
     met = compared.once("tiles_met", lambda: tiles_met(release.areas))
     return ratio(

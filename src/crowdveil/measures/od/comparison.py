@@ -18,6 +18,23 @@ from crowdveil.model.release import FlowRelease
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class AllParts:
+    """What is known of all of the data where a comparison is of one part of it.
+
+    Attributes
+    ----------
+    volume, published
+        Trips of the original and in rows, as a comparison of everything has them in its one group.
+    add
+        From a sum over this part to that over all of them.
+    """
+
+    volume: Floats
+    published: Floats
+    add: Callable[[Floats], Floats]
+
+
 @dataclass(frozen=True, eq=False)
 class OdComparison:
     """The two tables, and which row each original flow lies in.
@@ -34,12 +51,16 @@ class OdComparison:
         The row of each original flow, -1 where it was withheld; None where rows overlap, and a flow may lie in several.
     pooled
         Whether all time steps are one group; otherwise each is one.
+    parts
+        What is known of all parts, where the data lies in several; None where it is all here. A measure need not look at it as
+        long as it adds up with `of_flows`, `of_rows` and `of_steps` alone.
     """
 
     original: Flows
     release: FlowRelease
     row: Ints | None
     pooled: bool = False
+    parts: AllParts | None = None
     _made: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -75,15 +96,19 @@ class OdComparison:
 
     def of_flows(self, values: Ints | Floats) -> Floats:
         """Sum of a value of each flow over each group."""
-        return np.asarray(np.bincount(self.flow_group, values, self.groups), np.float64)
+        return self._added(np.bincount(self.flow_group, values, self.groups))
 
     def of_rows(self, values: Ints | Floats) -> Floats:
         """Sum of a value of each row over each group."""
-        return np.asarray(np.bincount(self.row_group, values, self.groups), np.float64)
+        return self._added(np.bincount(self.row_group, values, self.groups))
 
     def of_steps(self, values: Floats) -> Floats:
         """Sum of values of each time step over each group."""
-        return values.sum(axis=0, keepdims=True) if self.pooled else values
+        return self._added(values.sum(axis=0, keepdims=True)) if self.pooled else values
+
+    def _added(self, sums: Any) -> Floats:
+        sums = np.asarray(sums, np.float64)
+        return sums if self.parts is None else self.parts.add(sums)
 
     def rows_of(self, step: int) -> slice:
         """The rows of a time step of the original."""
@@ -102,12 +127,12 @@ class OdComparison:
     @cached_property
     def volume(self) -> Floats:
         """Original trips of each group."""
-        return self.of_flows(self.original.volume)
+        return self.of_flows(self.original.volume) if self.parts is None else self.parts.volume
 
     @cached_property
     def published(self) -> Floats:
         """Trips in rows, published or reported, of each group."""
-        return self.of_rows(self.release.volume)
+        return self.of_rows(self.release.volume) if self.parts is None else self.parts.published
 
     @cached_property
     def origin_size(self) -> Ints:

@@ -17,13 +17,16 @@ def areas(compared: OdComparison) -> Floats:
     """Different areas at either end of the rows."""
     number = len(compared.release.areas)
     both = np.concatenate([compared.release.origin, compared.release.destination]).astype(np.int64)
+    if compared.pooled:
+        ends = compared.of_steps(np.bincount(both, minlength=number)[np.newaxis].astype(np.float64))
+        return np.asarray(np.count_nonzero(ends, axis=1), np.float64)
     used = np.unique(np.tile(compared.row_group, 2) * number + both)
     return np.bincount(used // max(number, 1), minlength=compared.groups).astype(np.float64)
 
 
 def flows(compared: OdComparison) -> Floats:
     """Rows."""
-    return np.bincount(compared.row_group, minlength=compared.groups).astype(np.float64)
+    return compared.of_rows(np.ones(len(compared.release)))
 
 
 def by_origin_size(compared: OdComparison) -> Floats:
