@@ -135,6 +135,13 @@ def reading_again(manifest: dict[str, Any], data: Any, given: dict[str, Any]) ->
     return {name: value for name, value in options.items() if name not in _TREES}
 
 
+def refuse_other_counts(manifest: dict[str, Any], counts: str) -> None:
+    """Raise if an original counts something else than its release did. Trajectories may be counted although people are known."""
+    before = manifest["k_counts"]
+    if counts != before and before != "trajectories":
+        raise InputError(f"the original counts {counts}, but the release counts {before}; read it as for the release.")
+
+
 def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
     """Raise if a file is another one than it was."""
     if "sha256" in before and _described(data).get("sha256", before["sha256"]) != before["sha256"]:

@@ -28,7 +28,15 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import kept_pairing
 from crowdveil.io.read_back import flow_release_from
 from crowdveil.io.release import MANIFEST_FILE, TableFormat, WrittenRelease, file_hash, read_release, write_release
-from crowdveil.manifest import build_manifest, file_entry, read_manifest, reading_again, with_file, write_manifest
+from crowdveil.manifest import (
+    build_manifest,
+    file_entry,
+    read_manifest,
+    reading_again,
+    refuse_other_counts,
+    with_file,
+    write_manifest,
+)
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release
@@ -216,14 +224,22 @@ def _run_there(
 
 
 def verify_there(
-    folder: str, *, master: str | None = None, spark: Any = None
+    folder: str,
+    original: Any = None,
+    reading: dict[str, Any] | None = None,
+    *,
+    master: str | None = None,
+    spark: Any = None,
 ) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
-    """As `verify`, on Spark and from the files alone; with the manifest."""
+    """As `verify`, on Spark; with the manifest."""
+    from crowdveil.distributed.beside import verify_with_original
     from crowdveil.distributed.verifying import verify as verify_parts
     from crowdveil.engine.spark import spark_engine
 
     with spark_engine(spark, master) as there:
-        return verify_parts(there, str(folder))
+        if original is None:
+            return verify_parts(there, str(folder))
+        return verify_with_original(there, str(folder), original, reading or {})
 
 
 def verify(
@@ -331,12 +347,7 @@ def report_of_original(
 
 def _read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:
     """The original flows or trajectories, read as they were when the release was made."""
-    counts = manifest["k_counts"]
     options = READINGS[takes].checked({} if isinstance(original, takes) else reading_again(manifest, original, given))
-    data: Flows | Trajectories = read(takes, original, options, ReadNotes(), members=counts == "people")
-    # Trajectories may have been counted although people are known.
-    if data.counts != counts and counts != "trajectories":
-        raise InputError(
-            f"the original counts {data.counts}, but the release counts {counts}; read it as for the release."
-        )
+    data: Flows | Trajectories = read(takes, original, options, ReadNotes(), members=manifest["k_counts"] == "people")
+    refuse_other_counts(manifest, data.counts)
     return data

@@ -20,6 +20,7 @@ import crowdveil
 from crowdveil import pipeline
 from crowdveil.distributed import running
 from crowdveil.engine import StoppedEarly
+from crowdveil.engine.spark import SparkEngine
 from crowdveil.errors import InputError, OutputError, PromiseBrokenError
 from crowdveil.io.geojson import write_zones
 from crowdveil.model.flows import Flows
@@ -143,6 +144,58 @@ def test_a_release_is_verified_here_and_there_and_a_changed_part_is_found(
     for spark_or_not in (None, spark):
         with pytest.raises(PromiseBrokenError, match=r"flows\.parquet changed since"):
             crowdveil.verify(out, spark=spark_or_not)
+
+
+@pytest.mark.parametrize("method", ["joint", "mondrian", "laplace"])
+def test_a_release_is_measured_and_held_against_the_original_there(
+    method: str, spark: Any, city: Path, tmp_path: Path
+) -> None:
+    trips, zones = str(city / "trips.parquet"), str(city / "zones.geojson")
+    out = tmp_path / "out"
+    crowdveil.anonymize(
+        method, trips, out, zones=zones, step="3h", report=False, **({} if method == "laplace" else {"k": 5})
+    )
+    here, there = (crowdveil.measure(trips, out, zones=zones, spark=s) for s in (None, spark))
+    assert there.as_json()["time_steps"] == here.as_json()["time_steps"] and there.said() == here.said()
+    for one, other in zip(here.scores, there.scores, strict=True):
+        assert one.asked.label == other.asked.label
+        for values in ("by_step", "mean", "pooled"):
+            assert np.allclose(getattr(one, values), getattr(other, values), rtol=1e-12, equal_nan=True), (
+                one.asked.label
+            )
+    here_found, there_found = (crowdveil.verify(out, trips, zones=zones, spark=s) for s in (None, spark))
+    assert [p for p, _ in here_found] == [p for p, _ in there_found]
+    for (promise, one), (_, other) in zip(here_found, there_found, strict=True):
+        assert (one.holds, one.looked, one.with_original) == (other.holds, other.looked, other.with_original), (
+            promise.name
+        )
+        assert one.holds
+
+
+def test_another_original_is_found_there(spark: Any, city: Path, tmp_path: Path) -> None:
+    zones, out = str(city / "zones.geojson"), tmp_path / "out"
+    options = {"zones": zones, "step": "3h", "spark": spark}
+    crowdveil.anonymize("joint", str(city / "trips.parquet"), out, k=5, report=False, **options)
+    trips = pq.read_table(city / "trips.parquet")
+    pq.write_table(trips.slice(100), tmp_path / "fewer.parquet")
+    found = {p.name: f for p, f in crowdveil.verify(out, str(tmp_path / "fewer.parquet"), zones=zones, spark=spark)}
+    assert not found["true-volumes"].holds
+    late = trips.filter(pa.compute.greater(trips["departure"], trips["departure"][len(trips) // 2]))
+    pq.write_table(late, tmp_path / "late.parquet")
+    found = {p.name: f for p, f in crowdveil.verify(out, str(tmp_path / "late.parquet"), zones=zones, spark=spark)}
+    assert "time steps are not in the original" in found["true-volumes"].detail
+    with pytest.raises(InputError, match=r"time steps of it are not in the original"):
+        crowdveil.measure(str(tmp_path / "late.parquet"), out, zones=zones, spark=spark)
+
+
+def test_kept_rows_stay_kept_whatever_is_asked_of_them(spark: Any) -> None:
+    engine = SparkEngine(spark)
+    rows = engine.table(pa.table({"n": np.arange(100)}))
+    with engine.kept(rows):
+        for _ in range(2):
+            assert engine.gather(engine.sql("SELECT sum(n) AS n FROM {rows}", rows=rows))["n"].to_pylist() == [4950]
+            assert rows.storageLevel.useDisk
+    assert not rows.storageLevel.useDisk
 
 
 def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: Path) -> None:

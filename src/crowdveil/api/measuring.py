@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from crowdveil import pipeline
 from crowdveil.api.opened import published_numbers
@@ -32,6 +32,9 @@ def measure(
     measures: Sequence[str | Asked] | None = None,
     *,
     pairing: str | Path | None = None,
+    spark: Any = None,
+    engine: Literal["local", "spark"] = "local",
+    master: str | None = None,
     notes: ReadNotes | None = None,
     progress: Progress = no_progress,
     stage: pipeline.Stage = lambda name: None,
@@ -44,21 +47,44 @@ def measure(
     given as a file or a table; ids that are the original's say then which came of which. `measures` are names or symbols,
     with parameters as in `rmse:distance=dtw`; all of them where none are given. `pairing` is the file that was kept when a
     release of trajectories was made. `options` of reading are those of the release unless given; files, such as zones, must be
-    given again.
+    given again. With a session of Spark in `spark`, or with `engine="spark"`, which starts one on `master`, flows and their
+    release are read and measured there: the original is then a path as Spark takes it, or a data frame of it.
 
     >>> crowdveil.measure("trips.parquet", "out", ["E", "D"], zones="zones.geojson")["E"].mean  # doctest: +SKIP
     >>> crowdveil.measure("cabs.csv", "out", ["rmse", "RL"], pairing="cabs-pairing.csv")["RL"].pooled  # doctest: +SKIP
     """
     said = notes if notes is not None else ReadNotes()
+    wanted: list[Asked] | None = None
     if measures is not None:  # a slip of the pen is told before anything is read
-        measures = [asked for name in measures for asked in (parsed(name) if isinstance(name, str) else [name])]
+        wanted = [asked for name in measures for asked in (parsed(name) if isinstance(name, str) else [name])]
+    if spark is not None or engine == "spark":
+        return _measured_there(original, release, wanted, pairing, spark, master, said, progress, stage, options)
     stage("reading")
     data, made, takes = _beside(original, release, pairing, options, said)
-    wanted = named_measures(measures, takes)
-    found = measured(data, made, wanted, all_of_them=measures is None, progress=progress, stage=stage)
+    listed = named_measures(wanted, takes)
+    found = measured(data, made, listed, all_of_them=measures is None, progress=progress, stage=stage)
     for sentence in found.notes:
         said.say(sentence)
     return found
+
+
+def _measured_there(
+    original: Any, release: Any, measures: Sequence[Asked] | None, pairing: str | Path | None, spark: Any,
+    master: str | None, notes: ReadNotes, progress: Progress, stage: pipeline.Stage, options: dict[str, Any],
+) -> Measurement:  # fmt: skip
+    from crowdveil.distributed.measuring import measure_there
+    from crowdveil.engine.spark import spark_engine
+
+    if pairing is not None:
+        raise ParameterError("pairing: trajectories are measured without Spark; leave it, or --engine, out.")
+    if not isinstance(release, str | Path):
+        raise ParameterError(
+            f"release: wanted the folder of one, but got {type(release).__name__}; give it, or measure without Spark."
+        )
+    stage("starting Spark")
+    with spark_engine(spark, master) as there:
+        stage("measuring")
+        return measure_there(there, original, str(release), measures, options, notes, progress)
 
 
 def _beside(

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdveil import pipeline
-from crowdveil.errors import ParameterError
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.release import TableFormat
 from crowdveil.progress import Progress, no_progress
@@ -76,12 +75,10 @@ def verify(
     `original` is what the release of flows was made from: `Flows`, or a path, a table or a data frame, which is read as
     the manifest says. Files that were needed for it, such as zones, are given again as `options`. With it, promises are
     checked that files alone cannot tell of; without it, the findings of these have `looked` false. With a session of Spark in
-    `spark` the files are read and checked there.
+    `spark` the files, and the original of flows, are read and checked there.
 
     >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson")  # doctest: +SKIP
     """
     if spark is None:
         return pipeline.verify(Path(folder), original, options)
-    if original is not None or options:
-        raise ParameterError("original: on Spark a release is checked from its files alone; leave it out.")
-    return pipeline.verify_there(str(folder), spark=spark)[0]
+    return pipeline.verify_there(str(folder), original, options, spark=spark)[0]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -23,7 +23,7 @@ from crowdveil.cli.elsewhere import (
     server_options,
     split_files,
 )
-from crowdveil.cli.options import given, options_of
+from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.errors import ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
@@ -37,7 +37,8 @@ _TREES = ("hierarchy", "destination_hierarchy")
 
 def _call(
     original: str | None, release: str | None, measures: str | None, run_file: str | None, pairing: str | None,
-    as_json: bool, output: str | None, plot: str | None, overwrite: bool, **values: Any,
+    as_json: bool, output: str | None, plot: str | None, overwrite: bool, engine: Literal["local", "spark"],
+    master: str | None, **values: Any,
 ) -> None:  # fmt: skip
     names: Any = None if measures is None else listed(measures)
     if run_file is not None:
@@ -51,6 +52,8 @@ def _call(
     api.check_outputs(output, plot)
     there, notes = elsewhere(values), ReadNotes()
     options = given(FlowReading, values) | given(TrajectoryReading, values)
+    if there is not None and engine == "spark":
+        raise ParameterError("wanted a server or an engine, but got both; give --server or --engine.")
     if there is not None:
         uploads = {"original": original, "release": release, **({} if pairing is None else {"pairing": pairing})}
         _run_there(there, uploads, names, as_json, output, plot, overwrite, options)
@@ -62,8 +65,9 @@ def _call(
         )
         with progress_bar() as (progress, stage):
             found = api.measure(
-                original, release, names, pairing=pairing, notes=notes, progress=progress, stage=stage, **options
-            )
+                original, release, names, pairing=pairing, engine=engine, master=master, notes=notes, progress=progress,
+                stage=stage, **options,
+            )  # fmt: skip
         if table is not None:
             found.write(table)
         if picture is not None:
@@ -131,6 +135,7 @@ command = click.Command(
         ),
         click.Option(["--plot"], metavar="FILE", help="Also draw it, .png."),
         click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
+        *engine_options(),
         *server_options(),
         *_reading_options(),
     ],

@@ -36,14 +36,13 @@ def command(folder: str, original: str | None, as_json: bool, engine: str, maste
     Examples:
       crowdveil verify out/
       crowdveil verify out/ --original trips.parquet --zones zones.geojson
+      crowdveil verify hdfs:///releases/january --engine spark --master yarn
     """
     reading = given(EitherReading, values)
     if reading and original is None:
         raise click.UsageError("options of reading are for the original data; give it with --original.")
-    if engine == "spark" and original is not None:
-        raise click.UsageError("on Spark a release is checked from its files alone; leave --original out.")
     if engine == "spark":
-        checked, manifest = pipeline.verify_there(folder, master=master)
+        checked, manifest = pipeline.verify_there(folder, original, reading, master=master)
     else:
         checked = pipeline.verify(Path(folder), original, reading)
         manifest = read_manifest(Path(folder))

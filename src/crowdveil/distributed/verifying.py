@@ -27,16 +27,16 @@ from crowdveil.progress import Progress, no_progress
 
 PART_ROWS = 1_000_000
 """Rows of a release that are checked together, in whole time steps."""
+NO_MOMENT = -(2**63)
+"""Stands for the time of rows that have none."""
 
 
 @dataclass(frozen=True)
-class CheckedPart:
-    """Checks the rows of some whole time steps; it knows promises and files, and nothing of methods.
+class ReleasePart:
+    """From the packs of some whole time steps to the files of a release that speak of these steps alone; sent to executors.
 
     Attributes
     ----------
-    promises
-        What is checked.
     rows
         The columns of the rows in packs.
     steps
@@ -45,24 +45,19 @@ class CheckedPart:
         The areas, as in the GeoJSON, without outlines.
     """
 
-    promises: tuple[Guarantee, ...]
     rows: pa.Schema
     steps: pa.Table
     features: list[dict[str, Any]]
-    schema = pa.schema([("told", pa.string())])
 
-    def __call__(self, part: pa.Table) -> pa.Table:
-        """One line: what came of each promise."""
-        told = [asdict(finding) for _, finding in check(self.written(part), self.promises)]
-        return pa.table({"told": [json.dumps(told)]}, schema=self.schema)
-
-    def written(self, part: pa.Table) -> WrittenRelease:
-        """The part of the release in packs: its rows, its steps, and the areas that it names."""
-        rows = unpacked(part["packed"], self.rows)
-        named = set(pc.unique(rows["origin_area"]).to_pylist()) | set(pc.unique(rows["destination_area"]).to_pylist())
-        features = [feature for feature in self.features if feature["properties"]["area"] in named]
-        here = pc.is_in(_moments(self.steps["t"]), value_set=pc.unique(_moments(rows["t"])))
-        return WrittenRelease(Path("the part"), rows, self.steps.filter(here), features)
+    def __call__(self, packs: Any, moments: Ints | None = None, *, all_areas: bool = False) -> WrittenRelease:
+        """Rows, the areas that they name or all of them, and the steps of rows and of more `moments`."""
+        rows, features = unpacked(packs, self.rows), self.features
+        if not all_areas:
+            named = {name for end in ("origin_area", "destination_area") for name in pc.unique(rows[end]).to_pylist()}
+            features = [feature for feature in features if feature["properties"]["area"] in named]
+        known = np.unique(moments_of(rows["t"]))
+        here = np.isin(moments_of(self.steps["t"]), known if moments is None else np.union1d(known, moments))
+        return WrittenRelease(Path("the part"), rows, self.steps.filter(pa.array(here)), features)
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,7 @@ class RowPacker:
     rows
         The columns of the release.
     moments, parts
-        The times of rows, rising, as `_moments` has them, and the part that each belongs to.
+        The times of rows, rising, and the part that each belongs to.
     """
 
     rows: pa.Schema
@@ -85,18 +80,40 @@ class RowPacker:
     def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The packs of each piece."""
         for piece in pieces:
-            place = np.searchsorted(self.moments, _moments(piece["t"]).to_numpy())
-            runs = in_runs(pa.Table.from_batches([piece]).cast(self.rows), self.parts[place])
-            packs = [(part, packed(run)) for part, run in runs]
-            yield pa.RecordBatch.from_pylist(
-                [dict(zip(self.schema.names, pack, strict=True)) for pack in packs], self.schema
+            part = self.parts[np.searchsorted(self.moments, moments_of(piece["t"]))]
+            packs = [
+                (number, packed(run)) for number, run in in_runs(pa.Table.from_batches([piece]).cast(self.rows), part)
+            ]
+            columns = zip(*packs, strict=True) if packs else ((), ())
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(c, f.type) for c, f in zip(columns, self.schema, strict=True)], schema=self.schema
             )
 
 
-def _moments(column: Any) -> Any:
+def moments_of(column: Any) -> Ints:
     """Times as whole milliseconds, whatever zone and unit they are written in; what has none is the least."""
     moments = column.cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
-    return pc.fill_null(moments, -(2**63))
+    found: Ints = pc.fill_null(moments, NO_MOMENT).to_numpy()
+    return found
+
+
+@dataclass(frozen=True)
+class CheckedPart:
+    """Checks the rows of some whole time steps; it knows promises and files, and nothing of methods."""
+
+    promises: tuple[Guarantee, ...]
+    release: ReleasePart
+    schema = pa.schema([("told", pa.string())])
+
+    def __call__(self, part: pa.Table) -> pa.Table:
+        """One line: what came of each promise."""
+        return told_findings(check(self.release(part["packed"]), self.promises))
+
+
+def told_findings(checked: Sequence[tuple[Guarantee, Finding]]) -> pa.Table:
+    """What came of each promise in a part, as one line."""
+    line = json.dumps([asdict(finding) for _, finding in checked])
+    return pa.table({"told": [line]}, schema=CheckedPart.schema)
 
 
 def check_there(
@@ -104,26 +121,51 @@ def check_there(
     progress: Progress = no_progress,
 ) -> list[tuple[Guarantee, Finding]]:  # fmt: skip
     """What came of each promise on the rows of a release; steps without rows, and the areas as a whole, are looked at here."""
-    plain = [{"properties": feature["properties"]} for feature in features]
-    sizes = engine.gather(engine.sql("SELECT t, count(*) AS size FROM {rows} GROUP BY t", rows=rows)).sort_by("t")
-    parts = in_parts(sizes["size"].to_pylist(), PART_ROWS)
+    release = ReleasePart(engine.schema(rows), steps, without_outlines(features))
+    moments, sizes = sizes_there(engine, rows)
+    parts = in_parts(sizes.tolist(), PART_ROWS)
     findings = []
     if parts:
-        number = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-        packer = RowPacker(engine.schema(rows), _moments(sizes["t"]).to_numpy(), number)
+        packer = RowPacker(release.rows, moments, part_numbers(parts))
         packs = engine.map_rows(rows, packer, RowPacker.schema)
-        function = CheckedPart(tuple(promises), packer.rows, steps, plain)
-        told = engine.map_groups(packs, "part", function, CheckedPart.schema, len(parts))
-        findings = [json.loads(line) for line in engine.gather(told, progress)["told"].to_pylist()]
-    empty = pc.invert(pc.is_in(_moments(steps["t"]), value_set=_moments(sizes["t"]).combine_chunks()))
-    rest = WrittenRelease(Path("the rest"), _no_rows(engine, rows), steps.filter(empty), plain)
-    findings.append([asdict(finding) for _, finding in check(rest, tuple(promises))])
+        function = CheckedPart(tuple(promises), release)
+        findings = findings_there(engine, packs, function, len(parts), progress)
+    findings.append([asdict(finding) for _, finding in check(rest_of(release, moments), tuple(promises))])
     return checked_parts(promises, findings)
 
 
-def _no_rows(engine: SparkEngine, rows: Frame) -> pa.Table:
-    table: pa.Table = engine.schema(rows).empty_table()
-    return table
+def sizes_there(engine: SparkEngine, rows: Frame) -> tuple[Ints, Ints]:
+    """The times of the rows of a release, rising, and how many rows each has."""
+    sizes = engine.gather(engine.sql("SELECT t, count(*) AS size FROM {rows} GROUP BY t", rows=rows))
+    moments, size = moments_of(sizes["t"]), sizes["size"].to_numpy()
+    order = np.argsort(moments)
+    return moments[order], size[order]
+
+
+def part_numbers(parts: Sequence[Sequence[int]]) -> Ints:
+    """The number of the part that each of what was put into parts, in order, belongs to."""
+    numbers: Ints = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    return numbers
+
+
+def findings_there(
+    engine: SparkEngine, packs: Frame, function: Any, parts: int, progress: Progress
+) -> list[list[dict[str, Any]]]:
+    """What a function that checks a part found in each."""
+    told = engine.map_groups(packs, "part", function, CheckedPart.schema, parts)
+    return [json.loads(line) for line in engine.gather(told, progress)["told"].to_pylist()]
+
+
+def rest_of(release: ReleasePart, moments: Ints) -> WrittenRelease:
+    """What no part has: listed steps of other moments, and all areas."""
+    empty = ~np.isin(moments_of(release.steps["t"]), moments)
+    steps = release.steps.filter(pa.array(empty))
+    return WrittenRelease(Path("the rest"), release.rows.empty_table(), steps, release.features)
+
+
+def without_outlines(features: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Areas with nothing but what is said of them."""
+    return [{"properties": feature["properties"]} for feature in features]
 
 
 def part_hashes(engine: SparkEngine, folder: str) -> dict[str, str]:
@@ -133,13 +175,31 @@ def part_hashes(engine: SparkEngine, folder: str) -> dict[str, str]:
     return {path.rsplit("/", 1)[-1]: digest for path, digest in zip(*hashes.to_pydict().values(), strict=True)}
 
 
-def verify(
-    engine: SparkEngine, folder: str, progress: Progress = no_progress
-) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
-    """Check a release where it lies: that its files are those that were written, and every promise.
+@dataclass(frozen=True)
+class ReleaseThere:
+    """A release whose rows lie on the cluster, and what is small of it.
 
-    Returns each promise with what came of it, and the manifest.
+    Attributes
+    ----------
+    folder, data
+        Where it lies, and where its rows lie.
+    manifest
+        Its certificate.
+    steps
+        The table of time steps; None where it holds trajectories.
+    features
+        The areas.
     """
+
+    folder: str
+    data: str
+    manifest: dict[str, Any]
+    steps: pa.Table | None
+    features: list[dict[str, Any]]
+
+
+def open_there(engine: SparkEngine, folder: str) -> ReleaseThere:
+    """Fetch what is small of a release, if its files are those that were written."""
     with tempfile.TemporaryDirectory(prefix="crowdveil-") as made:
         here, there = Path(made), folder.rstrip("/")
         if not engine.files.exists(f"{there}/{MANIFEST_FILE}"):
@@ -165,12 +225,31 @@ def verify(
             )
         data = f"{there}/{entries['data']['name']}"
         if data.endswith(".csv"):
-            raise InputError(f"{folder}: its tables are CSV, which is verified without Spark; leave --engine out.")
-        promises = tuple(guarantee_from_manifest(entry) for entry in manifest["promises"])
+            raise InputError(f"{folder}: its tables are CSV, which is read without Spark; leave --engine out.")
         if "steps" not in entries:
             features = read_features(here / entries["areas"]["name"]) if "areas" in entries else []
-            return check_tracks_there(engine, data, features, promises, progress), manifest
+            return ReleaseThere(folder, data, manifest, None, features)
         small = read_release(
             here, {"data": entries["steps"]["name"], **{r: e["name"] for r, e in entries.items() if r != "data"}}
         )
-        return check_there(engine, engine.read(data), small.steps, small.features, promises, progress), manifest
+        return ReleaseThere(folder, data, manifest, small.steps, small.features)
+
+
+def verify(
+    engine: SparkEngine, folder: str, progress: Progress = no_progress
+) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
+    """Check a release where it lies: that its files are those that were written, and every promise.
+
+    Returns each promise with what came of it, and the manifest.
+    """
+    release = open_there(engine, folder)
+    promises = promises_of(release)
+    if release.steps is None:
+        return check_tracks_there(engine, release.data, release.features, promises, progress), release.manifest
+    rows = engine.read(release.data)
+    return check_there(engine, rows, release.steps, release.features, promises, progress), release.manifest
+
+
+def promises_of(release: ReleaseThere) -> tuple[Guarantee, ...]:
+    """What its certificate promises."""
+    return tuple(guarantee_from_manifest(entry) for entry in release.manifest["promises"])

@@ -132,10 +132,14 @@ def scores(asked: Asked, compared: Any) -> Scores:
     by_step = asked.measure.of(compared, asked.params)
     together = compared.all_steps()
     pooled = by_step if together is compared else asked.measure.of(together, asked.params)
+    return Scores(asked, by_step, mean_of_steps(by_step), pooled[0])
+
+
+def mean_of_steps(by_step: Floats) -> Floats:
+    """The mean over the steps in which a measure is defined."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is NaN, as it should be
-        mean = np.nanmean(by_step, axis=0)
-    return Scores(asked, by_step, np.asarray(mean, np.float64), pooled[0])
+        return np.asarray(np.nanmean(by_step, axis=0), np.float64)
 
 
 def ratio(part: Floats, whole: Floats) -> Floats:
