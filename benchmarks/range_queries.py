@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from _bench import oldenburg, say
-from crowdveil.measures.base import scores
+from crowdveil.measures.base import Asked, scores
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams, draw_queries
 from crowdveil.model.distances import Paths
@@ -73,12 +73,12 @@ def with_same_answers(tree: PathTree, scan: Scan, queries: RangeQueries) -> floa
 
 def lost(data: Trajectories) -> None:
     """Distortions of releases by microaggregation."""
-    method, params = find_method("microaggregation"), RangeQueryParams(queries=QUERIES)
+    method, params = find_method("microaggregation"), {"queries": QUERIES}
     for k in KS:
         release = method.run(data, method.params.checked({"k": k}), np.random.default_rng(0), no_progress)
         compared = TrajectoryComparison(data, release)
         for name in ("sid", "sid-found", "aid", "aid-found"):
-            found = scores(find_measure(name), compared, params)
+            found = scores(Asked.of(find_measure(name), params), compared)
             shown = ", ".join(f"{value:.3f}" for value in found.pooled)
             say(f"microaggregation k = {k}, {name} by window", shown)
 

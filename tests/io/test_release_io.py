@@ -43,7 +43,8 @@ def _written(folder: Path, rows: list[tuple[Any, ...]], row_group_size: int) -> 
         "state": pa.array(["published"] * len(rows), pa.string()),
     }
     pq.write_table(pa.table(columns), folder / "flows.parquet", row_group_size=row_group_size)
-    pq.write_table(pa.table({"t": pa.array([], pa.timestamp("ms"))}), folder / "steps.parquet")
+    whole, times = pa.array([], pa.int64()), pa.array([], pa.timestamp("ms"))
+    pq.write_table(pa.table({"t": times, "published": whole, "withheld": whole}), folder / "steps.parquet")
     features = [{"properties": {"area": name, "tiles": [name]}} for name in AREAS]
     (folder / "areas.geojson").write_text(json.dumps({"features": features}))
     return read_release(folder, {"data": "flows.parquet", "steps": "steps.parquet", "areas": "areas.geojson"})
@@ -109,3 +110,32 @@ def test_a_column_that_is_missing_is_told(column: str, tmp_path: Path) -> None:
     zones = Zones(np.array(AREAS, dtype=object), np.arange(4.0), np.zeros(4), kind="centroids")
     with pytest.raises(InputError, match=f"has no column {column}, which its manifest speaks of"):
         flow_release_alone(WrittenRelease(tmp_path, data, steps, written.features), zones, 3600, "UTC")
+
+
+def _again(table: pa.Table, name: str) -> pa.Table:
+    return table.append_column(name, table[name])
+
+
+def _as_text(table: pa.Table, name: str) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, table[name].cast(pa.string()))
+
+
+@pytest.mark.parametrize("change", [_again, _as_text])
+@pytest.mark.parametrize(("file", "column"), [("flows", "volume"), ("steps", "withheld"), ("steps", "published")])
+def test_tables_of_another_form_are_told(change: Any, file: str, column: str, tmp_path: Path) -> None:
+    tables = {"flows": _written(tmp_path, [(0, "a", "b")], 1).data}
+    tables["steps"] = pa.table({"t": tables["flows"]["t"], "published": [1], "withheld": [0]})
+    for name, table in tables.items():
+        pq.write_table(change(table, column) if name == file else table, tmp_path / f"{name}.parquet")
+    with pytest.raises(InputError, match="the release lacks a file, or one is broken"):
+        read_release(tmp_path, {"data": "flows.parquet", "steps": "steps.parquet"})
+
+
+@pytest.mark.parametrize("column", ["t", "published", "withheld"])
+def test_a_table_of_steps_that_lacks_a_column_is_told(column: str, tmp_path: Path) -> None:
+    flows = _written(tmp_path, [(0, "a", "b")], 1).data
+    steps = pa.table({"t": flows["t"], "published": [1], "withheld": [0]}).drop_columns([column])
+    for name, table in (("flows", flows), ("steps", steps)):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    with pytest.raises(InputError, match=f"the table of time steps has no column {column}"):
+        read_release(tmp_path, {"data": "flows.parquet", "steps": "steps.parquet"})

@@ -138,6 +138,6 @@ def _named(written: WrittenRelease) -> Ints:
 
 def _published(written: WrittenRelease) -> Mask:
     """Rows that are not small destinations taken together."""
-    number, labels, _ = codes(written.data["state"])
+    number, labels, _ = codes(written.values("state"))
     published: Mask = np.array([label == STATES[PUBLISHED] for label in labels], bool)
     return published[number]

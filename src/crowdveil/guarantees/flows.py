@@ -36,9 +36,9 @@ class FlowKAnonymity(Guarantee):
         """Look at each row's crowd, and at each total of a time step."""
         crowd = written.column(self.counts)
         small = int((crowd < self.k).sum())
-        withheld = written.steps["withheld"].drop_null().to_numpy()
+        withheld, given = written.listed("withheld")
         # A total of fewer than k trips cannot have been made by k people, whatever was counted.
-        told = int(((withheld > 0) & (withheld < self.k)).sum())
+        told = int((given & (withheld > 0) & (withheld < self.k)).sum())
         detail = f"{counted(len(crowd), 'row')} looked at, {small:,} below k; {told:,} withheld totals below k."
         return Finding(small == 0 and told == 0, detail)
 
@@ -156,7 +156,7 @@ class WellFormedFlows(Guarantee):
         table, faults = written.data, []
         extra = set(table.column_names) - {*FLOW_COLUMNS, "people", "trips"}
         if extra or not set(FLOW_COLUMNS) <= set(table.column_names):
-            faults.append("columns are missing or more than they should be")
+            return Finding(False, "columns are missing or more than they should be.")
         if {"people", "trips"} <= extra.union(table.column_names):
             faults.append("two columns count the crowd")
         if any(table[c].null_count for c in table.column_names if c != "t"):

@@ -39,6 +39,7 @@ from crowdveil.model.trajectories import Trajectories
 
 TableFormat = Literal["parquet", "csv"]
 FLOW_COLUMNS = ("t", "origin_area", "destination_area", "volume", "state")
+STEP_COLUMNS = ("t", "published", "withheld")
 TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "trajectory_id")
 AREAS_FILE, MANIFEST_FILE = "areas.geojson", "manifest.json"
 NO_TIME = int(np.iinfo(np.int64).min)
@@ -216,11 +217,16 @@ class WrittenRelease:
 
     def column(self, name: str) -> Any:
         """A column as an array; times as seconds."""
+        values = self.values(name)
+        if name in ("t", "timestamp"):
+            return read_seconds(values, f"{self.folder}, column {name}").values
+        return one_array(values).to_numpy(zero_copy_only=False)
+
+    def values(self, name: str) -> Any:
+        """A column as it was read."""
         if name not in self.data.column_names:
             raise InputError(f"{self.folder}: the release has no column {name}, which its manifest speaks of.")
-        if name in ("t", "timestamp"):
-            return read_seconds(self.data[name], f"{self.folder}, column {name}").values
-        return one_array(self.data[name]).to_numpy(zero_copy_only=False)
+        return self.data[name]
 
     def row_steps(self) -> tuple[Ints, Ints]:
         """The time steps that rows have, as seconds, rising, and the place of each row's step among them.
@@ -228,7 +234,7 @@ class WrittenRelease:
         Rows without a time are one step, `NO_TIME`.
         """
         steps: tuple[Ints, Ints] = self._once(
-            "row steps", lambda: _steps_of(self.data["t"], f"{self.folder}, column t")
+            "row steps", lambda: _steps_of(self.values("t"), f"{self.folder}, column t")
         )
         return steps
 
@@ -285,9 +291,7 @@ class WrittenRelease:
         return areas
 
     def _looked_up(self, column: str) -> Ints:
-        if column not in self.data.column_names:
-            raise InputError(f"{self.folder}: the release has no column {column}, which its manifest speaks of.")
-        number, labels, missing = codes(self.data[column])
+        number, labels, missing = codes(self.values(column))
         place = np.array([self._area_number.get(str(name), -1) for name in labels], np.int64)
         areas: Ints = place.take(number) if len(labels) else np.full(len(number), -1, np.int64)
         if missing is not None:
@@ -342,9 +346,32 @@ def read_release(folder: Path, files: dict[str, str]) -> WrittenRelease:
         data = _read_table(folder / files["data"])
         steps = _read_table(folder / files["steps"]) if "steps" in files else None
         features = read_features(folder / files["areas"]) if "areas" in files else []
-    except (KeyError, TypeError, OSError, ValueError):
+        for table in (data, steps):
+            if table is not None:
+                _hold_to_form(table)
+    except (KeyError, TypeError, OSError, ValueError, pa.ArrowException):
         raise InputError(f"{folder}: the release lacks a file, or one is broken; it cannot be verified.") from None
+    missing = [] if steps is None else [name for name in STEP_COLUMNS if name not in steps.column_names]
+    if missing:
+        raise InputError(f"{folder}: the table of time steps has no column {missing[0]}.")
     return WrittenRelease(folder, data, steps, features)
+
+
+def _hold_to_form(table: pa.Table) -> None:
+    """Raise if a column stands twice, or holds something else than a release has there: files may come from anybody."""
+    if len(set(table.column_names)) < len(table.column_names):
+        raise ValueError("a column stands twice")
+    for column in table.schema:
+        wanted = _NUMBERS.get(column.name)
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if wanted is not None and not (
+            pa.types.is_integer(kind) or (wanted == pa.float64() and pa.types.is_floating(kind))
+        ):
+            raise TypeError("numbers are none")
+        if column.name in ("origin_area", "destination_area", "state") and not (
+            pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
+        ):
+            raise TypeError("names are none")
 
 
 def read_features(path: Path) -> list[dict[str, Any]]:
