@@ -198,6 +198,30 @@ def test_kept_rows_stay_kept_whatever_is_asked_of_them(spark: Any) -> None:
     assert not rows.storageLevel.useDisk
 
 
+def test_data_and_release_in_another_file_system(spark: Any, city: Path, tmp_path: Path) -> None:
+    """Hadoop's viewfs stands for hdfs: and s3a:, which need a cluster of their own: names with a scheme, and none that is local."""
+    for folder in ("in", "out"):
+        (tmp_path / folder).mkdir()
+        spark.sparkContext._jsc.hadoopConfiguration().set(
+            f"fs.viewfs.mounttable.cluster.link./{folder}", (tmp_path / folder).as_uri()
+        )
+    shutil.copy(city / "trips.parquet", tmp_path / "in/trips.parquet")
+    trips, release = "viewfs://cluster/in/trips.parquet", "viewfs://cluster/out/a/release"
+    options = {"zones": str(city / "zones.geojson"), "spark": spark}
+    crowdveil.anonymize("joint", trips, release, k=5, step="3h", resume="viewfs://cluster/out/kept", **options)
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"a"}
+    crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "here", k=5, step="3h", zones=options["zones"])
+    assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "out/a/release")))
+    with pytest.raises(OutputError, match="the folder exists"):
+        crowdveil.anonymize("joint", trips, release, k=5, step="3h", **options)
+    crowdveil.anonymize("joint", trips, release, k=6, step="3h", overwrite=True, **options)
+    assert {p.name for p in (tmp_path / "out/a").iterdir()} == {"release"}
+    assert all(f.holds and f.looked for _, f in crowdveil.verify(release, trips, **options))
+    assert crowdveil.measure(trips, release, ["S"], **options)["S"].pooled < 0.2
+    with pytest.raises(InputError, match="there is no such file"):
+        crowdveil.anonymize("joint", "viewfs://cluster/in/none.parquet", release + "2", k=5, **options)
+
+
 def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: Path) -> None:
     options = {"zones": str(city / "zones.geojson"), "step": "1h", "k": 5}
     crowdveil.anonymize("atg-dual", city / "trips.parquet", tmp_path / "here", **options)
