@@ -199,7 +199,7 @@ def test_kept_rows_stay_kept_whatever_is_asked_of_them(spark: Any) -> None:
 
 
 def test_data_and_release_in_another_file_system(spark: Any, city: Path, tmp_path: Path) -> None:
-    """Hadoop's viewfs stands for hdfs: and s3a:, which need a cluster of their own: names with a scheme, and none that is local."""
+    """Hadoop's viewfs stands for hdfs: and s3a:, which need a cluster: names have a scheme, and none is local."""
     for folder in ("in", "out"):
         (tmp_path / folder).mkdir()
         spark.sparkContext._jsc.hadoopConfiguration().set(
