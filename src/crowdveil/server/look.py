@@ -156,8 +156,10 @@ def cut_last_line(path: Path) -> None:
     """End a table, of which only the beginning came, behind its last whole row."""
     content = path.read_bytes()
     end = content.rfind(b"\n") + 1
-    while end > 0 and content.count(b'"', 0, end) % 2:  # a line may end inside quotes
-        end = content.rfind(b"\n", 0, end - 1) + 1
+    quotes = content.count(b'"', 0, end)
+    while end > 0 and quotes % 2:  # a line may end inside quotes
+        before = content.rfind(b"\n", 0, end - 1) + 1
+        quotes, end = quotes - content.count(b'"', before, end), before
     if end > 0:
         with path.open("r+b") as file:
             file.truncate(end)
