@@ -20,7 +20,7 @@ import crowdveil
 from crowdveil import pipeline
 from crowdveil.errors import InputError, OutputError, ParameterError, PromiseBrokenError
 from crowdveil.guarantees import FlowKAnonymity
-from crowdveil.io.release import file_hash
+from crowdveil.io.written import file_hash
 from crowdveil.methods.od import suppression
 from crowdveil.pipeline import Request, run, verify
 

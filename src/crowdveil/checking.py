@@ -17,7 +17,7 @@ from crowdveil.guarantees import (
 from crowdveil.guarantees.base import refuse_broken
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import side_by_side
-from crowdveil.io.release import WrittenRelease
+from crowdveil.io.written import WrittenRelease
 from crowdveil.method import Method, Rows
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows

@@ -16,7 +16,7 @@ from crowdveil.errors import InputError, ParameterError
 from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.release import MANIFEST_FILE, file_hash, folder_hash
+from crowdveil.io.written import MANIFEST_FILE, file_hash, folder_hash
 from crowdveil.method import Method
 from crowdveil.params import Params
 

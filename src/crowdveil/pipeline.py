@@ -27,7 +27,8 @@ from crowdveil.io.atomic import check_file, check_target, new_file, new_folder
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import kept_pairing
 from crowdveil.io.read_back import flow_release_from
-from crowdveil.io.release import MANIFEST_FILE, TableFormat, WrittenRelease, file_hash, read_release, write_release
+from crowdveil.io.release import TableFormat, write_release
+from crowdveil.io.written import MANIFEST_FILE, WrittenRelease, file_hash, read_release
 from crowdveil.manifest import (
     build_manifest,
     file_entry,

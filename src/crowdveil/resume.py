@@ -11,7 +11,7 @@ from typing import Any
 from crowdveil import engine
 from crowdveil.engine import FinishedSteps, LocalEngine, kept_until_done
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.io.release import file_hash
+from crowdveil.io.written import file_hash
 from crowdveil.manifest import FILES
 from crowdveil.method import Method
 from crowdveil.params import Params

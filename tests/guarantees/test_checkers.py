@@ -41,7 +41,7 @@ from crowdveil.guarantees import (
     WithheldBudget,
     guarantee_from_manifest,
 )
-from crowdveil.io.release import WrittenRelease
+from crowdveil.io.written import WrittenRelease
 from written_flows import AREAS, written
 
 GOOD = [(0, "a", "b", 12, 10), (0, "b", "a", 30, 11), (3600, "ab", "c", 10, 10)]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.guarantees import CombinationKAnonymity, combinations
-from crowdveil.io.release import WrittenRelease
+from crowdveil.io.written import WrittenRelease
 from plain_combinations import all_shared
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from crowdveil import testing
 from crowdveil.guarantees import TrueVolumes, WithheldBudget, painting
-from crowdveil.io.release import WrittenRelease
+from crowdveil.io.written import WrittenRelease
 from crowdveil.model.flows import Flows, trips_within
 from crowdveil.model.zones import Zones
 from written_flows import honest, written

@@ -12,7 +12,7 @@ import pytest
 from crowdveil import pipeline
 from crowdveil.errors import PromiseBrokenError
 from crowdveil.guarantees import TrajectoryKAnonymity, guarantee_from_manifest
-from crowdveil.io.release import WrittenRelease
+from crowdveil.io.written import WrittenRelease
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import make_trajectories

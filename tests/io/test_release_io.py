@@ -17,7 +17,7 @@ from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, WellFormedFlows
 from crowdveil.io import release
 from crowdveil.io.read_back import flow_release_alone
-from crowdveil.io.release import NO_TIME, WrittenRelease, read_release
+from crowdveil.io.written import NO_TIME, WrittenRelease, read_release
 from crowdveil.model.release import Areas
 from crowdveil.model.tessellation import grid_frame, grid_zones
 from crowdveil.model.zones import Zones

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 import crowdveil
 from crowdveil import pipeline
 from crowdveil.errors import InputError, OutputError, ParameterError, PromiseBrokenError
-from crowdveil.io.release import WrittenRelease
 from crowdveil.io.times import Clock
+from crowdveil.io.written import WrittenRelease
 from crowdveil.report import html, picture, questions, tracks
 from crowdveil.report.packing import packed
 from crowdveil.report.shapes import Frame, Rings

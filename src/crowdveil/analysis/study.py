@@ -18,10 +18,10 @@ from pydantic import Field
 from crowdveil.errors import InputError, ParameterError, counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.read_back import flow_release_alone, flow_release_from
-from crowdveil.io.release import WrittenRelease
 from crowdveil.io.steps import step_seconds
 from crowdveil.io.tiling import metres
 from crowdveil.io.times import Clock
+from crowdveil.io.written import WrittenRelease
 from crowdveil.io.zones import read_tile_values, read_voronoi, read_zones
 from crowdveil.method import Rows
 from crowdveil.model.arrays import Floats, Labels

@@ -16,8 +16,8 @@ from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import read_pairing
 from crowdveil.io.read_back import flow_release_alone, trajectory_release_from
-from crowdveil.io.release import MANIFEST_FILE
 from crowdveil.io.tables import check_ending
+from crowdveil.io.written import MANIFEST_FILE
 from crowdveil.manifest import reading_again
 from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories

@@ -35,7 +35,7 @@ from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.release import WrittenRelease
+from crowdveil.io.written import WrittenRelease
 from crowdveil.manifest import reading_again, refuse_other_counts
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows

@@ -22,6 +22,8 @@ from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.report.summary import FlowCost
 
+ROW, AREA, TOLD = "row", "area", "told"
+"""The kinds of what a part gives: rows of the release, its areas, and one line of JSON that tells what came of it."""
 _PLURALS = {word: f"{word}s" for word in ("row", "time step", "area", "point", "position", "group")}
 _PLURALS["trajectory"] = "trajectories"
 _BOUNDS = ("fewer than ", "at least ")

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from crowdveil.attacks.risk import refuse_beaten
 from crowdveil.checking import form_of, refuse_large_k, say_what_matters, what_k_counts, without_exact_figures
 from crowdveil.distributed.finished import FinishedParts, Wave
-from crowdveil.distributed.gathering import Gathered, areas_of, in_parts
+from crowdveil.distributed.gathering import AREA, ROW, TOLD, Gathered, areas_of, in_parts
 from crowdveil.distributed.staging import check_target, new_folder
-from crowdveil.distributed.steps import AREA, ROW, TOLD, StepsPart, row_schema
+from crowdveil.distributed.steps import StepsPart, row_schema
 from crowdveil.distributed.trips import TripsThere, look_at, part_reader, read_trips_there
 from crowdveil.distributed.verifying import check_there, part_hashes
 from crowdveil.engine.finished import kept_until_done
@@ -27,8 +27,9 @@ from crowdveil.guarantees import Guarantee
 from crowdveil.guarantees.base import refuse_broken
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.release import AREAS_FILE, MANIFEST_FILE, area_features, area_properties, read_release
+from crowdveil.io.release import area_features, area_properties
 from crowdveil.io.tables import write_table
+from crowdveil.io.written import AREAS_FILE, MANIFEST_FILE, read_release
 from crowdveil.manifest import build_manifest, file_entry, folder_entry, with_file, write_manifest
 from crowdveil.method import Method
 from crowdveil.model.arrays import Mask

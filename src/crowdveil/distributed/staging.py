@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from crowdveil.engine.hadoop import HadoopFiles
 from crowdveil.errors import OutputError
 from crowdveil.io.atomic import MARK
-from crowdveil.io.release import MANIFEST_FILE
+from crowdveil.io.written import MANIFEST_FILE
 
 
 def check_target(files: HadoopFiles, target: str, *, overwrite: bool, mark: str = MANIFEST_FILE) -> None:

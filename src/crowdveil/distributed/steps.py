@@ -14,12 +14,14 @@ import pyarrow as pa
 from crowdveil import engine
 from crowdveil.attacks.risk import against_promises
 from crowdveil.checking import check
+from crowdveil.distributed.gathering import AREA, ROW, TOLD
 from crowdveil.distributed.rows import PartReader
 from crowdveil.engine import LocalEngine
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Guarantee
-from crowdveil.io.release import WrittenRelease, area_properties, drawn_areas, flow_table, step_table
+from crowdveil.io.release import area_properties, drawn_areas, flow_table, step_table
 from crowdveil.io.values import one_array
+from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.release import FlowRelease
@@ -28,7 +30,6 @@ from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.report.summary import FlowCost
 
-ROW, AREA, TOLD = "row", "area", "told"
 _NUMBERED = re.compile(r"^time step [\d,]+ of [\d,]+: ")
 
 

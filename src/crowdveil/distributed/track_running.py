@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from crowdveil.checking import form_of, refuse_large_k, say_what_matters, what_k_counts
 from crowdveil.distributed.finished import FinishedParts, Wave
-from crowdveil.distributed.gathering import checked_parts, facts_of
+from crowdveil.distributed.gathering import AREA, ROW, checked_parts, facts_of
 from crowdveil.distributed.point_rows import ORDER
 from crowdveil.distributed.points import PointsThere, look_at, read_points_there
 from crowdveil.distributed.running import (
@@ -31,7 +31,7 @@ from crowdveil.distributed.running import (
 )
 from crowdveil.distributed.staging import check_target, new_folder
 from crowdveil.distributed.track_verifying import check_tracks_there
-from crowdveil.distributed.tracks import AREA, KEYED, OUTCOME, ROW, Plan, TrackReader, TracksPart
+from crowdveil.distributed.tracks import KEYED, OUTCOME, Plan, TrackReader, TracksPart
 from crowdveil.distributed.verifying import part_hashes
 from crowdveil.engine.finished import kept_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
@@ -39,13 +39,8 @@ from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import refuse_broken
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.release import (
-    AREAS_FILE,
-    MANIFEST_FILE,
-    TRAJECTORY_COLUMNS,
-    area_features,
-    area_properties,
-)
+from crowdveil.io.release import area_features, area_properties
+from crowdveil.io.written import AREAS_FILE, MANIFEST_FILE, TRAJECTORY_COLUMNS
 from crowdveil.manifest import build_manifest, file_entry, folder_entry, write_manifest
 from crowdveil.method import Method
 from crowdveil.model.arrays import Ints

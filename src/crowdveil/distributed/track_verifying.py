@@ -17,8 +17,8 @@ from crowdveil.distributed.gathering import together
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Finding, Guarantee
-from crowdveil.io.release import WrittenRelease
 from crowdveil.io.values import one_array
+from crowdveil.io.written import WrittenRelease
 from crowdveil.progress import Progress, no_progress
 
 PIECE_POINTS = 1_000_000

@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from crowdveil import engine
 from crowdveil.checking import check
-from crowdveil.distributed.gathering import in_parts
+from crowdveil.distributed.gathering import AREA, ROW, TOLD, in_parts
 from crowdveil.distributed.point_rows import ORDER
 from crowdveil.engine import LocalEngine
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Guarantee
-from crowdveil.io.release import WrittenRelease, area_properties, trajectory_table
+from crowdveil.io.release import area_properties, trajectory_table
 from crowdveil.io.values import codes, one_array
+from crowdveil.io.written import WrittenRelease
 from crowdveil.measures.trajectory.apart import DistanceParams, apart
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Ints, refrozen
@@ -30,7 +31,6 @@ from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.report.summary import TrackCost
 
-ROW, AREA, TOLD = "row", "area", "told"
 OUTCOME = pa.schema([
     ("kind", pa.string()), ("lat", pa.float64()), ("lon", pa.float64()), ("timestamp", pa.timestamp("us", tz="UTC")),
     ("source", pa.int64()), ("place", pa.int64()), ("tile", pa.int64()), (TOLD, pa.string()),

@@ -20,7 +20,7 @@ from crowdveil.engine.packing import in_runs, packed, unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, PromiseBrokenError
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
-from crowdveil.io.release import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
+from crowdveil.io.written import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
 from crowdveil.manifest import folder_entry, read_manifest
 from crowdveil.model.arrays import Ints
 from crowdveil.progress import Progress, no_progress

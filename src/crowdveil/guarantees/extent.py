@@ -10,8 +10,8 @@ from pydantic import Field
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind
 from crowdveil.guarantees.original import NEEDS_ORIGINAL, original_zones
-from crowdveil.io.release import WrittenRelease
 from crowdveil.io.values import codes
+from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import PUBLISHED, STATES

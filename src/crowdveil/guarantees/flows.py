@@ -12,7 +12,7 @@ from crowdveil.guarantees.base import Finding, Guarantee, Kind
 from crowdveil.guarantees.original import step_volumes, volumes_by_step
 from crowdveil.guarantees.painting import blocks, by_step
 from crowdveil.guarantees.runs import Runs
-from crowdveil.io.release import FLOW_COLUMNS, WrittenRelease
+from crowdveil.io.written import FLOW_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows, trips_within
 from crowdveil.model.release import STATES

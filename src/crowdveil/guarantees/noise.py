@@ -9,7 +9,7 @@ from pydantic import Field
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind
-from crowdveil.io.release import WrittenRelease
+from crowdveil.io.written import WrittenRelease
 
 
 class DifferentialPrivacy(Guarantee):

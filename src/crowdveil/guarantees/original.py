@@ -18,7 +18,7 @@ from crowdveil.guarantees.base import Finding, Guarantee, Kind
 from crowdveil.guarantees.painting import Block, blocks, by_step
 from crowdveil.guarantees.runs import Runs, distinct
 from crowdveil.io.parallel import in_order
-from crowdveil.io.release import NO_TIME, WrittenRelease
+from crowdveil.io.written import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
 from crowdveil.model.flows import Flows
 

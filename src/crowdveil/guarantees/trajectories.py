@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Pieces
-from crowdveil.io.release import TRAJECTORY_COLUMNS, WrittenRelease
+from crowdveil.io.written import TRAJECTORY_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints
 
 

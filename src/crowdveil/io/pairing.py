@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from crowdveil.errors import CrowdveilError, InputError, OutputError, counted
 from crowdveil.io.atomic import new_file, write_errors
-from crowdveil.io.release import MANIFEST_FILE
 from crowdveil.io.source import open_source
 from crowdveil.io.tables import check_ending, write_table
 from crowdveil.io.values import ids_of
+from crowdveil.io.written import MANIFEST_FILE
 from crowdveil.model.arrays import Ints, Labels
 from crowdveil.model.trajectories import Trajectories
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, counted
-from crowdveil.io.release import WrittenRelease
 from crowdveil.io.times import read_seconds
 from crowdveil.io.values import one_array
+from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Bytes, Ints
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, TrajectoryRelease

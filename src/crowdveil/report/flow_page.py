@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.io.release import NO_TIME, WrittenRelease
 from crowdveil.io.times import iso_times
+from crowdveil.io.written import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Floats
 from crowdveil.report import figures, layers, picture
 from crowdveil.report.layers import Shade

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.io.release import WrittenRelease
+from crowdveil.io.written import WrittenRelease
 from crowdveil.report import flow_page, track_page
 from crowdveil.report.parts import Inside
 from crowdveil.report.questions import answers, smallest_crowd

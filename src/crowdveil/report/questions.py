@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.io.release import WrittenRelease
+from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Ints
 
 NOISY = "differential-privacy"

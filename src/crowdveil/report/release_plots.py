@@ -12,7 +12,7 @@ import pyarrow.csv as pacsv
 
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.figure import new_figure
-from crowdveil.io.release import WrittenRelease
+from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import figures, layers, picture, tracks
 from crowdveil.report.drawing import looks

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.io.release import WrittenRelease
+from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Floats
 from crowdveil.report import figures, tracks
 from crowdveil.report.parts import Figure, Inside, Parts

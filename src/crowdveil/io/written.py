@@ -1,0 +1,266 @@
+"""A release as it lies on the disk: the form of its files, and reading it back from nothing but them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from crowdveil.certificate import AreaList
+from crowdveil.errors import InputError
+from crowdveil.io.times import read_seconds, run_lengths
+from crowdveil.io.values import codes, one_array
+from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.trajectories import Trajectories
+
+FLOW_COLUMNS = ("t", "origin_area", "destination_area", "volume", "state")
+STEP_COLUMNS = ("t", "published", "withheld")
+TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "trajectory_id")
+AREAS_FILE, MANIFEST_FILE = "areas.geojson", "manifest.json"
+NO_TIME = int(np.iinfo(np.int64).min)
+"""The start of a time step that the files give none for."""
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file; of a folder, that of the list of its files with theirs."""
+    if path.is_dir():
+        return folder_hash({part.name: file_hash(part) for part in path.iterdir()})
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def folder_hash(parts: dict[str, str]) -> str:
+    """SHA-256 of the list of a folder's files, by name, each with its own."""
+    listed = "".join(f"{parts[name]}  {name}\n" for name in sorted(parts))
+    return hashlib.sha256(listed.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class WrittenRelease:
+    """A release as it lies on the disk. Checkers see this and nothing else.
+
+    Attributes
+    ----------
+    folder
+        Where it lies.
+    data
+        The table of flows or of points.
+    steps_table
+        For flows, the table of time steps.
+    features
+        The areas, as in the GeoJSON.
+    """
+
+    folder: Path
+    data: pa.Table
+    steps_table: pa.Table | None
+    features: list[dict[str, Any]]
+    _lock: Any = field(default_factory=RLock, init=False, repr=False, compare=False)
+
+    @property
+    def is_flows(self) -> bool:
+        """Whether it holds flows, and not trajectories."""
+        return self.steps_table is not None
+
+    @property
+    def steps(self) -> pa.Table:
+        """The table of time steps."""
+        if self.steps_table is None:
+            raise InputError(f"{self.folder}: the release has no table of time steps.")
+        return self.steps_table
+
+    def column(self, name: str) -> Any:
+        """A column as an array; times as seconds."""
+        values = self.values(name)
+        if name in ("t", "timestamp"):
+            return read_seconds(values, f"{self.folder}, column {name}").values
+        return one_array(values).to_numpy(zero_copy_only=False)
+
+    def values(self, name: str) -> Any:
+        """A column as it was read."""
+        if name not in self.data.column_names:
+            raise InputError(f"{self.folder}: the release has no column {name}, which its manifest speaks of.")
+        return self.data[name]
+
+    def row_steps(self) -> tuple[Ints, Ints]:
+        """The time steps that rows have, as seconds, rising, and the place of each row's step among them.
+
+        Rows without a time are one step, `NO_TIME`.
+        """
+        steps: tuple[Ints, Ints] = self._once(
+            "row steps", lambda: _steps_of(self.values("t"), f"{self.folder}, column t")
+        )
+        return steps
+
+    def listed_steps(self) -> tuple[Ints, Ints]:
+        """The same for the table of time steps."""
+        if "t" not in self.steps.column_names:
+            raise InputError(f"{self.folder}: the table of time steps has no column t.")
+        return _steps_of(self.steps["t"], f"{self.folder}, column t of the time steps")
+
+    def listed(self, column: str) -> tuple[Ints, Mask]:
+        """A number of each listed time step, 0 where it is not given; and where it is."""
+        if column not in self.steps.column_names:
+            raise InputError(f"{self.folder}: the table of time steps has no column {column}.")
+        values = one_array(self.steps[column])
+        given = values.is_valid().to_numpy(zero_copy_only=False)
+        return values.fill_null(0).to_numpy(zero_copy_only=False), given
+
+    @cached_property
+    def _made(self) -> dict[str, Any]:
+        return {}
+
+    def _once(self, what: str, make: Callable[[], Any]) -> Any:
+        """What every checker asks for, made for the first of them; they run side by side, and the others wait for it."""
+        with self._lock:
+            if what not in self._made:
+                self._made[what] = make()
+            return self._made[what]
+
+    def points_beside(self, original: Trajectories) -> tuple[Ints, Ints]:
+        """A number for each written and each original point, the same for points of one place and time."""
+        numbers: tuple[Ints, Ints] = self._once(f"points beside {id(original)}", lambda: self._numbered(original))
+        return numbers
+
+    def _numbered(self, original: Trajectories) -> tuple[Ints, Ints]:
+        beside = (("timestamp", original.t), ("lat", original.lat), ("lon", original.lon))
+        columns = [np.concatenate([self.column(name), values]) for name, values in beside]
+        order = np.lexsort(columns)
+        differ = np.zeros(len(order), np.bool_)
+        for column in columns:
+            values = column[order]
+            differ[1:] |= values[1:] != values[:-1]
+        number = np.empty(len(order), np.int64)
+        number[order] = np.cumsum(differ)
+        n = len(self.data)
+        return number[:n], number[n:]
+
+    @cached_property
+    def _area_number(self) -> dict[str, int]:
+        return {f["properties"]["area"]: i for i, f in enumerate(self.features)}
+
+    def area_numbers(self, column: str) -> Ints:
+        """The area of each row by its place in the list of areas, -1 where it is not in it."""
+        areas: Ints = self._once(column, lambda: self._looked_up(column))
+        return areas
+
+    def _looked_up(self, column: str) -> Ints:
+        number, labels, missing = codes(self.values(column))
+        place = np.array([self._area_number.get(str(name), -1) for name in labels], np.int64)
+        areas: Ints = place.take(number) if len(labels) else np.full(len(number), -1, np.int64)
+        if missing is not None:
+            areas[missing] = -1
+        return areas
+
+    @cached_property
+    def _tile_number(self) -> dict[str, int]:
+        names = sorted({t for f in self.features for t in f["properties"]["tiles"]})
+        return {t: i for i, t in enumerate(names)}
+
+    @property
+    def tile_names(self) -> list[str]:
+        """The different tiles of all areas; a tile's place here is its number."""
+        return list(self._tile_number)
+
+    @property
+    def tile_count(self) -> int:
+        """Number of different tiles in all areas."""
+        return len(self._tile_number)
+
+    @cached_property
+    def area_tiles(self) -> list[Ints]:
+        """The tiles of each area, as numbers."""
+        return [np.array([self._tile_number[t] for t in f["properties"]["tiles"]], np.int64) for f in self.features]
+
+    @property
+    def area_centres(self) -> list[tuple[float, float]]:
+        """Longitude and latitude of the centre of each area."""
+        return [(f["properties"]["lon"], f["properties"]["lat"]) for f in self.features if "lon" in f["properties"]]
+
+
+def _steps_of(column: Any, what: str) -> tuple[Ints, Ints]:
+    # Few times stand in many rows: each is read once, and times that are written differently are still the same.
+    column = one_array(column)
+    lengths = run_lengths(column)
+    if lengths is not None:
+        times, place = _steps_of(column.take(pa.array(np.cumsum(lengths) - lengths)), what)
+        return times, np.repeat(place, lengths)
+    encoded = column.dictionary_encode()
+    read = read_seconds(encoded.dictionary, what)
+    seconds = np.where(read.bad, NO_TIME, read.values)
+    if encoded.indices.null_count:
+        seconds = np.append(seconds, NO_TIME)
+    times, place = np.unique(seconds, return_inverse=True)
+    return times, place[encoded.indices.fill_null(len(seconds) - 1).to_numpy(zero_copy_only=False)].astype(np.int64)
+
+
+def read_release(folder: Path, files: dict[str, str]) -> WrittenRelease:
+    """Read the files of a release; `files` are their names by role, as in the manifest."""
+    try:
+        data = _read_table(folder / files["data"])
+        steps = _read_table(folder / files["steps"]) if "steps" in files else None
+        features = read_features(folder / files["areas"]) if "areas" in files else []
+        for table in (data, steps):
+            if table is not None:
+                _hold_to_form(table)
+    except (KeyError, TypeError, OSError, ValueError, pa.ArrowException):
+        raise InputError(f"{folder}: the release lacks a file, or one is broken; it cannot be verified.") from None
+    missing = [] if steps is None else [name for name in STEP_COLUMNS if name not in steps.column_names]
+    if missing:
+        raise InputError(f"{folder}: the table of time steps has no column {missing[0]}.")
+    return WrittenRelease(folder, data, steps, features)
+
+
+def _hold_to_form(table: pa.Table) -> None:
+    """Raise if a column stands twice, or holds something else than a release has there: files may come from anybody."""
+    if len(set(table.column_names)) < len(table.column_names):
+        raise ValueError("a column stands twice")
+    for column in table.schema:
+        wanted = _NUMBERS.get(column.name)
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if wanted is not None and not (
+            pa.types.is_integer(kind) or (wanted == pa.float64() and pa.types.is_floating(kind))
+        ):
+            raise TypeError("numbers are none")
+        if column.name in ("origin_area", "destination_area", "state") and not (
+            pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
+        ):
+            raise TypeError("names are none")
+
+
+def read_features(path: Path) -> list[dict[str, Any]]:
+    """The areas of a release, as in the GeoJSON; raises what a broken file raises."""
+    listed: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    AreaList.model_validate(listed)
+    features: list[dict[str, Any]] = listed["features"]
+    return features
+
+
+_NUMBERS = {
+    "volume": pa.int64(), "people": pa.int64(), "trips": pa.int64(), "published": pa.int64(), "withheld": pa.int64(),
+    "trajectory_id": pa.int64(), "user_id": pa.int64(), "lat": pa.float64(), "lon": pa.float64(),
+}  # fmt: skip
+
+
+def _read_table(path: Path) -> pa.Table:
+    """A table of a release; one without rows is fine here, since a release may withhold everything."""
+    if path.suffix != ".csv":
+        # Names of few areas stand in many rows: they come numbered, and each is looked up once.
+        return pq.read_table(path, read_dictionary=["origin_area", "destination_area", "state"]).combine_chunks()
+    names = pacsv.read_csv(path, read_options=pacsv.ReadOptions(use_threads=False)).column_names
+    types = {name: _NUMBERS.get(name, pa.string()) for name in names}
+    # An area may be called "NA": only an empty place is a missing value here.
+    options = pacsv.ConvertOptions(
+        column_types=types, strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False
+    )
+    return pacsv.read_csv(path, convert_options=options)
