@@ -315,6 +315,10 @@ def test_the_command(city: Path, tmp_path: Path) -> None:
     checked = subprocess.run([*run, "verify", str(tmp_path / "out"), *there], capture_output=True, text=True,
                              env=environment, check=False)  # fmt: skip
     assert checked.returncode == 0 and "BROKEN" not in checked.stdout
+    lost = subprocess.run([*run, "measure", str(city / "trips.parquet"), str(tmp_path / "out"), "--zones",
+                           str(city / "zones.geojson"), "-m", "E,areas", *there], capture_output=True, text=True,
+                          env=environment, check=False)  # fmt: skip
+    assert lost.returncode == 0 and "reconstruction error (E)" in lost.stdout, lost.stderr
     no_java = environment | {"PATH": "", "JAVA_HOME": ""}
     without = subprocess.run(command, capture_output=True, text=True, env=no_java, check=False)
     assert without.returncode == 2 and "needs Java 17 or newer" in without.stderr.splitlines()[-1]
