@@ -32,7 +32,7 @@ test: $(STAMP)
 # Spark is large, so it comes only with all tests; its own tests skip without Java.
 test-all: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark]'
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	CROWDVEIL_ALL_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(STAMP)
 	$(BIN)/ruff format --check src tests benchmarks

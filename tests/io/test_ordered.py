@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError
@@ -19,6 +19,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import in_order
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
+from examples import examples
 
 ZONES = Zones.from_ids(["7", "12", "a", "b"])
 Row = tuple[int, int, int, int, int]
@@ -66,7 +67,7 @@ def _plain(flows: Flows) -> list[tuple[int, ...]]:
     return list(zip(*(c.tolist() for c in columns), strict=True))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, deadline=None)
 @given(
     rows=rows_of_flows, chunk=st.integers(1, 12), bad=bad_rows, people=st.booleans(), sort=st.integers(0, 2),
     step=st.sampled_from(["1h", "1d", "all", None]), tz=st.sampled_from(["UTC", "Asia/Kathmandu"]),
@@ -84,7 +85,7 @@ def test_rows_in_any_order_are_the_same_flows(
         assert here == _read(_table(rows, chunk, bad, people=people), **options)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100, deadline=None)
 @given(rows=rows_of_flows, chunk=st.integers(1, 12), people=st.booleans())
 def test_rows_in_order_are_not_grouped(rows: list[Row], chunk: int, people: bool) -> None:
     cells: dict[tuple[int, int, int], tuple[int, int]] = {}

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import plain_trajectories as plain
@@ -22,6 +22,7 @@ from crowdveil.model.mdav import Centre, Grouping
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import make_trajectories
 from crowdveil.testing import paths
+from examples import examples
 
 Way = Literal["compiled", "stepwise", "in blocks", "unpruned"]
 WAYS = pytest.mark.parametrize("way", ["compiled", "stepwise", "in blocks", "unpruned"])
@@ -88,7 +89,7 @@ people = st.lists(st.integers(0, 20), min_size=16, max_size=16)
 
 
 @WAYS
-@settings(max_examples=120, deadline=None)
+@examples(120, deadline=None)
 @given(
     data=paths(max_paths=16, max_points=4), crowd=people, many=st.booleans(), k=st.integers(2, 4),
     centre=st.sampled_from(["once", "remaining"]), weight=st.sampled_from([0.0, 0.7]),
@@ -107,7 +108,7 @@ def test_groups_are_those_of_the_twin(
         assert all(k <= len({person[i] for i in group}) < 2 * k for group in _sets(found))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40, deadline=None)
 @given(
     data=paths(max_paths=12, max_points=3),
     crowd=people,
@@ -121,7 +122,7 @@ def test_groups_by_warping_are_those_of_the_twin(data: Paths, crowd: list[int], 
     assert _sets(found) == _twin(distance, person.tolist(), 2, centre, list(range(len(data))))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40, deadline=None)
 @given(data=paths(max_paths=12, max_points=3), crowd=people)
 def test_groups_by_the_graph_stay_in_its_parts(data: Paths, crowd: list[int]) -> None:
     distance = Contemporaries(data)
@@ -133,7 +134,7 @@ def test_groups_by_the_graph_stay_in_its_parts(data: Paths, crowd: list[int]) ->
 
 
 @WAYS
-@settings(max_examples=40, deadline=None)
+@examples(40, deadline=None)
 @given(data=paths(max_paths=16, max_points=3), crowd=people, cuts=st.sets(st.integers(1, 15), max_size=4))
 def test_each_part_is_grouped_as_if_it_were_alone(way: Way, data: Paths, crowd: list[int], cuts: set[int]) -> None:
     """Parts with too few people are left without a group; numbers of groups go on from part to part."""

@@ -3,15 +3,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.methods.od.atg_coupled import AtgCoupledParams, run
 from crowdveil.progress import no_progress
+from examples import examples
 from plain_boxes import PlainOriginsFirst, on_hull, problems
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(problem=problems(), k=st.integers(2, 5), share=st.sampled_from([0.0, 0.1, 0.25, 0.5]))
 def test_it_is_the_best_that_a_price_can_reach(problem: Any, k: int, share: float) -> None:
     flows, trips = problem
@@ -28,7 +29,7 @@ def test_it_is_the_best_that_a_price_can_reach(problem: Any, k: int, share: floa
     assert (cost, suppressed) == hull
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problem=problems(), k=st.integers(2, 5))
 def test_each_origin_tile_is_in_one_origin(problem: Any, k: int) -> None:
     flows, _ = problem

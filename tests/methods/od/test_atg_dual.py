@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import plain_atg
@@ -21,10 +21,11 @@ from crowdveil.model.targets import origins_near, target_volumes
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.synth.profiles import make_profile
+from examples import examples
 from plain_boxes import PlainOriginsFirst, on_hull, problems, pruning, sums, with_trees
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     problem=problems(),
     k=st.integers(2, 5),
@@ -122,7 +123,7 @@ def test_targets_do_not_tell_the_volume() -> None:
     assert target_volumes(10, 3)[-1] > 10
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problem=problems(), k=st.integers(2, 4))
 def test_origins_first_with_auto_keeps_the_budget(problem: Any, k: int) -> None:
     flows, _ = problem

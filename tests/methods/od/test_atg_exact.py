@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError
@@ -17,6 +17,7 @@ from crowdveil.model.arrays import frozen
 from crowdveil.model.forest import Forest, Solved
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
+from examples import examples
 from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
 
 
@@ -25,7 +26,7 @@ def _cost(release: FlowRelease) -> int:
     return int(((size[release.origin] + size[release.destination]) * release.volume).sum())
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     problem=problems(),
     k=st.integers(2, 5),
@@ -52,7 +53,7 @@ def test_it_is_the_best_of_all_partitions(problem: Any, k: int, share: float, ta
     assert _cost(release) + each * suppressed == min(a + each * s for a, s in within)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(problem=problems(), k=st.integers(2, 5), share=st.sampled_from([0.0, 0.1, 0.3, 0.6]), target=st.integers(1, 45))
 def test_each_origin_on_its_own(problem: Any, k: int, share: float, target: int) -> None:
     flows, trips = problem
@@ -95,7 +96,7 @@ def _everything(cost: list[int], lost: list[int], above: list[int], gone: int) -
     return sums([frozenset({(0, gone)}), *(of(i) for i in range(len(cost)) if above[i] < 0)])
 
 
-@settings(max_examples=2500)
+@examples(2500)
 @given(
     forest=forests(),
     budget=st.integers(0, 25),
@@ -132,7 +133,7 @@ def _forest(cost: list[int], lost: list[int], above: list[int], gone: int, lost_
     return Forest(nothing, zeros, zeros, zeros, ones, ones, *columns, lost_cost)
 
 
-@settings(max_examples=800)
+@examples(800)
 @given(forest=forests(), budget=st.integers(0, 25), lost_cost=st.integers(0, 4))
 def test_the_rest_is_spent_within_the_budget(forest: Any, budget: int, lost_cost: int) -> None:
     made = _forest(*forest, lost_cost)

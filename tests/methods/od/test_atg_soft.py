@@ -4,15 +4,16 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.methods.od.atg_soft import AtgSoftParams, promises, run
 from crowdveil.progress import no_progress
+from examples import examples
 from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     problem=problems(), k=st.integers(2, 5), price=st.sampled_from([0.25, 0.5, 0.75, 1.0]), target=st.integers(1, 45)
 )
@@ -30,7 +31,7 @@ def test_it_is_the_plain_twin(problem: Any, k: int, price: float, target: int) -
     assert (cost + tiles * suppressed, suppressed) == min((a + tiles * s, s) for a, s in everything)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problem=problems(), k=st.integers(2, 5), price=st.sampled_from([0.3, 0.6, 1.0]))
 def test_nothing_is_generalised_beyond_the_price(problem: Any, k: int, price: float) -> None:
     flows, _ = problem

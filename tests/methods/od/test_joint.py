@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError
@@ -21,6 +21,7 @@ from crowdveil.model.systems import System
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
+from examples import examples
 from plain_boxes import TILES, Plain, PlainDeviation, PlainExtent, PlainRectangles, on_hull, problems, with_trees
 
 
@@ -43,7 +44,7 @@ def scattered(draw: st.DrawFn) -> tuple[Flows, Trips]:
     return trips_to_flows(trips, members=True), trips
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(problem=problems(), k=st.integers(2, 5))
 def test_boxes_are_the_tightest_of_those_that_reach_k(problem: Any, k: int) -> None:
     flows, trips = problem
@@ -57,7 +58,7 @@ def test_boxes_are_the_tightest_of_those_that_reach_k(problem: Any, k: int) -> N
     assert len(boxes) == len(found)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(problem=problems(), k=st.integers(2, 5), p=st.integers(0, 30), q=st.integers(0, 5))
 def test_an_evaluation_is_the_best_of_all_partitions(problem: Any, k: int, p: int, q: int) -> None:
     flows, trips = problem
@@ -73,7 +74,7 @@ def test_an_evaluation_is_the_best_of_all_partitions(problem: Any, k: int, p: in
         assert (q * got[0] + p * got[1], got[1]) == min((q * a + p * s, s) for a, s in everything)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(problem=problems(), k=st.integers(2, 5), share=st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0]))
 def test_the_budget_is_kept_and_the_gap_is_within_its_bound(problem: Any, k: int, share: float) -> None:
     flows, trips = problem
@@ -94,7 +95,7 @@ def test_the_budget_is_kept_and_the_gap_is_within_its_bound(problem: Any, k: int
     assert best <= cost <= hull
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     problem=problems(),
     k=st.integers(2, 4),
@@ -153,7 +154,7 @@ def test_a_map_that_is_too_small_is_refused() -> None:
         run(with_trees(flows, tree, tree), JointParams(l_tiles=2), np.random.default_rng(0), no_progress)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(problem=problems(), k=st.integers(2, 5), p=st.integers(0, 30), q=st.integers(1, 5))
 def test_reconstruction_weighs_cells(problem: Any, k: int, p: int, q: int) -> None:
     flows, trips = problem
@@ -166,7 +167,7 @@ def test_reconstruction_weighs_cells(problem: Any, k: int, p: int, q: int) -> No
     assert (q * a + 1000 * p * s, s) == min((q * x + 1000 * p * y, y) for x, y in everything)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(problem=problems(), k=st.integers(2, 5), share=st.sampled_from([0.0, 0.1, 0.3, 0.8]))
 def test_reconstruction_counts_withheld_trips(problem: Any, k: int, share: float) -> None:
     """What is lost is the deviation of published cells and all of the withheld ones."""
@@ -183,7 +184,7 @@ def test_reconstruction_counts_withheld_trips(problem: Any, k: int, share: float
     assert found.least(budget) <= best <= boxes.cost_of(found.choice) <= found.cost + 1000 * found.suppressed
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problem=scattered(), k=st.integers(2, 5))
 def test_reconstruction_over_rectangles(problem: Any, k: int) -> None:
     flows, trips = problem
@@ -263,7 +264,7 @@ def test_taxis_by_hour_of_day(realdata: Any) -> None:
     assert np.mean(means) == pytest.approx(5.15, abs=0.05)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problem=scattered(), k=st.integers(2, 5), p=st.integers(0, 30), q=st.integers(0, 5))
 def test_with_rectangles_too_an_evaluation_is_the_best_of_all(problem: Any, k: int, p: int, q: int) -> None:
     flows, trips = problem
@@ -280,7 +281,7 @@ def test_with_rectangles_too_an_evaluation_is_the_best_of_all(problem: Any, k: i
         assert (q * got[0] + p * got[1], got[1]) == min((q * a + p * s, s) for a, s in everything)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(problem=scattered(), k=st.integers(2, 5))
 def test_rectangles_hold_their_people(problem: Any, k: int) -> None:
     flows, trips = problem

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil import testing
@@ -14,6 +14,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.systems import System
 from crowdveil.progress import no_progress
+from examples import examples
 from plain_rivals import boxes, by_tiles, crowd, plain_levels, stepwise_levels, taxis, volume
 from plain_rivals import rows_of as plain_rows
 
@@ -27,14 +28,14 @@ def flows_on_trees(draw: st.DrawFn) -> Flows:
     return replace(data, origin_tree=origins, destination_tree=draw(st.one_of(st.just(origins), tree)))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(tree=testing.hierarchies(max_tiles=16))
 def test_levels_are_those_of_the_stepwise_text(tree: Hierarchy) -> None:
     by_size = [frozenset(tree.level_cut(int(most)).tolist()) for most in np.unique(tree.size)]
     assert by_size == list(stepwise_levels(tree))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(data=flows_on_trees(), k=st.integers(2, 30), share=st.sampled_from([0.0, 0.1, 0.25, 0.5]))
 def test_it_is_the_best_of_all_pairs_of_levels(data: Flows, k: int, share: float) -> None:
     release = run(data, OighParams(k=k, suppress=share), np.random.default_rng(0), no_progress)
