@@ -337,6 +337,15 @@ def test_no_report_where_none_is_wanted_and_one_later(city: Path, tmp_path: Path
         crowdveil.verify(out)
 
 
+@pytest.mark.parametrize(("step_s", "said"), [(3600, "the same hours of all weeks"), (86400, "2 time steps at a time")])
+def test_many_hours_or_days_are_added_up_as_what_they_are(step_s: int, said: str) -> None:
+    """Also where the clock is put forward, and a day is shorter."""
+    wall = np.arange(400) * step_s + 1_704_063_600
+    t = np.where(wall >= 1_711_846_800, wall - 3600, wall)  # 31 March 2024, Paris
+    _, _, how = picture._named(np.unique(t), np.zeros(1, np.int64), "Europe/Paris")
+    assert said in how
+
+
 def test_a_long_release_has_a_short_report(monkeypatch: pytest.MonkeyPatch, city: Path, tmp_path: Path) -> None:
     """Of more than a page holds, hours of the week are added up and the largest flows are shown; it says so."""
     monkeypatch.setattr(picture, "MOST_STEPS", 6)

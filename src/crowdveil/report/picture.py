@@ -20,6 +20,8 @@ MOST_STEPS, MOST_FLOWS, MOST_AREAS = 200, 100_000, 12_000
 """What a page holds; of more, hours of the week are taken together, and the largest are shown."""
 MOST_MEETINGS = 1_000_000
 """Time steps times tiles: in so many it is looked which tiles occur, in every second or tenth time step where there are more."""
+_SHORTEST_DAY_S = 23 * 3600
+"""The day on which the clock is put forward."""
 _WEEK = 168
 _A_MONDAY_S = 4 * 86400
 
@@ -232,7 +234,7 @@ def _named(t: Ints, step: Ints, tz: str) -> tuple[list[str], Ints, str]:
         return [], np.zeros(len(step), np.int64), ""
     if len(t) <= MOST_STEPS:
         return [minutes(text) for text in iso_times(t, tz).to_pylist()], step, ""
-    if np.diff(t).min() < 86400:
+    if np.diff(t).min() < _SHORTEST_DAY_S:
         hour = (Clock(tz).to_wall(t) - _A_MONDAY_S) // 3600 % _WEEK
         used, place = np.unique(hour, return_inverse=True)
         labels = [f"{DAYS[h // 24]} {h % 24:02d}:00" for h in used.tolist()]
