@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.measures.base import shown
 from crowdveil.methods.od.suppression import SuppressionParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from crowdveil.report.measures import measured, named_measures, shown
+from crowdveil.report.measures import measured, named_measures
 
 
 def test_numbers_areshown_short_and_undefined_ones_as_a_dash() -> None:

@@ -126,6 +126,15 @@ class Scores:
         """Whose they are."""
         return self.asked.measure
 
+    def columns(self) -> list[tuple[str, Floats, float, float]]:
+        """Part, values by step, mean and pooled value of each column; one without a name where there are no parts."""
+        if not self.measure.parts:
+            return [("", self.by_step, float(self.mean), float(self.pooled))]
+        return [
+            (part, self.by_step[:, i], float(self.mean[i]), float(self.pooled[i]))
+            for i, part in enumerate(self.measure.parts)
+        ]
+
 
 def scores(asked: Asked, compared: Any) -> Scores:
     """Compute a measure by step and over all steps. A comparison has `all_steps()`, the same with one group."""
@@ -140,6 +149,16 @@ def mean_of_steps(by_step: Floats) -> Floats:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is NaN, as it should be
         return np.asarray(np.nanmean(by_step, axis=0), np.float64)
+
+
+def shown(value: float, unit: str) -> str:
+    """A number of four digits or so, "–" where it is undefined."""
+    if not np.isfinite(value):
+        return "–"
+    whole = value == int(value) and value != 1  # a share of 1 is shown as the other shares are
+    size = abs(value)
+    text = f"{value:,.0f}" if size >= 1000 or whole else f"{value:.4g}" if size > 1 else f"{value:.4f}"
+    return f"{text} {unit}".rstrip()
 
 
 def ratio(part: Floats, whole: Floats) -> Floats:

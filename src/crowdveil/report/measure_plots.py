@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from crowdveil.io.figure import new_figure
-from crowdveil.report.measures import columns, shown
-
-if TYPE_CHECKING:
-    from crowdveil.report.measures import Measurement
+from crowdveil.measures.base import Scores, shown
 
 ORIGINAL, RELEASED = "#d55e00", "#0072b2"
 Bar = tuple[str, float]
 
 
-def draw(found: Measurement, file: Path) -> None:
+def draw(found: Sequence[Scores], file: Path) -> None:
     """Bars of the measures, a panel for each unit; of measures that tell both sides the release as a share of the original."""
     panels, sides = _panels(found)
     heights = [*(len(bars) for bars in panels.values()), *([len(sides)] if sides else [])]
@@ -30,17 +28,17 @@ def draw(found: Measurement, file: Path) -> None:
     figure.savefig(file)
 
 
-def _panels(found: Measurement) -> tuple[dict[str, list[Bar]], list[tuple[str, float, float]]]:
+def _panels(found: Sequence[Scores]) -> tuple[dict[str, list[Bar]], list[tuple[str, float, float]]]:
     """Bars by unit, and (title, original, released) of measures that tell both."""
     panels: dict[str, list[Bar]] = {}
     sides = []
-    for scores in found.scores:
+    for scores in found:
         measure = scores.measure
         title = measure.title + scores.asked.label.removeprefix(measure.name).replace(":", ", ")
         if measure.parts[:2] == ("original", "released"):
             sides.append((title, float(scores.pooled[0]), float(scores.pooled[1])))
             continue
-        for part, _, mean, _ in columns(scores):
+        for part, _, mean, _ in scores.columns():
             panels.setdefault(measure.unit, []).append((f"{title}: {part}" if part else title, mean))
     return panels, sides
 

@@ -15,7 +15,7 @@ from crowdveil.errors import CrowdveilError, InputError, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_table
 from crowdveil.io.times import time_column
-from crowdveil.measures.base import Asked, Scores, scores
+from crowdveil.measures.base import Asked, Scores, scores, shown
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats
@@ -96,7 +96,7 @@ class Measurement:
             title = (
                 f"{_ARROWS[measure.better]} {measure.title}{f' ({measure.symbol})' if measure.symbol else ''}{given}"
             )
-            for part, _, mean, pooled in columns(found):
+            for part, _, mean, pooled in found.columns():
                 listed.append((f"{title}: {part}" if part else title, measure.unit, mean, pooled))
         return listed
 
@@ -115,7 +115,7 @@ class Measurement:
         """
         flows, listed = (
             self.matrices,
-            [(found.asked.label, *column) for found in self.scores for column in columns(found)],
+            [(found.asked.label, *column) for found in self.scores for column in found.columns()],
         )
         if flows is None:
             names = {
@@ -154,7 +154,7 @@ class Measurement:
         """Draw the scores as PNG. Needs matplotlib (extra `report`)."""
         from crowdveil.report.measure_plots import draw
 
-        draw(self, Path(file))
+        draw(self.scores, Path(file))
 
 
 def named_measures(names: Sequence[str | Asked] | None, takes: type = Flows) -> list[Asked]:
@@ -239,16 +239,6 @@ def _compared(
     )
 
 
-def columns(found: Scores) -> list[tuple[str, Floats, float, float]]:
-    """Part, values by step, mean and pooled value of each column; one without a name where there are no parts."""
-    if not found.measure.parts:
-        return [("", found.by_step, float(found.mean), float(found.pooled))]
-    return [
-        (part, found.by_step[:, i], float(found.mean[i]), float(found.pooled[i]))
-        for i, part in enumerate(found.measure.parts)
-    ]
-
-
 def _described(found: Scores, by_step: bool) -> dict[str, Any]:
     measure, params = found.measure, found.asked.params
     return {
@@ -272,16 +262,6 @@ def _times(flows: Flows, *, as_text: bool) -> list[Any]:
         return [None] * flows.steps
     times: list[Any] = time_column(flows.t, flows.tz, as_text=as_text).to_pylist()
     return times
-
-
-def shown(value: float, unit: str) -> str:
-    """A number of four digits or so, "–" where it is undefined."""
-    if not np.isfinite(value):
-        return "–"
-    whole = value == int(value) and value != 1  # a share of 1 is shown as the other shares are
-    size = abs(value)
-    text = f"{value:,.0f}" if size >= 1000 or whole else f"{value:.4g}" if size > 1 else f"{value:.4f}"
-    return f"{text} {unit}".rstrip()
 
 
 def _numbers(values: list[float]) -> Any:
