@@ -1,9 +1,9 @@
 // One job: how far it is while it runs, what went wrong if it failed, and its result.
 import { useEffect, useState } from "preact/hooks";
 import { type Job, json, remove, said, Wrong } from "./api";
-import { Action, Alert, Badge, Pairs, Title } from "./parts";
+import { Action, Alert, Asked, Badge, Title } from "./parts";
 import { Result } from "./result";
-import { duration, label, moment, shown, spoken, STAGE_WORDS, STATE_WORDS, told } from "./words";
+import { duration, moment, spoken, STAGE_WORDS, STATE_WORDS, told } from "./words";
 
 const [SOON_MS, LATER_MS, AWAY_MS] = [400, 2000, 4000];
 const under = (job: Job): boolean => job.state === "queued" || job.state === "running";
@@ -65,10 +65,4 @@ function Progress({ job }: { job: Job }) {
     <p class="hide" role="status">{words}</p>
     <p class="hint">You may leave this page; the job goes on, and is found again under Jobs.</p>
   </div>;
-}
-
-export function Asked({ job }: { job: Job }) {
-  const rows = Object.entries(job.parameters).map(([name, value]): [string, string] => [label({ name }), shown(value)]);
-  const files = Object.entries(job.files).map(([name, file]): [string, string] => [spoken(name), file]);
-  return <Pairs caption="What was asked for; all else is as it usually is" rows={[["Method", job.name], ...files, ...rows]} />;
 }

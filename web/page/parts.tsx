@@ -1,8 +1,8 @@
 // Small parts that several pages share.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { blob, download, said } from "./api";
-import { told } from "./words";
+import { blob, download, type Job, said } from "./api";
+import { label, shown, spoken, told } from "./words";
 
 /** The heading of a page; it takes the focus when the page changes, so that a screen reader says where one is. */
 export function Title({ children, above }: { children: ComponentChildren; above?: ComponentChildren }) {
@@ -91,4 +91,11 @@ export function ReportFrame({ path, title, at = "" }: { path: string; title: str
     }}>Full screen</button></div>
     {address ? <iframe title={title} src={address + at} sandbox="allow-scripts" /> : <p class="waiting" role="status">Fetching the report…</p>}
   </div>;
+}
+
+/** What a job was asked for. */
+export function Asked({ job }: { job: Job }) {
+  const rows = Object.entries(job.parameters).map(([name, value]): [string, string] => [label({ name }), shown(value)]);
+  const files = Object.entries(job.files).map(([name, file]): [string, string] => [spoken(name), file]);
+  return <Pairs caption="What was asked for; all else is as it usually is" rows={[["Method", job.name], ...files, ...rows]} />;
 }

@@ -1,8 +1,7 @@
 // The result of a job: what is promised, what was lost, the report, and the files.
 import { useEffect, useState } from "preact/hooks";
 import { type Job, json, type Manifest, remove, said } from "./api";
-import { Asked } from "./job";
-import { Action, Alert, Download, Pairs, ReportFrame, Tabs } from "./parts";
+import { Action, Alert, Asked, Download, Pairs, ReportFrame, Tabs } from "./parts";
 import { number, shown, size, spoken, told } from "./words";
 
 export interface Found { manifest: Manifest; files: { name: string; bytes: number }[] }
