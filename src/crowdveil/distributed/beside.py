@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from crowdveil import engine as engines
 from crowdveil.checking import check
-from crowdveil.distributed.gathering import checked_parts, in_parts
+from crowdveil.distributed.gathering import checked_parts, even_parts
 from crowdveil.distributed.rows import PartReader
 from crowdveil.distributed.trips import TripsThere, look_at, part_reader, read_trips_there
 from crowdveil.distributed.verifying import (
@@ -41,9 +41,6 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import FlowReading
-
-PART_ROWS = 2_000_000
-"""Rows of the original and of the release that a part has at most, unless a time step alone has more."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ def beside(
         size = np.zeros(len(moments), np.int64)
         size[np.searchsorted(moments, ours)] += trips.sizes
         size[np.searchsorted(moments, theirs)] += sizes
-        parts = in_parts(size.tolist(), int(max(1, min(PART_ROWS, size.sum() // (4 * engine.slots)))))
+        parts = even_parts(size, engine.slots)
         number = part_numbers(parts)
         opened = ReleasePart(engine.schema(rows), release.steps, without_outlines(release.features))
         read = BothParts(part_reader(trips, members=members), opened, all_areas)

@@ -15,13 +15,15 @@ from crowdveil.attacks.risk import Trial, trials_of_parts
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.times import time_column
 from crowdveil.method import Method
-from crowdveil.model.arrays import Mask
+from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.matrices import told_from
 from crowdveil.model.release import Areas
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.report.summary import FlowCost
 
+PART_ROWS, PARTS_A_SLOT = 2_000_000, 4
+"""Rows that a part of time steps has at most, unless one alone has more; and parts that each slot of a cluster gets at least."""
 ROW, AREA, TOLD = "row", "area", "told"
 """The kinds of what a part gives: rows of the release, its areas, and one line of JSON that tells what came of it."""
 _PLURALS = {word: f"{word}s" for word in ("row", "time step", "area", "point", "position", "group")}
@@ -135,6 +137,11 @@ def areas_of(table: pa.Table, zones: Zones) -> tuple[Areas, Mask]:
     names = np.array(table["area"].to_pylist(), dtype=object)
     areas = Areas(zones, names, offsets, np.concatenate([np.zeros(0, np.int32), *tiles]))
     return areas, np.array(table["drawn"].to_pylist(), np.bool_)
+
+
+def even_parts(sizes: Ints, slots: int) -> list[list[int]]:
+    """Time steps 0, 1, … by their sizes in parts of about one size: small enough for one task, and some for each slot."""
+    return in_parts(sizes.tolist(), int(max(1, min(PART_ROWS, sizes.sum() // (PARTS_A_SLOT * slots)))))
 
 
 def in_parts(sizes: Sequence[int], most: int) -> list[list[int]]:

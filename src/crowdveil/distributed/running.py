@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from crowdveil.attacks.risk import refuse_beaten
 from crowdveil.checking import form_of, refuse_large_k, say_what_matters, what_k_counts, without_exact_figures
 from crowdveil.distributed.finished import FinishedParts, Wave
-from crowdveil.distributed.gathering import AREA, ROW, TOLD, Gathered, areas_of, in_parts
+from crowdveil.distributed.gathering import AREA, ROW, TOLD, Gathered, areas_of, even_parts
 from crowdveil.distributed.staging import check_target, new_folder
 from crowdveil.distributed.steps import StepsPart, row_schema
 from crowdveil.distributed.trips import TripsThere, look_at, part_reader, read_trips_there
@@ -41,9 +41,8 @@ from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.report.html import REPORT_FILE, public_report
 
 DATA_FOLDER, STEPS_FILE, PARTS_FOLDER = "flows.parquet", "steps.parquet", "parts"
-PART_ROWS, PARTS_A_SLOT, WAVES_A_SLOT = 2_000_000, 4, 4
-"""Groups of rows that a part has at most, unless a time step alone has more; parts that each slot of the cluster gets at least;
-and parts of a slot that are finished together where finished ones are kept."""
+WAVES_A_SLOT = 4
+"""Parts of a slot that are finished together where finished ones are kept."""
 FILE_ROWS = 1_000_000
 REPORT_ROWS = 5_000_000
 """Published rows that are fetched for a report at most."""
@@ -156,9 +155,8 @@ def _in_parts(
     """What came of all parts, as it lies on the cluster."""
     reader = part_reader(trips, members=job.method.needs_members)
     function = StepsPart(job.method.name, job.params, job.seed, reader, promises, job.attack, trips.numbers, counts)
-    most = int(max(1, min(PART_ROWS, trips.sizes.sum() // (PARTS_A_SLOT * engine.slots))))
     left = np.flatnonzero(~np.isin(trips.numbers, finished.steps))
-    parts = [left[part] for part in in_parts(trips.sizes[left].tolist(), most)]
+    parts = [left[part] for part in even_parts(trips.sizes[left], engine.slots)]
     at_once = WAVES_A_SLOT * engine.slots if job.resume is not None else max(len(parts), 1)
     for low in range(0, len(parts), at_once):
         these = parts[low : low + at_once]
