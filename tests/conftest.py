@@ -19,6 +19,10 @@ settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background of a shell, from which commands that tests interrupt would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 pytest_plugins = ("serving_fixtures", "spark_runs")
 
 PROJECT = Path(__file__).resolve().parents[1]
