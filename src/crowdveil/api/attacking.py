@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crowdveil import pipeline
 from crowdveil.api.opened import published_numbers, rows_of
@@ -26,9 +26,6 @@ from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import TrajectoryReading, read
 from crowdveil.registry import find_attack
 from crowdveil.report.attacks import ALL, Attacked, Exposed, attack_params, attacked, exposed, named_attacks
-
-if TYPE_CHECKING:
-    pass
 
 
 def attack(

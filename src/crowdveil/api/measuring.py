@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from crowdveil import pipeline
 from crowdveil.api.opened import published_numbers
@@ -21,9 +21,6 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, TrajectoryReading, read
 from crowdveil.report.measures import Measurement, measured, named_measures, parsed
-
-if TYPE_CHECKING:
-    pass
 
 
 def measure(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crowdveil import pipeline
 from crowdveil.guarantees import Finding, Guarantee
@@ -11,9 +11,6 @@ from crowdveil.io.release import TableFormat
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_method
-
-if TYPE_CHECKING:
-    pass
 
 
 def anonymize(
