@@ -12,17 +12,17 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil import engine as engines
-from crowdveil.distributed.beside import Beside, BothParts, beside
+from crowdveil.distributed.beside import BothParts, beside
 from crowdveil.distributed.verifying import moments_of, open_there, rest_of
 from crowdveil.engine import LocalEngine
 from crowdveil.engine.spark import SparkEngine
-from crowdveil.errors import InputError, counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.read_back import flow_release_from
 from crowdveil.measures.base import Asked, Scores, mean_of_steps
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.od.parts import PartTotals, over_all_parts, sums_of_part
 from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.assignment import refuse_missing_steps
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress
 from crowdveil.report.measures import Measurement, named_measures
@@ -88,7 +88,8 @@ def measure_there(
     release = open_there(engine, folder)
     wanted = tuple(named_measures(measures))
     with beside(engine, release, original, given, notes, progress, members=False, all_areas=True) as both:
-        _refuse_other_steps(both)
+        listed = moments_of(both.read.release.steps["t"])
+        refuse_missing_steps(int((~np.isin(listed, both.original_moments)).sum()))
         told = engine.map_groups(both.packs, "part", TotalsOfPart(both.read), TotalsOfPart.schema, both.parts)
         lines = engine.gather(told, progress)["told"].to_pylist()
         totals = sum((PartTotals(**json.loads(line)) for line in lines), PartTotals())
@@ -111,16 +112,6 @@ def _scores(asked: Asked, nothing: OdComparison, totals: PartTotals, parts: Sequ
     by_step = np.concatenate([_array(part["by_step"]) for part in parts])[np.argsort(t)]
     sums = [[_array(content) for content in part["sums"]] for part in parts]
     return Scores(asked, by_step, mean_of_steps(by_step), over_all_parts(asked, nothing, totals, sums)[0])
-
-
-def _refuse_other_steps(both: Beside) -> None:
-    """Raise if the release has steps that the original has not."""
-    missing = int((~np.isin(moments_of(both.read.release.steps["t"]), both.original_moments)).sum())
-    if missing:
-        raise InputError(
-            f"release: {counted(missing, 'time step')} of it {'is' if missing == 1 else 'are'} not in the original; read the "
-            "original with the same --step and --tz."
-        )
 
 
 def _without_rows(frame: Flows, t: Ints) -> Flows:

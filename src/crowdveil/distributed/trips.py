@@ -20,8 +20,9 @@ from crowdveil.distributed.rows import (
 )
 from crowdveil.distributed.sources import quoted, readable, settle_zone, source_of
 from crowdveil.engine.spark import TASKS_A_SLOT, Frame, SparkEngine
-from crowdveil.errors import InputError, counted
+from crowdveil.errors import InputError
 from crowdveil.io.flows import by_place, step_of, with_trees
+from crowdveil.io.grouping import refuse_repeated
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdColumns, Problems, find_od_columns, zones_named
 from crowdveil.io.source import Source
@@ -131,11 +132,7 @@ def _refuse_repeated(engine: SparkEngine, trips: TripsThere) -> None:
     tasks = TASKS_A_SLOT * engine.slots
     keyed = engine.sql(f"SELECT packed, pmod(step, {tasks}) AS task FROM {{rows}} WHERE note IS NULL", rows=trips.rows)
     found = engine.map_groups(keyed, "task", RepeatedPairs(trips.reader.schema), RepeatedPairs.schema, tasks)
-    if repeated := pc.sum(engine.gather(found)["repeated"]).as_py():
-        raise InputError(
-            f"{trips.reader.source.name}: {counted(repeated, 'pair')} of zones have several rows in a time step, and people of "
-            "different rows cannot be added up; give one row for each, or leave the column of people out."
-        )
+    refuse_repeated(pc.sum(engine.gather(found)["repeated"]).as_py(), trips.reader.source.name)
 
 
 def _zones(

@@ -265,13 +265,18 @@ def _group_pieces(reader: OdReader, steps: Steps | None, drop_invalid: bool, mem
     reader.problems.settle(name, drop_invalid, reader.notes)
     known, final = reader.names.finish()
     summed = columns.is_flows and columns.people is not None and columns.user is None
-    if summed and len(grouped) and grouped["rows"].to_numpy().max() > 1:
-        repeated = int((grouped["rows"].to_numpy() > 1).sum())
-        raise InputError(
-            f"{name}: {counted(repeated, 'pair')} of zones have several rows in a time step, and people of "
-            "different rows cannot be added up; give one row for each, or leave the column of people out."
-        )
+    if summed and len(grouped):
+        refuse_repeated(int((grouped["rows"].to_numpy() > 1).sum()), name)
     return to_flows(grouped, known, final, steps, columns.user is not None or columns.people is not None, name)
+
+
+def refuse_repeated(repeated: int, name: str) -> None:
+    """Raise if people of several rows would have to be added up."""
+    if repeated:
+        raise InputError(
+            f"{name}: {counted(repeated, 'pair')} of zones have several rows in a time step, and people of different rows "
+            "cannot be added up; give one row for each, or leave the column of people out."
+        )
 
 
 def _grouped(reader: OdReader, steps: Steps | None, members: bool) -> pa.Table:
