@@ -102,6 +102,7 @@ def add_document_routes(app: FastAPI) -> None:
     for path, verb, fields, chosen in ROUTES:
         _add(app, path, verb, fields, chosen)
 
+    @app.get("/task", include_in_schema=False)
     @app.get("/task/", tags=["document"], summary="The result of a task, or why there is none yet", operation_id="get_task",
              responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
     def task(request: Request, who: Who, task_id: str = Query(max_length=200)) -> Response:
@@ -135,6 +136,8 @@ def _error(code: str, message: str, status: int) -> JSONResponse:
 
 
 def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[dict[str, Any]], Chosen]) -> None:
+    # mdl-anonymizer's own client leaves out the slash at the end that its documentation has.
+    @app.post(path.rstrip("/"), include_in_schema=False)
     @app.post(path, tags=["document"], summary=f"{KINDS[verb].summary} As the MobiDataLab document has it.",
               operation_id=f"document_{verb}", openapi_extra=_body(verb, fields),
               responses=openapi.errors(400, 401, 403, 413, 415, 422, 429))  # fmt: skip

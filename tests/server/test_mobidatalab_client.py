@@ -1,0 +1,68 @@
+"""The requests that mdl-anonymizer's own client sends, replayed: its paths have no slash at the end, its files come with their names,
+and it polls until an answer has a file name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from serving import Running, cabs
+
+pytestmark = pytest.mark.slow
+
+CASES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "anonymize": ("anonymize", {"method": "SimpleGeneralization", "params": {"tile_size": 500}}, "lat,lon,timestamp"),
+    "swap": ("anonymize", {"method": "SwapMob", "params": {"spatial_thold": 5, "temporal_thold": 600}}, "lat,lon,timestamp"),
+    "analyze": ("analyze", {"method": "QuadTreeHeatMap", "params": {"min_k": 3}}, '{"type":'),
+    "filter": ("filter", {"methods": [{"min_locations": 2}]}, "lat,lon,timestamp"),
+    "measures": ("compute_measures", {"measures": [{"name": "TrajectoriesRemoved", "params": {}}]}, "{"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_its_client_gets_a_file(case: str, running: Running, tmp_path: Path) -> None:
+    action, config, begins = CASES[case]
+    (tmp_path / "cabs.csv").write_text(cabs(20))
+    (tmp_path / "run.json").write_text(json.dumps(config | {"input_file": "cabs.csv", "output_folder": "output"}))
+    if action == "filter":
+        (tmp_path / "run.json").write_text(json.dumps(config | {"input_filename": "cabs.csv", "output_filename": "f.csv"}))
+    if action == "compute_measures":
+        places = {"original_dataset": "cabs.csv", "anonymized_dataset": "cabs.csv", "output_folder": "output"}
+        (tmp_path / "run.json").write_text(json.dumps(config | places))
+    with running.client() as anna:
+        posted = _post(anna, action, tmp_path)
+        assert posted.status_code == 200 and posted.json()["status"] == "OK", posted.text
+        got = _poll(anna, posted.json()["task_id"])
+        name = re.findall('filename="(.+)"', got.headers["content-disposition"])[0]
+        assert "/" not in name and got.text.startswith(begins), (name, got.text[:80])
+        if name.endswith(".json"):
+            assert got.json()
+
+
+def _post(client: httpx.Client, action: str, folder: Path) -> httpx.Response:
+    """Send what its `post_user_data` and `post_user_data2` send: open files by field, and nothing else."""
+    data = ["original_dataset", "anonymized_dataset"] if action == "compute_measures" else ["input_dataset"]
+    with (folder / "cabs.csv").open("rb") as first, (folder / "cabs.csv").open("rb") as second:
+        files: list[Any] = list(zip(data, (first, second), strict=False))
+        with (folder / "run.json").open("rb") as config:
+            return client.post(f"/{action}", files=[*files, ("config_file", config)])
+
+
+def _poll(client: httpx.Client, task: str) -> httpx.Response:
+    """Ask for the task until there is a file; its client takes an answer without a file name for "not yet"."""
+    for _ in range(600):
+        got = client.get("/task", params={"task_id": task})
+        assert got.status_code == 200
+        if "content-disposition" in got.headers:
+            return got
+        assert got.json()["message"]
+        assert got.json()["status"] == "NOT_AVAILABLE", got.text
+        time.sleep(0.1)
+    raise AssertionError("no file came")
