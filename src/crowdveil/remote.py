@@ -1,30 +1,37 @@
-"""The other end of `crowdveil serve`: sends files, follows a job, fetches what came of it. Needs nothing but Python."""
+"""The other end of `crowdveil serve`: sends files, follows a job, fetches what came of it."""
 
 from __future__ import annotations
 
 import hashlib
-import http.client
+import io
 import ipaddress
 import json
 import os
 import re
-import secrets
 import ssl
 import time
+import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from crowdveil.errors import CrowdveilError, InputError, ParameterError, PromiseBrokenError
 from crowdveil.progress import Progress, no_progress
 
-PIECE = 1 << 18
+if TYPE_CHECKING:
+    import httpx  # takes 0.2 s to import, so it waits until a server is asked
+
+CHUNK = 1 << 18
 PATIENCE_S = 60.0
-"""How long a server may be away (it may be started anew) while a job is followed."""
+"""How long a server may be unreachable (it may be restarting) while a job is followed or a result is fetched."""
 TIMEOUT_S = 120.0
+RETRIES = 2
+AGAIN_S = 0.5
+PARTIAL_CONTENT, BAD_REQUEST = 206, 400
 _ERRORS: dict[str, type[CrowdveilError]] = {"promise_broken": PromiseBrokenError, "bad_input": InputError}
 _ID = re.compile(r"[0-9a-f]{32}")
 
@@ -78,34 +85,15 @@ class Remote:
     def send(
         self, path: str, texts: Mapping[str, str], files: Mapping[str, Path], progress: Progress = no_progress
     ) -> dict[str, Any]:
-        """Send a form, its files piece by piece; what the server answers."""
-        boundary = secrets.token_hex(16)
-        parts = [_text_part(boundary, n, t) for n, t in texts.items()]
-        sizes = {n: _size(path) for n, path in files.items()}
-        heads = {n: _file_head(boundary, n, path.name) for n, path in files.items()}
-        end = f"--{boundary}--\r\n".encode()
-        length = sum(map(len, parts)) + sum(len(heads[n]) + sizes[n] + 2 for n in files) + len(end)
-
-        def body() -> Iterator[bytes]:
-            sent = 0
-            yield from parts
-            for name, file in files.items():
-                yield heads[name]
-                with file.open("rb") as opened:
-                    left = sizes[name]
-                    while left and (piece := opened.read(min(PIECE, left))):
-                        left -= len(piece)
-                        sent += len(piece)
-                        yield piece
-                        progress(sent, sum(sizes.values()))
-                if left:
-                    raise InputError(f"{file}: the file became shorter while it was sent; send it again.")
-                yield b"\r\n"
-            yield end
-
-        headers = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Content-Length": str(length)}
-        with self._asked("POST", path, body(), headers) as answer:
-            return _json(answer)
+        """Send a form, its files in chunks; return the server's answer. Never sent twice: it may have been taken."""
+        total = sum(_size(file) for file in files.values())
+        with ExitStack() as stack:
+            upload = Upload(progress, total)
+            opened = {name: (_plain(file.name), stack.enter_context(upload.open(file))) for name, file in files.items()}
+            # Fields of text come first, so that a wrong one is refused before the files are sent.
+            fields: list[Any] = [*((name, (None, text)) for name, text in texts.items()), *opened.items()]
+            with self._asked("POST", path, files=fields) as answer:
+                return _json(answer)
 
     def job(self, job: str) -> dict[str, Any]:
         """What is known of a job."""
@@ -152,54 +140,104 @@ class Remote:
             except ServerError:
                 if time.monotonic() > until:
                     raise
-                time.sleep(0.5)
+                time.sleep(AGAIN_S)
 
     def fetch(self, job: dict[str, Any], target: Path, progress: Progress = no_progress) -> None:
-        """Write a job's result to a file, once it is sure that all of it came as it was made."""
-        digest, came, about = hashlib.sha256(), 0, job["result"]
-        with self._asked("GET", f"/jobs/{job['id']}/result") as answer, target.open("wb") as file:
-            while piece := answer.read(PIECE):
-                digest.update(piece)
-                file.write(piece)
-                came += len(piece)
-                progress(came, about["bytes"])
+        """Write a job's result to a file, and check that all of it arrived. A broken transfer goes on where it ended."""
+        about, digest, arrived, until = job["result"], hashlib.sha256(), 0, time.monotonic() + PATIENCE_S
+        with target.open("wb") as file:
+            while True:
+                # The result of a job never changes, and its hash is compared at the end.
+                rest = {"Range": f"bytes={arrived}-"} if arrived else {}
+                try:
+                    with self._asked("GET", f"/jobs/{_checked_id(job['id'])}/result", headers=rest) as answer:
+                        if rest and answer.status_code != PARTIAL_CONTENT:
+                            file.seek(0)
+                            file.truncate()
+                            digest, arrived = hashlib.sha256(), 0
+                        for chunk in answer.iter_raw(CHUNK):
+                            digest.update(chunk)
+                            file.write(chunk)
+                            arrived += len(chunk)
+                            until = time.monotonic() + PATIENCE_S
+                            progress(arrived, about["bytes"])
+                    break
+                except ServerError:
+                    if time.monotonic() > until:
+                        raise
+                    time.sleep(AGAIN_S)
         if digest.hexdigest() != about["sha256"]:
-            raise ServerError("the result came in another form than it was made; fetch it again.")
+            raise ServerError(
+                "the result that arrived is not the one that was made (its SHA-256 differs); fetch it again."
+            )
 
     @contextmanager
-    def get(self, path: str) -> Iterator[http.client.HTTPResponse]:
-        """Any other address of the server."""
+    def get(self, path: str) -> Iterator[httpx.Response]:
+        """Ask for any other path of the server."""
         with self._asked("GET", path) as answer:
             yield answer
 
     @contextmanager
-    def _asked(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
-    ) -> Iterator[http.client.HTTPResponse]:
-        parts = urlsplit(self.url)
-        connection = self._connection(parts.scheme, parts.hostname or "", parts.port)
-        access = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        try:
-            with suppress(BrokenPipeError, ConnectionResetError):  # it may have refused the rest, and said why
-                connection.request(method, parts.path.rstrip("/") + path, body, {**access, **(headers or {})})
-            answer = connection.getresponse()
-            if answer.status >= 400:
-                raise _error(_error_in(answer.read(1 << 20), answer.status))
-            yield answer
-        except ssl.SSLError:
-            raise ServerError(
-                f"{self.url}: the server's certificate is not to be trusted, or it speaks no TLS."
-            ) from None
-        except (OSError, http.client.HTTPException):
-            raise ServerError(f"{self.url}: the server does not answer; check the address, and that it runs.") from None
-        finally:
-            connection.close()
+    def _asked(self, method: str, path: str, **request: Any) -> Iterator[httpx.Response]:
+        """Send a request, and stream the answer; an error of the server is raised as an error here."""
+        import httpx
 
-    @staticmethod
-    def _connection(scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
-        if scheme == "https":
-            return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=ssl.create_default_context())
-        return http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+        try:
+            with self._client.stream(method, path, **request) as answer:
+                if answer.status_code >= BAD_REQUEST:
+                    raise _error(_error_in(answer.read(), answer.status_code))
+                yield answer
+        except httpx.LocalProtocolError:
+            raise InputError("a file changed its size while it was sent; send it again.") from None
+        except httpx.TransportError as error:
+            if _caused_by_tls(error):
+                raise ServerError(
+                    f"{self.url}: the server's certificate cannot be trusted, or it does not use TLS; check the address."
+                ) from None
+            raise ServerError(f"{self.url}: the server does not answer; check the address, and that it runs.") from None
+
+    @cached_property
+    def _client(self) -> httpx.Client:
+        """One client with its connections. Retries are of connecting alone, when nothing was sent yet."""
+        import httpx
+
+        access = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        local = _is_here(urlsplit(self.url).hostname or "")
+        # Proxies of the environment are for other machines; redirects are not followed, so that no other host gets the token.
+        client = httpx.Client(
+            base_url=self.url, headers={"User-Agent": "crowdveil", **access}, timeout=httpx.Timeout(TIMEOUT_S, connect=10.0),
+            transport=httpx.HTTPTransport(retries=RETRIES) if local else None, trust_env=not local, follow_redirects=False,
+        )  # fmt: skip
+        weakref.finalize(self, client.close)
+        return client
+
+
+class Upload:
+    """Files that report how far they were read."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self.progress, self.total, self.sent = progress, total, 0
+
+    def open(self, path: Path) -> io.FileIO:
+        """Open a file whose reads are counted."""
+        upload = self
+
+        class Counted(io.FileIO):
+            def read(self, size: int | None = -1) -> bytes:
+                chunk = super().read(-1 if size is None else size)
+                upload.sent += len(chunk)
+                upload.progress(min(upload.sent, upload.total), upload.total)
+                return chunk
+
+        return Counted(path)
+
+
+def _caused_by_tls(error: BaseException) -> bool:
+    """Whether an error of the transport came from TLS."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None
 
 
 def _is_here(host: str) -> bool:
@@ -224,21 +262,14 @@ def _size(path: Path) -> int:
         raise InputError(f"{path}: there is no such file.") from None
 
 
-def _text_part(boundary: str, name: str, text: str) -> bytes:
-    return f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{text}\r\n'.encode()
+def _plain(filename: str) -> str:
+    """Return a file name without characters that a form would have to escape."""
+    return re.sub(r'[\x00-\x1f"\\]', "_", filename)
 
 
-def _file_head(boundary: str, name: str, filename: str) -> bytes:
-    plain = re.sub(r'[\x00-\x1f"\\]', "_", filename)
-    return (
-        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"; filename="{plain}"\r\n'
-        "Content-Type: application/octet-stream\r\n\r\n"
-    ).encode()
-
-
-def _json(answer: http.client.HTTPResponse) -> dict[str, Any]:
+def _json(answer: httpx.Response) -> dict[str, Any]:
     try:
-        found = json.loads(answer.read(1 << 26))
+        found = json.loads(answer.read())
     except ValueError:
         found = None
     if not isinstance(found, dict):

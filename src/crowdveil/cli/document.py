@@ -59,13 +59,13 @@ def _get(task: str, server: str) -> None:
             r'filename="([A-Za-z0-9_][A-Za-z0-9_.-]{0,119})"', answer.headers.get("Content-Disposition", "")
         )
         if named is None:
-            said: dict[str, Any] = json.loads(answer.read(1 << 20))
+            said: dict[str, Any] = json.loads(answer.read())
             click.echo(json.dumps({n: said.get(n) for n in ("status", "message")}, indent=2))
             return
         target = Path(f"{task}{Path(named[1]).suffix}")
         if target.exists():
             raise OutputError(f"{target}: the file exists; remove it, or fetch the task from another folder.")
         with new_file(target, overwrite=False) as file, file.open("wb") as written:
-            while piece := answer.read(1 << 18):
-                written.write(piece)
+            for chunk in answer.iter_raw():
+                written.write(chunk)
     click.echo(f"{target}: written")
