@@ -32,7 +32,9 @@ def test_its_client_gets_a_file(case: str, running: Running, tmp_path: Path) -> 
     (tmp_path / "cabs.csv").write_text(cabs(20))
     (tmp_path / "run.json").write_text(json.dumps(config | {"input_file": "cabs.csv", "output_folder": "output"}))
     if action == "filter":
-        (tmp_path / "run.json").write_text(json.dumps(config | {"input_filename": "cabs.csv", "output_filename": "f.csv"}))
+        (tmp_path / "run.json").write_text(
+            json.dumps(config | {"input_filename": "cabs.csv", "output_filename": "f.csv"})
+        )
     if action == "compute_measures":
         places = {"original_dataset": "cabs.csv", "anonymized_dataset": "cabs.csv", "output_folder": "output"}
         (tmp_path / "run.json").write_text(json.dumps(config | places))

@@ -356,3 +356,20 @@ def test_what_a_token_may_do(tmp_path: Path) -> None:
     assert len(list((tmp_path / "jobs").iterdir())) == 2
     service.tokens.revoke("anna")
     assert client.get("/jobs").status_code == 401
+
+
+def test_what_is_left_of_a_result(running: Running) -> None:
+    with running.client() as anna:
+        job = put(anna, GENERALISE, CABS, BARE)
+        assert ended(anna, job)["state"] == "done"
+        path = f"/jobs/{job}/result"
+        whole = anna.get(path)
+        assert whole.status_code == 200 and whole.headers["accept-ranges"] == "bytes"
+        size = len(whole.content)
+        rest = anna.get(path, headers={"Range": "bytes=100-"})
+        assert rest.status_code == 206 and rest.content == whole.content[100:]
+        assert rest.headers["content-range"] == f"bytes 100-{size - 1}/{size}"
+        for passed_over in ("bytes=0-", "bytes=-5", "bytes=1-2", "bytes=1-2,5-", "lines=3-", "bytes=x-"):
+            assert anna.get(path, headers={"Range": passed_over}).content == whole.content
+        refused = anna.get(path, headers={"Range": f"bytes={size}-"})
+        assert refused.status_code == 416 and message(refused).startswith("Range: ")

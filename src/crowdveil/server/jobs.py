@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import IO, Annotated, Any, BinaryIO
 
-from fastapi import FastAPI, Path, Query, Request, Response
+from fastapi import FastAPI, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from crowdveil.report.html import policy_in
@@ -63,11 +64,26 @@ def add_job_routes(app: FastAPI) -> None:
 
     @app.get("/jobs/{job_id}/result", tags=["jobs"], summary="The result: a zip file, or one file", operation_id="get_result",
              response_class=StreamingResponse,
-             responses=openapi.errors(401, 403, 404, 409, 410, 422) | openapi.file_answer())  # fmt: skip
-    def result(request: Request, who: Who, job_id: JobId) -> Response:
+             responses=openapi.errors(401, 403, 404, 409, 410, 416, 422) | openapi.file_answer())  # fmt: skip
+    def result(
+        request: Request,
+        who: Who,
+        job_id: JobId,
+        range_: Annotated[str | None, Header(alias="Range", description="bytes=N- for what is left.")] = None,
+    ) -> Response:
         found = theirs(request, who, job_id)
         file, about = result_of(request.app.state.service, found, who)
-        return sent(file, about["name"], about["media_type"], {"Content-Length": str(about["bytes"]), **_digest(about)})
+        headers = {"Content-Length": str(about["bytes"]), "Accept-Ranges": "bytes", **_digest(about)}
+        first = _first_byte(range_)
+        if first == 0:
+            return sent(file, about["name"], about["media_type"], headers)
+        if first >= about["bytes"]:
+            file.close()
+            raise Refused(416, "bad_range", f"Range: wanted a byte before {about['bytes']:,}, the size of the result.")
+        file.seek(first)
+        last = about["bytes"] - 1
+        headers |= {"Content-Length": str(last - first + 1), "Content-Range": f"bytes {first}-{last}/{about['bytes']}"}
+        return sent(file, about["name"], about["media_type"], headers, status=206)
 
     @app.get("/jobs/{job_id}/report", tags=["jobs"], summary="What a job says about its result", operation_id="get_report",
              responses=openapi.errors(401, 403, 404, 409, 410, 422) | openapi.file_answer())  # fmt: skip
@@ -105,7 +121,15 @@ def _no_job() -> Refused:
     return Refused(404, "no_job", "there is no such job.")
 
 
-def sent(file: IO[bytes], name: str, kind: str, headers: dict[str, str], inside: IO[bytes] | None = None) -> Response:
+def _first_byte(wanted: str | None) -> int:
+    """Return where a transfer goes on. Any other range than `bytes=N-` is passed over, as HTTP allows: all of it is sent."""
+    found = re.fullmatch(r"bytes=(\d{1,18})-", wanted or "")
+    return int(found[1]) if found else 0
+
+
+def sent(
+    file: IO[bytes], name: str, kind: str, headers: dict[str, str], inside: IO[bytes] | None = None, status: int = 200
+) -> Response:
     """A file that is open already: it is whole, even if somebody removes it now. `inside` is what it is a part of."""
 
     def pieces() -> Iterator[bytes]:
@@ -114,7 +138,7 @@ def sent(file: IO[bytes], name: str, kind: str, headers: dict[str, str], inside:
                 yield piece
 
     return StreamingResponse(
-        pieces(), media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"', **headers}
+        pieces(), status, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"', **headers}
     )
 
 

@@ -19,6 +19,7 @@ _MEANING = {
     409: "The job is not done yet.",
     410: "The result was removed.",
     413: "Too large.",
+    416: "The range begins after the end of the file.",
     415: "No form, or a kind of file that is not taken.",
     422: "A parameter or a file is wrong; the sentence is the command line's.",
     429: "Too many jobs at a time.",
