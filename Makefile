@@ -40,6 +40,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m crowdveil.docs --check
+	$(BIN)/python -m crowdveil.server.page_types --check
 	web/check.sh
 
 format: $(STAMP)
@@ -49,7 +50,8 @@ format: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m crowdveil.docs
 
-web:
+web: $(STAMP)
+	$(BIN)/python -m crowdveil.server.page_types
 	cd web && npm ci --no-audit --no-fund --silent && npm run --silent build
 
 bench: $(STAMP)

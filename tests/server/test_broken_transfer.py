@@ -29,7 +29,7 @@ class Breaking(BaseHTTPRequestHandler):
     posts: int
     ranges = True
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         given = self.headers.get("Range")
         type(self).asked.append(given)
         first = int(given[6:-1]) if given and self.ranges else 0
@@ -40,7 +40,7 @@ class Breaking(BaseHTTPRequestHandler):
         self.wfile.write(CONTENT[first : first + most])
         self.close_connection = True
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         type(self).posts += 1
         self.close_connection = True
 

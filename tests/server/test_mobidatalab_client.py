@@ -1,5 +1,6 @@
-"""The requests that mdl-anonymizer's own client sends, replayed: its paths have no slash at the end, its files come with their names,
-and it polls until an answer has a file name.
+"""The requests that mdl-anonymizer's own client sends, replayed.
+
+Its paths have no slash at the end, its files come with their names, and it polls until an answer has a file name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-// The service as the page sees it. The token lives in this tab's session storage and in no other place.
+// The service as the page sees it; the types of jobs are generated from its models. The token lives in this tab's session storage and in no other place.
+
+import type { JobView as Job } from "./views";
 
 export interface Field {
   name: string; kind: "int" | "float" | "bool" | "text" | "choice" | "file"; default: unknown; required: boolean; choices: string[];
@@ -16,13 +18,7 @@ export interface Seen {
   roles: Record<string, string>; counts: Record<string, number>; crowd_of?: string; notes: string[];
   problems: { message: string; rows: number }[]; error: string | null; part: boolean;
 }
-export interface Job {
-  id: string; kind: string; name: string; state: "queued" | "running" | "done" | "failed" | "cancelled" | "expired";
-  created_at: string; started_at: string | null; ended_at: string | null; expires_at: string | null; seconds: number | null;
-  progress: { stage: string | null; done: number; total: number }; files: Record<string, string>; parameters: Record<string, unknown>;
-  error: { code: string; message: string } | null; result: { name: string; bytes: number; sha256: string } | null;
-  summary: { notes: string[]; lines: string[] } | null;
-}
+export type { JobView as Job } from "./views";
 export interface Manifest {
   method: { name: string; status: string; seed: number | null; parameters: Record<string, unknown>; facts?: Record<string, unknown> };
   k_counts: string; cost: Record<string, unknown>; promises: { name: string; kind: string; statement: string; holds: boolean; checked: string }[];

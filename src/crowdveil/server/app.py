@@ -20,6 +20,7 @@ from crowdveil.server.pages import add_pages
 from crowdveil.server.parts import add_parts
 from crowdveil.server.preview import add_preview
 from crowdveil.server.settings import Service
+from crowdveil.server.views import JobView
 
 Name = Annotated[str, Path(max_length=100)]
 
@@ -75,7 +76,7 @@ def _add_kind(app: FastAPI, kind: Kind) -> None:
 
     @app.post(f"/{kind.room}/{{name}}/jobs", status_code=202, summary=kind.summary, tags=[kind.room],
               operation_id=f"{kind.verb}", openapi_extra=openapi.upload_body(kind),
-              responses=openapi.errors(400, 401, 403, 404, 413, 415, 422, 429) | openapi.job_answer(202))  # fmt: skip
+              response_model=JobView, responses=openapi.errors(400, 401, 403, 404, 413, 415, 422, 429))  # fmt: skip
     async def post(request: Request, who: Who, name: Name) -> Any:
         registered = await run_in_threadpool(known, kind, name)
         job = await accept(request, who, kind, lambda _form: (registered, None))

@@ -102,7 +102,8 @@ def add_document_routes(app: FastAPI) -> None:
     for path, verb, fields, chosen in ROUTES:
         _add(app, path, verb, fields, chosen)
 
-    @app.get("/task", include_in_schema=False)
+    @app.get("/task", tags=["document"], summary="The same without a slash", operation_id="get_task_without_slash",
+             responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
     @app.get("/task/", tags=["document"], summary="The result of a task, or why there is none yet", operation_id="get_task",
              responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
     def task(request: Request, who: Who, task_id: str = Query(max_length=200)) -> Response:
@@ -136,11 +137,6 @@ def _error(code: str, message: str, status: int) -> JSONResponse:
 
 
 def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[dict[str, Any]], Chosen]) -> None:
-    # mdl-anonymizer's own client leaves out the slash at the end that its documentation has.
-    @app.post(path.rstrip("/"), include_in_schema=False)
-    @app.post(path, tags=["document"], summary=f"{KINDS[verb].summary} As the MobiDataLab document has it.",
-              operation_id=f"document_{verb}", openapi_extra=_body(verb, fields),
-              responses=openapi.errors(400, 401, 403, 413, 415, 422, 429))  # fmt: skip
     async def post(request: Request, who: Who) -> Response:
         def read(form: Form) -> Chosen:
             if "config_file" not in form.texts:
@@ -154,6 +150,12 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[d
         except CrowdveilError as error:
             return _error("bad_parameter", str(error), 422)
         return JSONResponse({"status": "OK", "message": PROCESSING, "task_id": job.id})
+
+    # mdl-anonymizer's own client leaves out the slash at the end that its documentation has.
+    for route, suffix in ((path, ""), (path.rstrip("/"), "_without_slash")):
+        app.post(route, tags=["document"], summary=f"{KINDS[verb].summary} As the MobiDataLab document has it.",
+                 operation_id=f"document_{verb}{suffix}", openapi_extra=_body(verb, fields),
+                 responses=openapi.errors(400, 401, 403, 413, 415, 422, 429))(post)  # fmt: skip
 
 
 def _body(verb: str, fields: Fields) -> dict[str, Any]:

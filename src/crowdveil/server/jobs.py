@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from typing import IO, Annotated, Any, BinaryIO
 
 from fastapi import FastAPI, Header, Path, Query, Request, Response
@@ -23,19 +21,18 @@ from crowdveil.server.files import ID
 from crowdveil.server.settings import Service
 from crowdveil.server.store import Job
 from crowdveil.server.tokens import Caller
+from crowdveil.server.views import JOB_ID, JobList, JobView, ResultView, SummaryView, iso_time
 
 REPORTS = ("report.html", "manifest.json")
 """What stands for the report of a job: the first of these in its result."""
-JobId = Annotated[
-    str, Path(pattern="^[0-9a-f]{32}$", description="A job's id.", examples=["30c2ad9df0f9470abfd8198b4cb4f86a"])
-]
+JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="A job's id.", examples=[JOB_ID])]
 
 
 def add_job_routes(app: FastAPI) -> None:
     """What can be asked about jobs."""
 
     @app.get("/jobs", tags=["jobs"], summary="Your jobs, newest first", operation_id="list_jobs",
-             responses=openapi.errors(401, 403, 422))  # fmt: skip
+             response_model=JobList, responses=openapi.errors(401, 403, 422))  # fmt: skip
     def jobs(
         request: Request,
         who: Who,
@@ -43,18 +40,18 @@ def add_job_routes(app: FastAPI) -> None:
         before: Annotated[
             str | None, Query(pattern="^[0-9a-f]{32}$", description="Only those before this job of yours.")
         ] = None,
-    ) -> dict[str, Any]:
+    ) -> JobList:
         service: Service = request.app.state.service
-        return {"jobs": [shown(service, job) for job in service.store.of_owner(who.id, limit, before)]}
+        return JobList(jobs=[shown(service, job) for job in service.store.of_owner(who.id, limit, before)])
 
     @app.get("/jobs/{job_id}", tags=["jobs"], summary="State, progress and time of a job", operation_id="get_job",
-             responses=openapi.errors(401, 403, 404, 422) | openapi.job_answer(200))  # fmt: skip
-    def job(request: Request, who: Who, job_id: JobId) -> dict[str, Any]:
+             response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
+    def job(request: Request, who: Who, job_id: JobId) -> JobView:
         return shown(request.app.state.service, theirs(request, who, job_id))
 
     @app.delete("/jobs/{job_id}", tags=["jobs"], summary="End a job, and remove its files", operation_id="delete_job",
-                responses=openapi.errors(401, 403, 404, 422) | openapi.job_answer(200))  # fmt: skip
-    def delete(request: Request, who: Who, job_id: JobId) -> dict[str, Any]:
+                response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
+    def delete(request: Request, who: Who, job_id: JobId) -> JobView:
         service: Service = request.app.state.service
         ended = service.store.cancel(job_id, who.id)
         if ended is None:
@@ -163,36 +160,34 @@ def _digest(about: dict[str, Any]) -> dict[str, str]:
     return {"Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(about['sha256'])).decode()}:"}
 
 
-def shown(service: Service, job: Job) -> dict[str, Any]:
-    """A job as its owner sees it."""
-    told = None
-    if job.state == "done" and job.result is not None:
-        try:
-            told = json.loads((service.files.run(job.id, job.result["lease"]) / SUMMARY).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            told = None
-    return {
+def shown(service: Service, job: Job) -> JobView:
+    """Return a job as its owner sees it."""
+    done = job.result is not None and job.state == "done"
+    return JobView.model_validate({
         "id": job.id,
         "kind": job.kind,
         "name": job.name,
         "state": job.state,
         "created": job.created,
-        "created_at": _when(job.created),
-        "started_at": _when(job.started),
-        "ended_at": _when(job.ended),
-        "expires_at": _when(job.expires),
+        "created_at": iso_time(job.created),
+        "started_at": iso_time(job.started),
+        "ended_at": iso_time(job.ended),
+        "expires_at": iso_time(job.expires),
         "seconds": None if job.started is None or job.ended is None else round(job.ended - job.started, 3),
         "runs": job.runs,
         "progress": {"stage": job.stage, "done": job.done, "total": job.total},
         "files": job.files,
         "parameters": job.parameters,
-        "error": None if job.error is None else {"code": job.error_code, "message": job.error},
-        "result": None
-        if job.result is None or job.state != "done"
-        else {n: job.result[n] for n in ("name", "bytes", "sha256", "media_type")},
-        "summary": told,
-    }
+        "error": None if job.error is None else {"code": job.error_code or "failed", "message": job.error},
+        "result": {n: job.result[n] for n in ResultView.model_fields} if done and job.result else None,
+        "summary": _summary(service, job) if done else None,
+    })  # fmt: skip
 
 
-def _when(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+def _summary(service: Service, job: Job) -> SummaryView | None:
+    """Read the summary next to a job's result; it may have just been removed."""
+    try:
+        text = (service.files.run(job.id, (job.result or {})["lease"]) / SUMMARY).read_text(encoding="utf-8")
+        return SummaryView.model_validate_json(text)
+    except (OSError, ValueError):
+        return None

@@ -9,7 +9,6 @@ from fastapi import FastAPI
 from crowdveil.server.answers import ERROR_SCHEMA
 from crowdveil.server.kind import Kind
 from crowdveil.server.kinds import KINDS
-from crowdveil.server.store import STATES
 
 _MEANING = {
     400: "The request is broken.",
@@ -26,69 +25,6 @@ _MEANING = {
     503: "The data base does not answer; try again later.",
     507: "There is no room on the disk of the server.",
 }
-_ID = "30c2ad9df0f9470abfd8198b4cb4f86a"
-_JOB: dict[str, Any] = {
-    "type": "object",
-    "required": ["id", "kind", "name", "state", "progress", "error", "result"],
-    "properties": {
-        "id": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
-        "kind": {"type": "string", "enum": list(KINDS)},
-        "name": {"type": "string", "description": "The method, measure, analysis or attack."},
-        "state": {"type": "string", "enum": list(STATES)},
-        "created": {"type": "number", "description": "Seconds since 1970."},
-        "created_at": {"type": "string"},
-        "started_at": {"type": ["string", "null"]},
-        "ended_at": {"type": ["string", "null"]},
-        "expires_at": {"type": ["string", "null"], "description": "When the result will be removed."},
-        "seconds": {"type": ["number", "null"]},
-        "runs": {"type": "integer", "description": "How often it was begun; more than once if a worker died."},
-        "progress": {
-            "type": "object",
-            "properties": {
-                "stage": {"type": ["string", "null"]},
-                "done": {"type": "integer"},
-                "total": {"type": "integer"},
-            },
-        },
-        "files": {"type": "object", "description": "What each uploaded file is called here."},
-        "parameters": {"type": "object"},
-        "error": {"anyOf": [ERROR_SCHEMA["properties"]["error"], {"type": "null"}]},
-        "result": {
-            "anyOf": [
-                {
-                    "type": "object",
-                    "properties": {
-                        "name": {"type": "string"},
-                        "bytes": {"type": "integer"},
-                        "sha256": {"type": "string"},
-                        "media_type": {"type": "string"},
-                    },
-                },
-                {"type": "null"},
-            ]
-        },
-        "summary": {
-            "description": "What the command line says: notes, and lines of output.",
-            "anyOf": [
-                {
-                    "type": "object",
-                    "properties": {
-                        "notes": {"type": "array", "items": {"type": "string"}},
-                        "lines": {"type": "array", "items": {"type": "string"}},
-                    },
-                },
-                {"type": "null"},
-            ],
-        },
-    },
-    "example": {
-        "id": _ID, "kind": "anonymize", "name": "joint", "state": "running", "created": 1794749303.5,
-        "created_at": "2026-11-15T13:28:23.500+00:00", "started_at": "2026-11-15T13:28:23.700+00:00", "ended_at": None,
-        "expires_at": None, "seconds": None, "runs": 1, "progress": {"stage": "anonymising", "done": 12, "total": 48},
-        "files": {"data": "trips.parquet", "zones": "zones.geojson"}, "parameters": {"k": 10}, "error": None,
-        "result": None, "summary": None,
-    },
-}  # fmt: skip
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -96,12 +32,6 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     schema = {"$ref": "#/components/schemas/Error"}
     told = (*statuses, 503, *((507,) if 413 in statuses else ()))  # whoever asks, and what is uploaded, needs those
     return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in told}
-
-
-def job_answer(status: int) -> dict[int | str, dict[str, Any]]:
-    """The answer that is a job."""
-    schema = {"$ref": "#/components/schemas/Job"}
-    return {status: {"description": "The job.", "content": {"application/json": {"schema": schema}}}}
 
 
 def file_answer() -> dict[int | str, dict[str, Any]]:
@@ -173,8 +103,8 @@ def describe(app: FastAPI) -> None:
             schema = drawn()
             parts = schema.setdefault("components", {})
             parts["schemas"] = {
+                **parts.get("schemas", {}),
                 "Error": ERROR_SCHEMA,
-                "Job": _JOB,
                 **{schema_name(k, name): k.schema(name) for k in KINDS.values() for name in _distinct(k)},
             }
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}

@@ -1,0 +1,98 @@
+"""The answers of the service as models: the description of the API and the types of the page are generated from them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+JOB_ID = "30c2ad9df0f9470abfd8198b4cb4f86a"
+JobState = Literal["queued", "running", "done", "failed", "cancelled", "expired"]
+JobKind = Literal["anonymize", "measure", "analyze", "attack", "filter"]
+
+
+class View(BaseModel):
+    """An answer; nothing but the declared fields is sent."""
+
+    # All fields are always sent, so all are required, those with a default too.
+    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
+
+
+class ProgressView(View):
+    """The progress of a job."""
+
+    stage: str | None
+    done: int
+    total: int
+
+
+class ErrorView(View):
+    """The reason why a job failed."""
+
+    code: str = Field(description="A word for programs.")
+    message: str = Field(description="One sentence for people, as on the command line.")
+
+
+class ResultView(View):
+    """The file that a job made."""
+
+    name: str
+    bytes: int
+    sha256: str
+    media_type: str
+
+
+class SummaryView(View):
+    """The output of the command line: notes, and lines."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    notes: list[str]
+    lines: list[str]
+
+
+class JobView(View):
+    """A job as its owner sees it."""
+
+    model_config = ConfigDict(
+        title="Job",
+        json_schema_extra={
+            "example": {
+                "id": JOB_ID, "kind": "anonymize", "name": "joint", "state": "running", "created": 1794749303.5,
+                "created_at": "2026-11-15T13:28:23.500+00:00", "started_at": "2026-11-15T13:28:23.700+00:00", "ended_at": None,
+                "expires_at": None, "seconds": None, "runs": 1, "progress": {"stage": "anonymising", "done": 12, "total": 48},
+                "files": {"data": "trips.parquet", "zones": "zones.geojson"}, "parameters": {"k": 10}, "error": None,
+                "result": None, "summary": None,
+            }
+        },
+    )  # fmt: skip
+
+    id: str = Field(pattern="^[0-9a-f]{32}$")
+    kind: JobKind
+    name: str = Field(description="The method, measure, analysis or attack.")
+    state: JobState
+    created: float = Field(description="Seconds since 1970.")
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+    expires_at: str | None = Field(description="The time at which the result is removed.")
+    seconds: float | None = Field(description="The duration of the run.")
+    runs: int = Field(description="The number of times it was started: more than once if a worker died.")
+    progress: ProgressView
+    files: dict[str, str] = Field(description="The name of each uploaded file, by field.")
+    parameters: dict[str, Any]
+    error: ErrorView | None
+    result: ResultView | None
+    summary: SummaryView | None
+
+
+class JobList(View):
+    """Jobs, newest first."""
+
+    jobs: list[JobView]
+
+
+def iso_time(seconds: float | None) -> str | None:
+    """Return a time in seconds since 1970 as ISO 8601 in UTC."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,62 @@
+// Generated from src/crowdveil/server/views.py by `make web`; change the models, not this file.
+
+/** The reason why a job failed. */
+export interface ErrorView {
+  /** A word for programs. */
+  code: string;
+  /** One sentence for people, as on the command line. */
+  message: string;
+}
+
+/** Jobs, newest first. */
+export interface JobList {
+  jobs: JobView[];
+}
+
+/** A job as its owner sees it. */
+export interface JobView {
+  id: string;
+  kind: "anonymize" | "measure" | "analyze" | "attack" | "filter";
+  /** The method, measure, analysis or attack. */
+  name: string;
+  state: "queued" | "running" | "done" | "failed" | "cancelled" | "expired";
+  /** Seconds since 1970. */
+  created: number;
+  created_at: string;
+  started_at: string | null;
+  ended_at: string | null;
+  /** The time at which the result is removed. */
+  expires_at: string | null;
+  /** The duration of the run. */
+  seconds: number | null;
+  /** The number of times it was started: more than once if a worker died. */
+  runs: number;
+  progress: ProgressView;
+  /** The name of each uploaded file, by field. */
+  files: Record<string, string>;
+  parameters: Record<string, unknown>;
+  error: ErrorView | null;
+  result: ResultView | null;
+  summary: SummaryView | null;
+}
+
+/** The progress of a job. */
+export interface ProgressView {
+  stage: string | null;
+  done: number;
+  total: number;
+}
+
+/** The file that a job made. */
+export interface ResultView {
+  name: string;
+  bytes: number;
+  sha256: string;
+  media_type: string;
+}
+
+/** The output of the command line: notes, and lines. */
+export interface SummaryView {
+  notes: string[];
+  lines: string[];
+}
