@@ -1,0 +1,57 @@
+"""The examples for operators: units that systemd accepts, a proxy configuration that its program accepts."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+UNITS = sorted((DEPLOY / "systemd").iterdir())
+EXPOSURE_MOST = 2.0
+"""Of 10, as `systemd-analyze security` rates a unit."""
+
+
+@pytest.fixture
+def analyze() -> str:
+    found = shutil.which("systemd-analyze")
+    if found is None:
+        pytest.skip("systemd is not installed")
+    return found
+
+
+def test_units_are_accepted(analyze: str, tmp_path: Path) -> None:
+    for unit in UNITS:
+        # The program lies elsewhere on the machine of the test.
+        text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", unit.read_text(), flags=re.M)
+        (tmp_path / unit.name).write_text(text)
+    ran = subprocess.run([analyze, "verify", *map(str, tmp_path.iterdir())], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout + ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit.suffix == ".service"], ids=lambda unit: unit.stem)
+def test_units_are_hardened(unit: Path, analyze: str) -> None:
+    ran = subprocess.run(
+        [analyze, "security", "--offline=true", "--no-pager", str(unit)], capture_output=True, text=True
+    )
+    found = re.search(r"exposure level for \S+: ([0-9.]+)", ran.stdout)
+    assert found is not None, ran.stderr
+    assert float(found[1]) <= EXPOSURE_MOST
+
+
+def test_caddy_accepts_its_file() -> None:
+    caddy = shutil.which("caddy")
+    if caddy is None:
+        pytest.skip("Caddy is not installed")
+    ran = subprocess.run([caddy, "validate", "--config", str(DEPLOY / "Caddyfile"), "--adapter", "caddyfile"],
+                         capture_output=True, text=True)  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_the_container_runs_without_root() -> None:
+    text = (DEPLOY / "Containerfile").read_text()
+    stages = text.split("FROM ")[1:]
+    assert len(stages) == 2 and re.search(r"^USER 10001:10001$", stages[-1], flags=re.M)
