@@ -44,7 +44,7 @@ class Running:
     """`crowdveil serve` as a process."""
 
     def __init__(self, folder: Path, *arguments: str, workers: int = 2, database_url: str | None = None) -> None:
-        self.folder, self.port, self.workers = folder, free_port(), workers
+        self.folder, self.port, self.workers, self.database_url = folder, free_port(), workers, database_url
         self.arguments = [
             "--data-dir",
             str(folder),
@@ -61,7 +61,7 @@ class Running:
         """A token of this service."""
         from crowdveil.server.settings import Settings
 
-        with Settings(self.folder).open() as service:
+        with Settings(self.folder, self.database_url).open() as service:
             self.tokens[name] = service.tokens.create(name)
         return self.tokens[name]
 

@@ -13,6 +13,7 @@ from starlette.routing import Match
 from crowdveil.errors import CrowdveilError
 from crowdveil.params import reason_in
 from crowdveil.server.database import AwayError
+from crowdveil.server.sentences import plain
 
 ERROR_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -45,6 +46,11 @@ class Refused(Exception):  # noqa: N818  (it is an answer, and no fault)
         self.status, self.code, self.message, self.headers = status, code, message, headers
 
 
+def fault(error: BaseException) -> JSONResponse:
+    """An internal error as it is sent: nothing of its message, which may hold data."""
+    return answer(500, "fault", f"This is a fault of ours ({type(error).__name__}); tell whoever runs the server.")
+
+
 def answer(status: int, code: str, message: str, headers: Any = None, **more: Any) -> JSONResponse:
     """An error as it is sent."""
     return JSONResponse({"error": {"code": code, "message": message}, **more}, status, headers)
@@ -54,7 +60,8 @@ def add_error_answers(app: FastAPI) -> None:
     """Have every error of an app take the one shape."""
 
     @app.exception_handler(Refused)
-    async def refused(_request: Request, error: Refused) -> JSONResponse:
+    async def refused(request: Request, error: Refused) -> JSONResponse:
+        request.scope["crowdveil.code"] = error.code
         return answer(
             error.status, error.code, error.message, {n.replace("_", "-"): v for n, v in error.headers.items()}
         )
@@ -65,7 +72,9 @@ def add_error_answers(app: FastAPI) -> None:
 
     @app.exception_handler(CrowdveilError)
     async def ours(_request: Request, error: CrowdveilError) -> JSONResponse:
-        return answer(422, "bad_parameter" if type(error).__name__ == "ParameterError" else "bad_input", str(error))
+        return answer(
+            422, "bad_parameter" if type(error).__name__ == "ParameterError" else "bad_input", plain(str(error))
+        )
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
@@ -78,10 +87,6 @@ def add_error_answers(app: FastAPI) -> None:
     async def http(request: Request, error: HTTPException) -> JSONResponse:
         code, message = _WORDS.get(error.status_code, ("refused", "the request was refused."))
         return answer(error.status_code, code, message, _allow(request) if error.status_code == 405 else error.headers)
-
-    @app.exception_handler(Exception)
-    async def fault(_request: Request, error: Exception) -> JSONResponse:
-        return answer(500, "fault", f"This is a fault of ours ({type(error).__name__}); tell whoever runs the server.")
 
 
 def _allow(request: Request) -> dict[str, str]:
