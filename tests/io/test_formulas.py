@@ -17,7 +17,7 @@ from crowdveil.io.growing import growing_table
 from crowdveil.io.tables import write_table
 
 ODD = st.text(st.sampled_from("'=+-@\t\r\n5.ea ,\""), max_size=6)
-FORMULAS = ("=1+1", "+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "'=1", "=HYPERLINK(\"http://x\")")
+FORMULAS = ("=1+1", "+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "'=1", '=HYPERLINK("http://x")')
 
 
 def is_formula(text: str) -> bool:
