@@ -8,6 +8,7 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -162,10 +163,11 @@ def test_a_fast_upload_and_a_slow_answer_are_fine(served: Served) -> None:
 def test_an_answer_that_is_never_read(served: Served) -> None:
     connection = served.connect(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
     until(lambda: served.refused["408 too_slow"] == 1)
-    with connection, pytest.raises(OSError):
-        while connection.recv(1 << 20):
-            pass
-        raise ConnectionResetError  # closed in order, before all of it came
+    came = 0
+    with connection, suppress(ConnectionResetError):
+        while piece := connection.recv(1 << 20):
+            came += len(piece)
+    assert came < LARGE
 
 
 def test_connections_of_one_address_are_limited(served: Served) -> None:

@@ -59,34 +59,36 @@ def answer(status: int, code: str, message: str, headers: Any = None, **more: An
 def add_error_answers(app: FastAPI) -> None:
     """Have every error of an app take the one shape."""
 
+    def told(request: Request, status: int, code: str, message: str, headers: Any = None) -> JSONResponse:
+        request.scope["crowdveil.code"] = code  # for the log and the figures
+        return answer(status, code, message, headers)
+
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> JSONResponse:
-        request.scope["crowdveil.code"] = error.code
-        return answer(
-            error.status, error.code, error.message, {n.replace("_", "-"): v for n, v in error.headers.items()}
-        )
+        headers = {n.replace("_", "-"): v for n, v in error.headers.items()}
+        return told(request, error.status, error.code, error.message, headers)
 
     @app.exception_handler(AwayError)
-    async def away(_request: Request, error: AwayError) -> JSONResponse:
-        return answer(503, "away", str(error), {"Retry-After": "5"})
+    async def away(request: Request, error: AwayError) -> JSONResponse:
+        return told(request, 503, "away", str(error), {"Retry-After": "5"})
 
     @app.exception_handler(CrowdveilError)
-    async def ours(_request: Request, error: CrowdveilError) -> JSONResponse:
-        return answer(
-            422, "bad_parameter" if type(error).__name__ == "ParameterError" else "bad_input", plain(str(error))
-        )
+    async def ours(request: Request, error: CrowdveilError) -> JSONResponse:
+        code = "bad_parameter" if type(error).__name__ == "ParameterError" else "bad_input"
+        return told(request, 422, code, plain(str(error)))
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         name = str(first["loc"][-1]) if first["loc"] else "request"
         reason = reason_in(str(first["msg"]))
-        return answer(422, "bad_request", f"{name}: wanted {reason[:1].lower()}{reason[1:]}.")
+        return told(request, 422, "bad_request", f"{name}: wanted {reason[:1].lower()}{reason[1:]}.")
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
         code, message = _WORDS.get(error.status_code, ("refused", "the request was refused."))
-        return answer(error.status_code, code, message, _allow(request) if error.status_code == 405 else error.headers)
+        headers = _allow(request) if error.status_code == 405 else error.headers
+        return told(request, error.status_code, code, message, headers)
 
 
 def _allow(request: Request) -> dict[str, str]:

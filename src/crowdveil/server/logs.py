@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import traceback
 from datetime import UTC, datetime
@@ -76,6 +77,6 @@ def say_fault(error: BaseException, **fields: Any) -> None:
 def located(error: BaseException) -> dict[str, str]:
     """Return the type of an error, and the place in the code."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [f for f in frames if "crowdveil" in f.filename] or list(frames)
-    place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
-    return {"error": type(error).__name__, "place": place}
+    ours = [f for f in frames if f"{os.sep}crowdveil{os.sep}" in f.filename][-1:]
+    places = dict.fromkeys(f"{Path(f.filename).name}:{f.lineno}" for f in [*ours, *frames[-1:]])
+    return {"error": type(error).__name__, "place": " > ".join(places)}

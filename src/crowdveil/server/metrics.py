@@ -6,15 +6,16 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from crowdveil.server.database import AwayError
 from crowdveil.server.heartbeat import live_workers
+from crowdveil.server.kinds import KINDS
 from crowdveil.server.settings import Service
 from crowdveil.server.store import STATES
 
-KINDS = ("anonymize", "measure", "analyze", "attack", "filter")
+disable_created_metrics()  # type: ignore[no-untyped-call]
 _SECONDS = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400)
 _REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30)
 _OVERLAP_S = 60.0
