@@ -119,6 +119,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     return made, key
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not shutil.which("nginx") or not shutil.which("openssl"), reason="nginx or openssl is not installed"
 )

@@ -12,7 +12,8 @@ from typing import TypeVar
 from crowdveil.server.database import AwayError
 
 RESERVE = "reserve"
-RESERVE_BYTES = 8 << 20
+RESERVE_BYTES, PIECES = 8 << 20, 8
+"""The reserve is released piece by piece, since whatever filled the disk may take what is released."""
 Answer = TypeVar("Answer")
 
 
@@ -46,23 +47,29 @@ class Disk:
         return self.free() < RESERVE_BYTES
 
     def keep_reserve(self) -> None:
-        """Allocate the reserve where it is missing and there is room for it."""
-        if self.reserve.exists() or self.free() < 3 * RESERVE_BYTES:
+        """Allocate what is missing of the reserve where there is room for it."""
+        if self.free() < 3 * RESERVE_BYTES:
             return
         with suppress(OSError):
-            handle = os.open(self.reserve, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
-                os.posix_fallocate(handle, 0, RESERVE_BYTES)
-            finally:
-                os.close(handle)
+            self.reserve.mkdir(mode=0o700, exist_ok=True)
+            for number in range(PIECES):
+                if not (self.reserve / str(number)).exists():
+                    self._allocate(self.reserve / str(number))
+
+    def _allocate(self, piece: Path) -> None:
+        handle = os.open(piece, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.posix_fallocate(handle, 0, RESERVE_BYTES // PIECES)
+        finally:
+            os.close(handle)
 
     def release(self) -> bool:
-        """Give the reserve up; whether there was one."""
-        try:
-            self.reserve.unlink()
-        except OSError:
-            return False
-        return True
+        """Give a piece of the reserve up, which is more than one change of the database takes; whether there was one."""
+        for number in range(PIECES):
+            with suppress(OSError):
+                (self.reserve / str(number)).unlink()
+                return True
+        return False
 
     def writing(self, write: Callable[[], Answer]) -> Answer:
         """Write to the database; where the disk is full, with the reserve."""

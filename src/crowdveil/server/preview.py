@@ -17,7 +17,7 @@ from crowdveil.server.kind import check_word, file_options
 from crowdveil.server.settings import Service
 from crowdveil.server.store import new_id
 from crowdveil.server.tokens import Caller
-from crowdveil.server.uploads import Form, check_files, check_room, parsed, receive
+from crowdveil.server.uploads import Form, check_files, parsed, receive, room_for
 
 SECONDS_MOST = 300
 TAKES = ("", "flows", "trajectories")
@@ -86,9 +86,8 @@ def add_preview(app: FastAPI) -> None:
 async def _previewed(request: Request, who: Caller) -> dict[str, Any]:
     service: Service = request.app.state.service
     name, limits = new_id(), who.limits
-    await run_in_threadpool(check_room, request, service)
     await run_in_threadpool(lambda: service.disk.writing(lambda: service.store.say(who.id, "previewed a file")))
-    folder = await run_in_threadpool(service.files.receive, name) / "inputs"
+    folder = await run_in_threadpool(room_for, request, service, name) / "inputs"
     try:
         form = await receive(request, folder, _FIELDS, _TEXTS, limits.upload_bytes, limits.max_rows)
         asked = _asked(form, {"max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes})

@@ -155,12 +155,16 @@ def no_room() -> Refused:
     return Refused(507, "no_room", "the server has no room for this; delete jobs, or ask whoever runs the server.")
 
 
-def check_room(request: Request, service: Service) -> None:
-    """Refuse an upload before it comes in where the disk has no room for it."""
+def room_for(request: Request, service: Service, job: str) -> Path:
+    """Make the folder of an upload; refuses it before it comes in where the disk has no room for it."""
     declared = request.headers.get("content-length", "")
     size = int(declared) if declared.isdecimal() and len(declared) < 20 else 0
     if service.disk.free() < service.disk.min_free + size:
         raise no_room()
+    try:
+        return service.files.receive(job)
+    except OSError:
+        raise no_room() from None
 
 
 async def receive(
