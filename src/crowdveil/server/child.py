@@ -115,7 +115,8 @@ def _packed(out: Path, run: Path, told: Told, archive: str, *, packed: bool) -> 
         result = made[0].rename(run / made[0].name)
         out.rmdir()
     (run / SUMMARY).write_text(
-        json.dumps({"notes": [plain(n) for n in told.notes], "lines": told.lines}), encoding="utf-8"
+        json.dumps({"notes": [plain(n) for n in told.notes], "lines": [plain(line) for line in told.lines]}),
+        encoding="utf-8",
     )
     sync_file(run / SUMMARY)
     sync_file(result)

@@ -14,6 +14,7 @@ from crowdveil.server.answers import Refused
 from crowdveil.server.apart import apart
 from crowdveil.server.files import FLOWS, MAPS
 from crowdveil.server.kind import check_word, file_options
+from crowdveil.server.sentences import plain
 from crowdveil.server.settings import Service
 from crowdveil.server.store import new_id
 from crowdveil.server.tokens import Caller
@@ -93,7 +94,9 @@ async def _previewed(request: Request, who: Caller) -> dict[str, Any]:
         asked = _asked(form, {"max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes})
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
         seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.settings.memory_bytes
-        return await apart("look", asked, folder, seconds, memory) | {"part": asked["part"]}
+        seen = await apart("look", asked, folder, seconds, memory)
+        told = {"notes": [plain(note) for note in seen["notes"]], "error": seen["error"] and plain(seen["error"])}
+        return seen | told | {"part": asked["part"]}
     finally:
         await run_in_threadpool(service.files.discard, name)
 
