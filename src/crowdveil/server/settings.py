@@ -5,11 +5,12 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from crowdveil.errors import ParameterError
+from crowdveil.errors import OutputError, ParameterError
 from crowdveil.server import data_dir
 from crowdveil.server.audit import Refusals
 from crowdveil.server.database import AwayError, open_database
@@ -148,7 +149,8 @@ class Service:
             return True
         marker = data_dir.read_marker(self.files.root)
         if (marker is not None and marker.tokens) or self.tokens.any():
-            data_dir.note_tokens(self.files.root)
+            with suppress(OutputError):  # a disk that is full; the next start records it
+                data_dir.note_tokens(self.files.root)
             self._tokens_seen.append(True)
         return self.had_tokens
 
