@@ -15,7 +15,7 @@ from crowdveil.server.access import HEADERS, check_local
 from crowdveil.server.answers import Refused, answer, fault
 from crowdveil.server.database import AwayError
 from crowdveil.server.metrics import Metrics
-from crowdveil.server.operations import HEALTH
+from crowdveil.server.operations import HEALTH, READY
 from crowdveil.server.settings import Service
 
 REFUSED = {401: "was refused for want of a valid token", 403: "was refused for want of rights"}
@@ -76,7 +76,7 @@ class Observe:
         method = method if method in _METHODS else "other"
         self.metrics.requests.labels(method, route, str(status)).inc()
         self.metrics.request_seconds.labels(route).observe(seconds)
-        if status >= 400:
+        if status >= 400 and route != READY:
             self.metrics.refuse(status, code)
         fields: dict[str, Any] = {
             "request": request_id,

@@ -15,7 +15,7 @@ from crowdveil.server.heartbeat import live_workers
 from crowdveil.server.metrics import Metrics
 from crowdveil.server.settings import Service
 
-HEALTH = "/health"
+HEALTH, READY = "/health", "/ready"
 _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -26,7 +26,7 @@ def add_operations(app: FastAPI, metrics: Metrics) -> None:
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
-    @app.get("/ready", include_in_schema=False)
+    @app.get(READY, include_in_schema=False)
     def ready(request: Request) -> JSONResponse:
         checks = readiness(request.app.state.service)
         good = all(state == "ok" for state in checks.values())

@@ -178,7 +178,7 @@ async def receive(
     """Write the files of a form to a folder; its fields are known beforehand, with the endings of names."""
     kind, options = parse_options_header(request.headers.get("content-type", "").encode())
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
-        raise Refused(415, "bad_type", "wanted a form (multipart/form-data) with files.")
+        raise Refused(415, "bad_type", "content-type: wanted a form (multipart/form-data) with files, and a boundary.")
     too_large = Refused(413, "too_large", f"wanted at most {most >> 20:,} MiB in one request; send less data.")
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most:
@@ -193,16 +193,16 @@ async def receive(
             parser.write(piece)
         parser.finalize()
     except FormParserError:
-        sentence = "the form is broken, or its boundary is too long; send it again."
+        sentence = "form: it is broken, or its boundary is too long; send it again."
         raise Refused(400, "bad_form", sentence) from None
     except ClientDisconnect:
-        raise Refused(400, "bad_form", "the form ended too early; send it anew.") from None
+        raise Refused(400, "bad_form", "form: it ended too early; send it again.") from None
     except OSError:
         raise no_room() from None
     finally:
         taker.give_up()
     if not taker.ended:
-        raise Refused(400, "bad_form", "the form ended too early; send it anew.")
+        raise Refused(400, "bad_form", "form: it ended too early; send it again.")
     return taker.form
 
 
