@@ -1,6 +1,6 @@
 """The service under strain: broken files, many clients, `kill -9`, a large upload, and its own description.
 
-    python benchmarks/service.py [inside] [fuzz] [load] [kill] [upload] [schema]     all of them where none is named
+    python benchmarks/service.py [inside] [fuzz] [load] [rate] [kill] [upload] [schema]     all of them where none is named
 
 `inside` runs jobs with broken files in one process, without a server, so that there can be many of them. Each check ends with
 an assertion, and prints what it saw. The last line is a ratio: the memory that the server grew by while it took a file, over
@@ -21,6 +21,7 @@ import serving_checks as checks
 from serving import Running, cabs
 
 INSIDE, FUZZED, JOBS, CLIENTS, KILLED, EVERY_S, UPLOAD_MIB, EXAMPLES = 10_000, 2000, 200, 20, 100, 1.0, 1024, 10
+RATE_S, RATE_LEAST = 5.0, 100
 
 
 def with_service(check: Callable[[Running], Any], *arguments: str) -> Any:
@@ -44,6 +45,14 @@ def load(service: Running) -> Any:
     return seen
 
 
+def rate(service: Running) -> Any:
+    """States of a job, asked for on one connection that stays open."""
+    seen = checks.rate(service, RATE_S)
+    if seen["requests a second"] < RATE_LEAST:
+        raise SystemExit(f"rate: wanted at least {RATE_LEAST} requests a second: {seen}")
+    return seen
+
+
 def upload(service: Running) -> Any:
     with tempfile.NamedTemporaryFile(suffix=".csv") as file:
         block = cabs(20_000, 5).encode()
@@ -60,6 +69,7 @@ CHECKS: dict[str, Callable[[], Any]] = {
     "inside": lambda: checks.performed(INSIDE, seed=1),
     "fuzz": lambda: with_service(lambda s: checks.fuzz(s, FUZZED, seed=1)),
     "load": lambda: with_service(load),
+    "rate": lambda: with_service(rate),
     "kill": lambda: with_service(lambda s: checks.killing(s, KILLED, EVERY_S, seed=1), "--lease", "3"),
     "schema": lambda: with_service(lambda s: dict(checks.described(s, EXAMPLES, 1)), "--max-waiting", "1000000"),
     "upload": lambda: with_service(upload),

@@ -191,6 +191,21 @@ def killing(service: Running, jobs: int, every_s: float, seed: int) -> dict[str,
     return {"jobs": jobs, "runs": runs, **{f"kills of a {who}": n for who, n in kills.items()}}
 
 
+def rate(service: Running, seconds: float) -> dict[str, float]:
+    """Ask for the state of one job again and again on one connection: requests a second, and the slowest in milliseconds."""
+    with service.client() as client:
+        job = put(client, GENERALISE, {"data": ("a.csv", cabs())}, BARE)
+        ended(client, job)
+        times, begun = list[float](), time.perf_counter()
+        while time.perf_counter() - begun < seconds:
+            asked = time.perf_counter()
+            assert client.get(f"/jobs/{job}").status_code == 200
+            times.append(time.perf_counter() - asked)
+        took = time.perf_counter() - begun
+        client.delete(f"/jobs/{job}")
+    return {"requests a second": round(len(times) / took, 1), "slowest ms": round(max(times) * 1000, 1)}
+
+
 def upload(service: Running, file: Path) -> dict[str, float]:
     """One large upload: by how much the server's memory grew, and at its height."""
     from crowdveil.remote import Remote

@@ -92,7 +92,7 @@ def filter_file(
     after, removed = filter_trajectories(before, filters, options.get("tz", "UTC"))
     rows = np.sort(after.row) if after.row is not None else np.zeros(0, np.int64)
     with new_file(Path(output), overwrite=overwrite) as file:
-        write_table(source.read(as_is=True).take(rows), file)
+        write_table(source.read(as_is=True).take(rows), file, as_input=True)
     return Filtered(removed, (len(before), len(after)), (before.points, after.points))
 
 

@@ -39,7 +39,7 @@ def command(zones: str, kind: str, zone_id: str | None, output: str | None, over
     show_notes(notes)
     if output is not None:
         with new_file(Path(output), overwrite=overwrite) as file:
-            write_table(hierarchy_table(tree, tiles), file)
+            write_table(hierarchy_table(tree, tiles), file, as_input=True)
     click.echo(
         f"{len(tiles):,} tiles, {len(tree.parent):,} nodes, depth {int(tree.depth.max())}{f'; {output}' if output else ''}"
     )

@@ -41,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "worker": ("crowdveil.cli.worker", "Run jobs of a service, on this machine or another."),
     "task": ("crowdveil.cli.task", "Show, fetch or end a job that was left to a server."),
     "token": ("crowdveil.cli.token", "Make and revoke the tokens that people use a service with."),
+    "audit": ("crowdveil.cli.audit", "Export and verify the audit log of a service."),
     "synth": ("crowdveil.cli.synth", "Make up a city: trips, trajectories, OD matrices."),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import click
 
 from crowdveil.cli.options import given, options_of
+from crowdveil.errors import ParameterError
+from crowdveil.server.limits import ClientLimits
 from crowdveil.server.settings import Settings, default_folder
 from crowdveil.server.tokens import Limits
 
@@ -26,12 +29,18 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def log_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option that says how lines of the log look."""
+    return click.option("--log-format", type=click.Choice(["text", "json"]), default="text",
+                        help="Lines on standard error: text (warnings), or JSON with every request. [text]")(command)  # fmt: skip
+
+
 def place(data_dir: Path | None, database_url: str | None, **more: Any) -> Settings:
     """Settings from these options."""
     return Settings((data_dir or default_folder()).absolute(), database_url, **more)
 
 
-@click.command(params=options_of(Limits))
+@click.command(params=[*options_of(Limits), *options_of(ClientLimits)])
 @place_options
 @click.option(
     "--host", default="127.0.0.1", help="Address to listen on; others than this machine need tokens. [127.0.0.1]"
@@ -44,6 +53,22 @@ def place(data_dir: Path | None, database_url: str | None, **more: Any) -> Setti
 @click.option("--lease", default=15.0, type=click.FloatRange(min=0.5), metavar="SECONDS",
               help="Silence after which a worker is taken for dead, and its job given to another. [15]")  # fmt: skip
 @click.option("--max-memory-mib", type=click.IntRange(min=64), metavar="N", help="Memory that one job may hold. [all]")
+@click.option(
+    "--socket",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="Unix socket to listen on, in place of an address.",
+)
+@click.option("--socket-mode", default="600", metavar="MODE", help="Who may use the socket, as for chmod. [600]")
+@click.option("--quarantine-days", default=7.0, type=click.FloatRange(min=0), metavar="X",
+              help="Days that folders of unknown jobs are kept in quarantine. [7]")  # fmt: skip
+@click.option("--min-free-mib", default=256, type=click.IntRange(min=0), metavar="N",
+              help="Free MiB on the disk below which uploads are refused, and /ready answers 503. [256]")  # fmt: skip
+@click.option("--metrics-token", envvar="CROWDVEIL_METRICS_TOKEN", metavar="TOKEN",
+              help="Opens /metrics for other machines; better as CROWDVEIL_METRICS_TOKEN. [this machine alone]")  # fmt: skip
+@click.option("--accept-new-database", is_flag=True,
+              help="Start with a database that does not belong to the data directory; its files go to quarantine.")  # fmt: skip
+@log_option
 def command(
     data_dir: Path | None,
     database_url: str | None,
@@ -53,6 +78,13 @@ def command(
     keep_hours: float,
     lease: float,
     max_memory_mib: int | None,
+    socket: Path | None,
+    socket_mode: str,
+    quarantine_days: float,
+    min_free_mib: int,
+    metrics_token: str | None,
+    accept_new_database: bool,
+    log_format: str,
     **values: Any,
 ) -> None:
     """Run jobs for others: an API over HTTP, a queue, and workers, with nothing else to install.
@@ -71,5 +103,14 @@ def command(
     settings = place(
         data_dir, database_url, host=host, port=port, limits=Limits.checked(given(Limits, values)),
         keep_s=keep_hours * 3600, lease_s=lease, memory_bytes=None if max_memory_mib is None else max_memory_mib << 20,
+        socket=None if socket is None else socket.absolute(), socket_mode=_mode(socket_mode),
+        clients=ClientLimits.checked(given(ClientLimits, values)), quarantine_s=quarantine_days * 86_400,
+        min_free_bytes=min_free_mib << 20, metrics_token=metrics_token or None,
     )  # fmt: skip
-    serve(settings, workers, click.echo)
+    serve(settings, workers, click.echo, log_format=log_format, accept_new_database=accept_new_database)
+
+
+def _mode(text: str) -> int:
+    if not re.fullmatch("0?[0-7]{3}", text):
+        raise ParameterError("socket-mode: wanted three digits as for chmod, such as 660.")
+    return int(text, 8)

@@ -33,7 +33,9 @@ def command() -> None:
 def create(name: str, data_dir: Path | None, database_url: str | None, **values: Any) -> None:
     """Make a token, and show it this once: only a hash of it is kept."""
     with place(data_dir, database_url).open() as service:
-        click.echo(service.tokens.create(name, **given(Limits, values)))
+        made = service.tokens.create(name, **given(Limits, values))
+        service.needs_tokens()  # the data directory records that it has tokens
+        click.echo(made)
     click.echo("note: this token is not shown again; hand it over by a safe way.", err=True)
 
 
@@ -41,7 +43,7 @@ def create(name: str, data_dir: Path | None, database_url: str | None, **values:
 @place_options
 def listing(data_dir: Path | None, database_url: str | None) -> None:
     """List tokens, when they were made, and what is particular to them."""
-    with place(data_dir, database_url).open() as service:
+    with place(data_dir, database_url).open_to_read() as service:
         rows = service.tokens.all()
     for row in rows:
         revoked = "" if row["revoked"] is None else f", revoked {_day(row['revoked'])}"
@@ -63,7 +65,7 @@ def revoke(name: str, data_dir: Path | None, database_url: str | None) -> None:
 @place_options
 def log(data_dir: Path | None, database_url: str | None) -> None:
     """Show who did what; nothing of the data is in it."""
-    with place(data_dir, database_url).open() as service:
+    with place(data_dir, database_url).open_to_read() as service:
         names, lines = {row["id"]: row["name"] for row in service.tokens.all()}, service.store.log()
     for line in lines:
         at, who = datetime.fromtimestamp(line["at"], UTC).isoformat(timespec="seconds"), line["who"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from crowdveil.cli.serve import place, place_options
+from crowdveil.cli.serve import log_option, place, place_options
 
 
 @click.command()
@@ -15,6 +15,7 @@ from crowdveil.cli.serve import place, place_options
               help="Silence after which this worker is taken for dead. [15]")  # fmt: skip
 @click.option("--max-memory-mib", type=click.IntRange(min=64), metavar="N", help="Memory that one job may hold. [all]")
 @click.option("--number", default=1, type=click.IntRange(0, 256), metavar="N", help="Jobs that run at once here. [1]")
+@log_option
 @click.option("--parent", type=int, hidden=True)
 def command(
     data_dir: Path | None,
@@ -22,6 +23,7 @@ def command(
     lease: float,
     max_memory_mib: int | None,
     number: int,
+    log_format: str,
     parent: int | None,
 ) -> None:
     """Run jobs of a service that has its queue in PostgreSQL; any number of these, on any number of machines.
@@ -32,8 +34,10 @@ def command(
     Example:
       crowdveil worker --database-url postgresql://crowdveil@db/crowdveil --data-dir /shared/crowdveil --number 8
     """
+    from crowdveil.server import logs
     from crowdveil.server.worker import Crew, Worker
 
+    logs.configure(log_format)
     settings = place(data_dir, database_url, lease_s=lease)
     memory = None if max_memory_mib is None else max_memory_mib << 20
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from crowdveil.io.formulas import escaped
 from crowdveil.io.tables import COMPRESSION, check_ending, csv_style
 from crowdveil.io.times import iso_times
 from crowdveil.io.values import one_array
@@ -37,7 +38,7 @@ def growing_table(
     elif path.suffix.lower() == ".csv":
         plain = _plain(schema.empty_table()).schema
         with pacsv.CSVWriter(path, plain, write_options=csv_style(pa.array(names, pa.string()))) as writer:
-            yield lambda table: writer.write_table(_plain(table))
+            yield lambda table: writer.write_table(escaped(_plain(table)))
     else:
         told = schema.with_metadata({ABOUT: json.dumps(about, ensure_ascii=False).encode()})
         # Rows are sorted by the first column, where the least and largest of a piece help; of others they cost time.

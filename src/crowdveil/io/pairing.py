@@ -81,7 +81,7 @@ def write_pairing(file: Path, original: Trajectories, source: Ints | None) -> No
     with write_errors(file):
         # Made before anything is in it, so that at no time anybody else can read it.
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        write_table(pa.table(columns), file)
+        write_table(pa.table(columns), file, as_input=True)
         file.chmod(0o600)
 
 

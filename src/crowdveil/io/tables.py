@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import OutputError
 from crowdveil.io.atomic import new_file
+from crowdveil.io.formulas import escaped
 from crowdveil.io.parallel import in_order
 from crowdveil.io.times import time_column
 from crowdveil.model.flows import Flows
@@ -40,10 +41,14 @@ def check_picture(path: str | Path) -> None:
         raise OutputError(f"{path}: wanted a name that ends in .png; name another with --plot.")
 
 
-def write_table(table: pa.Table, path: Path) -> None:
-    """Write a table as the ending of the name says: .parquet or .csv."""
+def write_table(table: pa.Table, path: Path, *, as_input: bool = False) -> None:
+    """Write a table as the ending of the name says: .parquet or .csv.
+
+    In a CSV, text that a spreadsheet would take for a formula is escaped, unless the table is written to be read as input again.
+    """
     check_ending(path)
     if path.suffix.lower() == ".csv":
+        table = table if as_input else escaped(table)
         pacsv.write_csv(table, path, csv_style(pa.array(table.column_names), *table.columns))
     else:
         pq.write_table(table, path, compression=COMPRESSION)
@@ -95,7 +100,7 @@ def write_flows(flows: Flows, path: str | Path, *, overwrite: bool = False) -> N
         columns["volume"] = flows.volume
         if flows.counts == "people":
             columns["people"] = flows.people
-        write_table(pa.table(columns), file)
+        write_table(pa.table(columns), file, as_input=True)
 
 
 def write_trajectories(data: Trajectories, path: str | Path, *, overwrite: bool = False) -> None:
@@ -111,4 +116,4 @@ def write_trajectories(data: Trajectories, path: str | Path, *, overwrite: bool 
         }
         if data.counts == "people":
             columns["user_id"] = pa.array(data.people_ids[data.person].tolist()).take(of_point)
-        write_table(pa.table(columns), file)
+        write_table(pa.table(columns), file, as_input=True)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from crowdveil.certificate import AreaList
 from crowdveil.errors import InputError
+from crowdveil.io.formulas import unescaped
 from crowdveil.io.times import read_seconds, run_lengths
 from crowdveil.io.values import codes, one_array
 from crowdveil.model.arrays import Ints, Mask
@@ -263,4 +264,4 @@ def _read_table(path: Path) -> pa.Table:
     options = pacsv.ConvertOptions(
         column_types=types, strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False
     )
-    return pacsv.read_csv(path, convert_options=options)
+    return unescaped(pacsv.read_csv(path, convert_options=options))

@@ -14,7 +14,7 @@ from crowdveil.server.kind import Kind
 from crowdveil.server.settings import Service
 from crowdveil.server.store import Job, NewJob, new_id
 from crowdveil.server.tokens import Caller
-from crowdveil.server.uploads import Form, check_files, parsed, receive
+from crowdveil.server.uploads import Form, check_files, parsed, receive, room_for
 
 Fields = dict[str, tuple[str, ...]]
 """Names of fields of files elsewhere, and those that they may be here."""
@@ -43,7 +43,7 @@ async def accept(
     """
     service: Service = request.app.state.service
     job, limits = new_id(), who.limits
-    folder = await run_in_threadpool(service.files.receive, job)
+    folder = await run_in_threadpool(room_for, request, service, job)
     accepted = False
     try:
         allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)

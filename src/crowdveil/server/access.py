@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -19,6 +20,15 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
+_FORWARDING = (
+    "forwarded",
+    "via",
+    "x-real-ip",
+    "x-client-ip",
+    "x-original-host",
+    "x-envoy-external-address",
+    "cf-connecting-ip",
+)
 
 
 def caller(request: Request) -> Caller:
@@ -29,9 +39,10 @@ def caller(request: Request) -> Caller:
         found = service.tokens.caller(token.strip()) if kind.lower() == "bearer" else None
         if found is None:
             raise _who("the token is not known, or it was revoked; ask whoever runs the server for one.")
+        request.scope["crowdveil.caller"] = found.id
         return found
-    if service.settings.is_local and not service.tokens.any():
-        _really_here(request)
+    if service.settings.is_local and not service.needs_tokens():
+        check_local(request)
         return service.tokens.local()
     raise _who("wanted a token; send it as Authorization: Bearer TOKEN, or set CROWDVEIL_TOKEN.")
 
@@ -40,14 +51,30 @@ Who = Annotated[Caller, Depends(caller)]
 """Whoever asks, as routes take it."""
 
 
-def _really_here(request: Request) -> None:
-    """A page in the browser of somebody on this machine must not speak for them, by whatever name it calls us."""
-    host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-    origin = request.headers.get("origin")
-    elsewhere = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
-    elsewhere = elsewhere or any(name in request.headers for name in ("forwarded", "x-forwarded-for", "x-real-ip"))
-    if host not in _HERE or elsewhere or request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+def check_local(request: Request) -> None:
+    """Refuse a request that does not come straight from this machine, and from no page of another site.
+
+    A page in the browser of a user of this machine must not act for them, by whatever name it calls us (DNS rebinding), and a
+    proxy must not open the service to others: one that forwards requests says so in headers, or speaks HTTP/1.0.
+    """
+    headers = request.headers
+    host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+    origin = headers.get("origin")
+    elsewhere = origin is not None and urlsplit(origin).netloc != headers.get("host")
+    elsewhere = elsewhere or any(name in _FORWARDING or name.startswith("x-forwarded") for name in headers)
+    elsewhere = elsewhere or request.scope.get("http_version") == "1.0" or not _is_loopback(request)
+    if host not in _HERE or elsewhere or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
         raise Refused(403, "elsewhere", "the request comes from another site or machine; make a token to allow that.")
+
+
+def _is_loopback(request: Request) -> bool:
+    """Return whether the connection comes from this machine; one on a Unix socket has no address."""
+    if request.client is None or not request.client.host:
+        return True
+    try:
+        return ipaddress.ip_address(request.client.host.split("%")[0]).is_loopback
+    except ValueError:
+        return False
 
 
 def _who(sentence: str) -> Refused:

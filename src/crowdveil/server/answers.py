@@ -13,6 +13,7 @@ from starlette.routing import Match
 from crowdveil.errors import CrowdveilError
 from crowdveil.params import reason_in
 from crowdveil.server.database import AwayError
+from crowdveil.server.sentences import plain
 
 ERROR_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -45,6 +46,11 @@ class Refused(Exception):  # noqa: N818  (it is an answer, and no fault)
         self.status, self.code, self.message, self.headers = status, code, message, headers
 
 
+def fault(error: BaseException) -> JSONResponse:
+    """An internal error as it is sent: nothing of its message, which may hold data."""
+    return answer(500, "fault", f"This is a fault of ours ({type(error).__name__}); tell whoever runs the server.")
+
+
 def answer(status: int, code: str, message: str, headers: Any = None, **more: Any) -> JSONResponse:
     """An error as it is sent."""
     return JSONResponse({"error": {"code": code, "message": message}, **more}, status, headers)
@@ -53,35 +59,36 @@ def answer(status: int, code: str, message: str, headers: Any = None, **more: An
 def add_error_answers(app: FastAPI) -> None:
     """Have every error of an app take the one shape."""
 
+    def told(request: Request, status: int, code: str, message: str, headers: Any = None) -> JSONResponse:
+        request.scope["crowdveil.code"] = code  # for the log and the figures
+        return answer(status, code, message, headers)
+
     @app.exception_handler(Refused)
-    async def refused(_request: Request, error: Refused) -> JSONResponse:
-        return answer(
-            error.status, error.code, error.message, {n.replace("_", "-"): v for n, v in error.headers.items()}
-        )
+    async def refused(request: Request, error: Refused) -> JSONResponse:
+        headers = {n.replace("_", "-"): v for n, v in error.headers.items()}
+        return told(request, error.status, error.code, error.message, headers)
 
     @app.exception_handler(AwayError)
-    async def away(_request: Request, error: AwayError) -> JSONResponse:
-        return answer(503, "away", str(error), {"Retry-After": "5"})
+    async def away(request: Request, error: AwayError) -> JSONResponse:
+        return told(request, 503, "away", str(error), {"Retry-After": "5"})
 
     @app.exception_handler(CrowdveilError)
-    async def ours(_request: Request, error: CrowdveilError) -> JSONResponse:
-        return answer(422, "bad_parameter" if type(error).__name__ == "ParameterError" else "bad_input", str(error))
+    async def ours(request: Request, error: CrowdveilError) -> JSONResponse:
+        code = "bad_parameter" if type(error).__name__ == "ParameterError" else "bad_input"
+        return told(request, 422, code, plain(str(error)))
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         name = str(first["loc"][-1]) if first["loc"] else "request"
         reason = reason_in(str(first["msg"]))
-        return answer(422, "bad_request", f"{name}: wanted {reason[:1].lower()}{reason[1:]}.")
+        return told(request, 422, "bad_request", f"{name}: wanted {reason[:1].lower()}{reason[1:]}.")
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
         code, message = _WORDS.get(error.status_code, ("refused", "the request was refused."))
-        return answer(error.status_code, code, message, _allow(request) if error.status_code == 405 else error.headers)
-
-    @app.exception_handler(Exception)
-    async def fault(_request: Request, error: Exception) -> JSONResponse:
-        return answer(500, "fault", f"This is a fault of ours ({type(error).__name__}); tell whoever runs the server.")
+        headers = _allow(request) if error.status_code == 405 else error.headers
+        return told(request, error.status_code, code, message, headers)
 
 
 def _allow(request: Request) -> dict[str, str]:

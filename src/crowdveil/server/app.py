@@ -10,12 +10,15 @@ from starlette.concurrency import run_in_threadpool
 
 from crowdveil.server import openapi
 from crowdveil.server.accept import accept, known
-from crowdveil.server.access import HEADERS, Who
+from crowdveil.server.access import Who
 from crowdveil.server.answers import add_error_answers
 from crowdveil.server.document import add_document_routes
 from crowdveil.server.jobs import add_job_routes, shown
 from crowdveil.server.kind import Kind
 from crowdveil.server.kinds import KINDS
+from crowdveil.server.metrics import Metrics
+from crowdveil.server.observe import Observe
+from crowdveil.server.operations import add_operations
 from crowdveil.server.pages import add_pages
 from crowdveil.server.parts import add_parts
 from crowdveil.server.preview import add_preview
@@ -33,32 +36,17 @@ def make_app(service: Service) -> FastAPI:
     )  # fmt: skip
     app.state.service = service
     add_error_answers(app)
-    app.add_middleware(_Headers)
+    metrics = app.state.metrics = Metrics(service)
+    app.add_middleware(Observe, service=service, metrics=metrics)
     for kind in KINDS.values():
         _add_kind(app, kind)
     add_job_routes(app)
     add_document_routes(app)
     for add in (add_pages, add_parts, add_preview):
         add(app)
+    add_operations(app, metrics)
     openapi.describe(app)
     return app
-
-
-class _Headers:
-    """Puts headers on every answer; plain ASGI, so that what comes in and goes out is passed on as it flows."""
-
-    def __init__(self, app: Any) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        async def with_headers(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                there = {name.lower() for name, _ in message["headers"]}
-                more = [(n.lower().encode(), v.encode()) for n, v in HEADERS.items()]
-                message["headers"] = [*message["headers"], *(pair for pair in more if pair[0] not in there)]
-            await send(message)
-
-        await self.app(scope, receive, with_headers)
 
 
 def _add_kind(app: FastAPI, kind: Kind) -> None:

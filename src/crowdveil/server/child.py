@@ -20,6 +20,7 @@ from crowdveil.server.files import sync_file
 from crowdveil.server.kind import Task, Told
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.process import check_rows, die_with_parent, limit_process
+from crowdveil.server.sentences import plain
 from crowdveil.server.store import Job
 
 TELL_EVERY_S = 0.2
@@ -113,7 +114,10 @@ def _packed(out: Path, run: Path, told: Told, archive: str, *, packed: bool) -> 
     else:
         result = made[0].rename(run / made[0].name)
         out.rmdir()
-    (run / SUMMARY).write_text(json.dumps({"notes": told.notes, "lines": told.lines}), encoding="utf-8")
+    (run / SUMMARY).write_text(
+        json.dumps({"notes": [plain(n) for n in told.notes], "lines": [plain(line) for line in told.lines]}),
+        encoding="utf-8",
+    )
     sync_file(run / SUMMARY)
     sync_file(result)
     with result.open("rb") as file:

@@ -40,7 +40,7 @@ class Database(ABC):
     """A data base: statements with values in, rows out. Each thread has a connection of its own."""
 
     words: dict[str, str]
-    """What stands for `{now}` (seconds since 1970, by one clock), `{serial}`, `{skip_locked}` and `{one_at_a_time}`."""
+    """What stands for `{now}` (seconds since 1970, by one clock), `{serial}`, `{skip_locked}`, `{one_at_a_time}` and the like."""
 
     def __init__(self) -> None:
         self._threads = threading.local()
@@ -106,6 +106,7 @@ class Sqlite(Database):
         "serial": "INTEGER PRIMARY KEY",
         "skip_locked": "",
         "one_at_a_time": "SELECT 1",
+        "columns_of_log": "SELECT name FROM pragma_table_info('log')",
     }
 
     def __init__(self, path: Path) -> None:
@@ -146,6 +147,8 @@ class Postgres(Database):
         "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "skip_locked": "FOR UPDATE SKIP LOCKED",
         "one_at_a_time": "SELECT 1 FROM (SELECT pg_advisory_xact_lock(4919011)) AS held",
+        "columns_of_log": "SELECT column_name AS name FROM information_schema.columns WHERE table_name = 'log' "
+        "AND table_schema = current_schema()",
     }
 
     def __init__(self, url: str) -> None:

@@ -3,15 +3,18 @@
 incoming/ID/…                 what is being uploaded
 jobs/ID/inputs/…              what a job works on; removed when it ends
 jobs/ID/run-LEASE/…           what one run of it wrote; the row of the job names the one that counts
+quarantine/DATE/ID            folders of jobs that no row names; removed after the retention time
 """
 
 from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import time
 from contextlib import suppress
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 from crowdveil.errors import OutputError
@@ -25,15 +28,17 @@ RELEASE = (".zip", *TABLES)
 MAPS = (*TABLES, ".geojson", ".json", ".gpkg", ".geoparquet")
 ID = re.compile(r"[0-9a-f]{32}")
 ORPHAN_S = 3600.0
-"""Age at which files that belong to no job are removed: an upload may be under way until then."""
+"""Age at which files that belong to no job are moved away: an upload may be under way until then."""
 
 
 class Files:
     """The folders of jobs."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, create: bool = True) -> None:
         self.root = root
-        self.incoming, self.jobs = root / "incoming", root / "jobs"
+        self.incoming, self.jobs, self.quarantine = root / "incoming", root / "jobs", root / "quarantine"
+        if not create:  # commands that only read change nothing
+            return
         try:
             for folder in (root, self.incoming, self.jobs):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -87,19 +92,47 @@ class Files:
                     shutil.rmtree(path, ignore_errors=True)
 
     def sweep(self, store: Store) -> int:
-        """Remove what no job needs any more; how many folders. What is queued or running is left alone."""
+        """Remove what no job needs any more; how many folders. What is queued or running is left alone.
+
+        Folders of jobs that no row names are moved to the quarantine, since the rows may be lost; what has another name than
+        an id is not ours, and stays.
+        """
         removed = 0
-        for folder in [*self.incoming.iterdir(), *self.jobs.iterdir()]:
+        for folder in [path for path in (*self.incoming.iterdir(), *self.jobs.iterdir()) if ID.fullmatch(path.name)]:
             known = store.state_of(folder.name)
-            if known is None or folder.parent == self.incoming:
-                if _age(folder) > ORPHAN_S:
+            if folder.parent == self.incoming:
+                if _age(folder) > ORPHAN_S:  # an upload that broke off
                     shutil.rmtree(folder, ignore_errors=True)
                     removed += 1
+            elif known is None:
+                if _age(folder) > ORPHAN_S:
+                    self._isolate(folder)
             elif known[0] in ("failed", "cancelled", "expired"):
                 self.remove(folder.name)
                 removed += 1
             elif known[0] == "done" and known[1] is not None:
                 self.keep_result(folder.name, known[1]["lease"])
+        return removed
+
+    def _isolate(self, folder: Path) -> None:
+        """Move a folder to the quarantine of today."""
+        today = self.quarantine / date.today().isoformat()
+        today.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target = today / folder.name
+        with suppress(OSError):
+            folder.rename(target if not target.exists() else today / f"{folder.name}-{secrets.token_hex(4)}")
+
+    def purge(self, after_s: float) -> int:
+        """Remove what is in quarantine for longer than this; how many days' folders."""
+        removed = 0
+        if not self.quarantine.is_dir():
+            return 0
+        for folder in self.quarantine.iterdir():
+            with suppress(ValueError):  # of another name: not ours
+                ended = datetime.combine(date.fromisoformat(folder.name) + timedelta(days=1), datetime.min.time())
+                if time.time() - ended.timestamp() > after_s:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    removed += 1
         return removed
 
 

@@ -53,10 +53,9 @@ def add_job_routes(app: FastAPI) -> None:
                 response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
     def delete(request: Request, who: Who, job_id: JobId) -> JobView:
         service: Service = request.app.state.service
-        ended = service.store.cancel(job_id, who.id)
+        ended = service.delete(job_id, who.id)
         if ended is None:
             raise _no_job()
-        service.files.remove(job_id)
         return shown(service, ended)
 
     @app.get("/jobs/{job_id}/result", tags=["jobs"], summary="The result: a zip file, or one file", operation_id="get_result",
@@ -139,8 +138,10 @@ def sent(
     )
 
 
-def result_of(service: Service, job: Job, who: Caller) -> tuple[BinaryIO, dict[str, Any]]:
-    """A job's result, opened, and what is known of it."""
+def result_of(
+    service: Service, job: Job, who: Caller, what: str = "fetched a result"
+) -> tuple[BinaryIO, dict[str, Any]]:
+    """A job's result, opened, and what is known of it; `what` is written to the audit log."""
     if job.state in ("queued", "running"):
         raise Refused(409, "not_done", f"the job is {job.state}; ask again later.", Retry_After="1")
     if job.state == "failed":
@@ -152,7 +153,7 @@ def result_of(service: Service, job: Job, who: Caller) -> tuple[BinaryIO, dict[s
         file = (service.files.run(job.id, job.result["lease"]) / job.result["name"]).open("rb")
     except OSError:
         raise gone from None
-    service.store.say(who.id, "fetched a result", job.id)
+    service.disk.writing(lambda: service.store.say(who.id, what, job.id))
     return file, job.result
 
 

@@ -55,7 +55,10 @@ def add_pages(app: FastAPI) -> None:
     @app.get("/door", include_in_schema=False)
     def door(request: Request) -> dict[str, Any]:
         service: Service = request.app.state.service
-        return {"token_needed": not service.settings.is_local or service.tokens.any(), "version": version("crowdveil")}
+        return {
+            "token_needed": not service.settings.is_local or service.needs_tokens(),
+            "version": version("crowdveil"),
+        }
 
     @app.get("/session", tags=["page"], summary="Who asks, and what they may do", operation_id="session",
              responses=openapi.errors(401, 403))  # fmt: skip

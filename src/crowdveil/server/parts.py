@@ -72,7 +72,7 @@ def add_parts(app: FastAPI) -> None:
     def private(request: Request, who: Who, job_id: JobId) -> Response:
         service: Service = request.app.state.service
         job = theirs(request, who, job_id)
-        file, about = result_of(service, job, who)
+        file, about = result_of(service, job, who, "fetched the report with the original")
         file.close()
         try:
             content = (service.files.run(job.id, about["lease"]) / PRIVATE).read_bytes()

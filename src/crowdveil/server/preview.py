@@ -14,10 +14,11 @@ from crowdveil.server.answers import Refused
 from crowdveil.server.apart import apart
 from crowdveil.server.files import FLOWS, MAPS
 from crowdveil.server.kind import check_word, file_options
+from crowdveil.server.sentences import plain
 from crowdveil.server.settings import Service
 from crowdveil.server.store import new_id
 from crowdveil.server.tokens import Caller
-from crowdveil.server.uploads import Form, check_files, parsed, receive
+from crowdveil.server.uploads import Form, check_files, parsed, receive, room_for
 
 SECONDS_MOST = 300
 TAKES = ("", "flows", "trajectories")
@@ -86,13 +87,16 @@ def add_preview(app: FastAPI) -> None:
 async def _previewed(request: Request, who: Caller) -> dict[str, Any]:
     service: Service = request.app.state.service
     name, limits = new_id(), who.limits
-    folder = await run_in_threadpool(service.files.receive, name) / "inputs"
+    await run_in_threadpool(lambda: service.disk.writing(lambda: service.store.say(who.id, "previewed a file")))
+    folder = await run_in_threadpool(room_for, request, service, name) / "inputs"
     try:
         form = await receive(request, folder, _FIELDS, _TEXTS, limits.upload_bytes, limits.max_rows)
         asked = _asked(form, {"max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes})
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
         seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.settings.memory_bytes
-        return await apart("look", asked, folder, seconds, memory) | {"part": asked["part"]}
+        seen = await apart("look", asked, folder, seconds, memory)
+        told = {"notes": [plain(note) for note in seen["notes"]], "error": seen["error"] and plain(seen["error"])}
+        return seen | told | {"part": asked["part"]}
     finally:
         await run_in_threadpool(service.files.discard, name)
 

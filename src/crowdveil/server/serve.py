@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import MissingExtraError, OutputError, ParameterError
+from crowdveil.server import logs
 from crowdveil.server.settings import Service, Settings
 
 TIDY_EVERY_S = 30.0
 WATCH_EVERY_S = 0.2
 AGAIN_AFTER_S = 1.0
+PURGE_AFTER_S = 3600.0
+"""The quarantine is left alone for this long after a start."""
 REFUSED = (
     "host: {host} can be reached from other machines, and there are no tokens; make one with crowdveil token create NAME, or "
     "listen on 127.0.0.1."
+)
+NO_TOKENS = (
+    "data-dir: the service had tokens, and its database has none, so nobody is let in; restore the database from a backup, or "
+    "make a token with crowdveil token create NAME."
 )
 TLS = (
     "note: put a proxy with TLS in front of this address, for what is sent is not encrypted here (see docs/service.md)."
@@ -42,7 +52,7 @@ class Keeper:
 
     def _keep(self) -> None:
         # The crew ends when the thread that started it ends, so all of it happens in this one.
-        tidied, begun = -TIDY_EVERY_S, -AGAIN_AFTER_S
+        tidied, begun, started = -TIDY_EVERY_S, -AGAIN_AFTER_S, time.monotonic()
         while True:
             if self.crew is None or self.crew.poll() is not None:
                 self._stopping.wait(
@@ -50,8 +60,10 @@ class Keeper:
                 )  # what dies at once is not hurried
                 self.crew, begun = self._start(), time.monotonic()
             if time.monotonic() - tidied > TIDY_EVERY_S:
-                with suppress(Exception):  # a data base that is away for a while must not end this thread
-                    self.service.tidy()
+                try:
+                    self.service.tidy(purge=time.monotonic() - started > PURGE_AFTER_S)
+                except Exception as error:  # a data base that is away for a while must not end this thread
+                    logs.say("tidy", "old files could not be removed", logging.WARNING, **logs.located(error))
                 tidied = time.monotonic()
             if self._stopping.wait(WATCH_EVERY_S):
                 break
@@ -77,20 +89,31 @@ def check_address(service: Service) -> None:
     """Raise where anybody could come in."""
     if not service.settings.is_local and not service.tokens.any():
         raise ParameterError(REFUSED.format(host=service.settings.host))
+    if service.needs_tokens() and not service.tokens.any():
+        raise ParameterError(NO_TOKENS)
 
 
-def serve(settings: Settings, workers: int, say: Any) -> None:
+def serve(
+    settings: Settings, workers: int, say: Any, *, log_format: str = "text", accept_new_database: bool = False
+) -> None:
     """Serve until told to stop."""
     try:
         import uvicorn
 
         from crowdveil.server.app import make_app
+        from crowdveil.server.connections import limited_protocol
     except ImportError:
         raise MissingExtraError("fastapi", "server", "The service") from None
-    service = settings.open()
+    logs.configure(log_format)
+    service = settings.open(accept_new_database=accept_new_database)
     check_address(service)
-    listening = _listen(settings)
+    app = make_app(service)
+    listening = listen(settings)
+    service.disk.keep_reserve()
+    if accept_new_database:
+        service.store.say("operator", "accepted a new database")
     arguments = ["--data-dir", str(settings.data), "--lease", str(settings.lease_s), "--number", str(workers)]
+    arguments += ["--log-format", log_format]
     if settings.database_url is not None:
         os.environ["CROWDVEIL_DATABASE_URL"] = (
             settings.database_url
@@ -99,14 +122,14 @@ def serve(settings: Settings, workers: int, say: Any) -> None:
         arguments += ["--max-memory-mib", str(settings.memory_bytes >> 20)]
     keeper = Keeper(service, arguments)
     keeper.start()
-    port = listening.getsockname()[1]
-    shown = f"[{settings.host}]" if ":" in settings.host else settings.host
-    say(f"http://{shown}:{port}: ready, with {workers} worker{'s' if workers != 1 else ''}; files in {settings.data}")
+    logs.say("start", "the service starts", workers=workers)
+    where = _address(settings, listening)
+    say(f"{where}: ready, with {workers} worker{'s' if workers != 1 else ''}; files in {settings.data}")
     if not settings.is_local:
         say(TLS)
     config = uvicorn.Config(
-        make_app(service), log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5,
-        limit_concurrency=1000, timeout_keep_alive=30,
+        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5, timeout_keep_alive=30,
+        http=limited_protocol(settings.clients, app.state.metrics.refuse), ws="none", lifespan="off", proxy_headers=False,
     )  # fmt: skip
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -114,17 +137,60 @@ def serve(settings: Settings, workers: int, say: Any) -> None:
             uvicorn.Server(config).run(sockets=[listening])
     finally:
         keeper.stop()
+        with suppress(Exception):
+            service.refusals.flush(all_of_them=True)
+        if settings.socket is not None:
+            settings.socket.unlink(missing_ok=True)
+        logs.say("stop", "the service stopped")
 
 
-def _listen(settings: Settings) -> socket.socket:
+def _address(settings: Settings, listening: socket.socket) -> str:
+    """Return where the service listens, for people."""
+    if settings.socket is not None:
+        return f"unix:{settings.socket}"
+    shown = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{shown}:{listening.getsockname()[1]}"
+
+
+def listen(settings: Settings) -> socket.socket:
+    """Open the socket that the service listens on."""
+    if settings.socket is not None:
+        return _listen_unix(settings.socket, settings.socket_mode)
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol is named: asyncio sets TCP_NODELAY only on connections whose protocol it knows to be TCP.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((settings.host, settings.port))
     except OSError as error:
+        listening.close()
         raise OutputError(
             f"port: {settings.port} of {settings.host} cannot be had ({error.strerror}); take another."
         ) from None
     listening.listen(2048)
+    return listening
+
+
+def _listen_unix(path: Path, mode: int) -> socket.socket:
+    """Open a Unix socket; one that a server left behind is replaced, and one that is in use is not."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o777 & ~mode)
+    try:
+        if path.exists():
+            if not stat.S_ISSOCK(path.stat().st_mode):
+                raise OutputError(f"socket: {path} is a file, and no socket; name another path.")
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
+                if asked.connect_ex(str(path)) == 0:
+                    raise OutputError(f"socket: {path} is in use by another server; name another path.")
+            path.unlink()
+        listening.bind(str(path))
+        listening.listen(2048)
+    except OSError as error:
+        listening.close()
+        raise OutputError(f"socket: {path} cannot be had ({error.strerror}); name another path.") from None
+    except OutputError:
+        listening.close()
+        raise
+    finally:
+        os.umask(before)
     return listening

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
-from crowdveil.server.database import open_database
+from crowdveil.errors import OutputError, ParameterError
+from crowdveil.server import data_dir
+from crowdveil.server.audit import Refusals
+from crowdveil.server.database import AwayError, open_database
+from crowdveil.server.disk import Disk
 from crowdveil.server.files import Files
-from crowdveil.server.store import Store
+from crowdveil.server.limits import ClientLimits
+from crowdveil.server.store import Job, Store
 from crowdveil.server.tokens import Limits, Tokens
 
 
@@ -40,6 +48,16 @@ class Settings:
         How long a worker may be silent before its job is given to another.
     memory_bytes
         Memory that a job may hold; None for as much as there is.
+    socket
+        Path of a Unix socket to listen on in place of `host` and `port`.
+    clients
+        How long and how often a client may hold a connection.
+    quarantine_s
+        How long folders of unknown jobs are kept.
+    min_free_bytes
+        Free bytes on the disk below which uploads are refused.
+    metrics_token
+        Opens `/metrics` for other machines; None for this machine alone.
     """
 
     data: Path
@@ -51,6 +69,12 @@ class Settings:
     forget_s: float = 90 * 86_400.0
     lease_s: float = 15.0
     memory_bytes: int | None = None
+    socket: Path | None = None
+    socket_mode: int = 0o600
+    clients: ClientLimits = field(default_factory=ClientLimits)
+    quarantine_s: float = 7 * 86_400.0
+    min_free_bytes: int = 256 << 20
+    metrics_token: str | None = None
 
     @property
     def url(self) -> str:
@@ -60,19 +84,37 @@ class Settings:
     @property
     def is_local(self) -> bool:
         """Whether nobody but this machine can reach it."""
-        if self.host == "localhost":
+        if self.socket is not None or self.host == "localhost":
             return True
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
 
-    def open(self) -> Service:
-        """Open the files and the data base."""
-        files = Files(self.data)
-        if self.database_url is None:
-            (self.data / "jobs.sqlite").touch(mode=0o600)
-        store = Store(open_database(self.url))
+    def open(self, *, accept_new_database: bool = False) -> Service:
+        """Open the files and the database, and make them where the data directory is new."""
+        own = self.database_url is None
+        with data_dir.held(self.data):
+            marker = data_dir.check_folder(self.data, own_database=own, accept_new_database=accept_new_database)
+            if own:
+                (self.data / data_dir.DATABASE).touch(mode=0o600)
+            store = Store(open_database(self.url))
+            data_dir.bind(self.data, marker, store, accept_new_database=accept_new_database)
+            files = Files(self.data)
+        return self._service(files, store)
+
+    def open_to_read(self) -> Service:
+        """Open them for a command that only reads: nothing is made or changed."""
+        own = self.database_url is None
+        if not self.data.is_dir() or (
+            data_dir.check_folder(self.data, own_database=own) is None and data_dir.is_new(self.data)
+        ):
+            raise ParameterError(
+                f"data-dir: {self.data} is no data directory of Crowdveil; name the one of the service."
+            )
+        return self._service(Files(self.data, create=False), Store(open_database(self.url), create=False))
+
+    def _service(self, files: Files, store: Store) -> Service:
         return Service(self, files, store, Tokens(store, self.limits))
 
 
@@ -91,10 +133,78 @@ class Service:
     def __exit__(self, *_: object) -> None:
         self.store.db.close()
 
-    def tidy(self) -> None:
-        """Give jobs that nobody holds back to the queue, and remove what nobody needs any more."""
-        self.store.take_back()
-        for job in self.store.expire():
+    @cached_property
+    def disk(self) -> Disk:
+        """The disk of the data directory."""
+        return Disk(self.files.root, self.settings.min_free_bytes)
+
+    @cached_property
+    def refusals(self) -> Refusals:
+        """Refused requests, for the audit log."""
+        return Refusals(self.store.say)
+
+    def needs_tokens(self) -> bool:
+        """Return whether requests need a token: there is one, or ever was one in this data directory."""
+        if self.had_tokens:
+            return True
+        marker = data_dir.read_marker(self.files.root)
+        if (marker is not None and marker.tokens) or self.tokens.any():
+            with suppress(OutputError):  # a disk that is full; the next start records it
+                data_dir.note_tokens(self.files.root)
+            self._tokens_seen.append(True)
+        return self.had_tokens
+
+    @property
+    def had_tokens(self) -> bool:
+        """Whether it is known already that requests need a token; asks nothing."""
+        return bool(self._tokens_seen)
+
+    @cached_property
+    def _tokens_seen(self) -> list[bool]:
+        return []
+
+    def delete(self, job: str, owner: str) -> Job | None:
+        """End a job of an owner and remove its files, even where the disk is full; None if it is not theirs."""
+        try:
+            ended = self.disk.writing(lambda: self.store.cancel(job, owner))
+        except AwayError:
+            if not self.disk.is_full() or self.store.get(job, owner) is None:
+                raise
+            self.files.remove(job)  # first the files, which makes room for the row
+            ended = self.store.cancel(job, owner)
+        if ended is not None:
             self.files.remove(job)
-        self.files.sweep(self.store)
-        self.store.forget(self.settings.forget_s)
+        return ended
+
+    def tidy(self, *, purge: bool = False) -> None:
+        """Give jobs that nobody holds back to the queue, and remove what nobody needs any more.
+
+        `purge` removes old folders from the quarantine too. One step that fails does not keep the others from being done.
+        """
+        steps: list[Callable[[], object]] = [
+            self._expire, self.store.take_back, lambda: self.files.sweep(self.store),
+            lambda: self.store.forget(self.settings.forget_s), self.refusals.flush, self.disk.keep_reserve,
+        ]  # fmt: skip
+        if purge:
+            steps.append(lambda: self.files.purge(self.settings.quarantine_s))
+        failed: Exception | None = None
+        for step in steps:
+            try:
+                step()
+            except Exception as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
+    def _expire(self) -> None:
+        """Remove results whose time is over; where the disk is full, their files first."""
+        try:
+            ended = self.disk.writing(self.store.expire)
+        except AwayError:
+            if not self.disk.is_full():
+                raise
+            for job in self.store.due():
+                self.files.remove(job)
+            ended = self.store.expire()
+        for job in ended:
+            self.files.remove(job)

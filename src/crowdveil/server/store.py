@@ -15,6 +15,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
+from crowdveil.server import audit
 from crowdveil.server.database import Database, Row
 
 STATES = ("queued", "running", "done", "failed", "cancelled", "expired")
@@ -26,6 +27,12 @@ LOST_MOST = 10
 
 CRASHED = "the job ended the process that ran it twice{why}; give it less data, or other parameters."
 LOST = f"the job's worker vanished {LOST_MOST} times; ask whoever runs the server."
+REMOVED = "the message was removed with the files of the job."
+_SCRUBBED = (
+    "parameters = '{{}}', files = '{{}}', result = NULL, "
+    f"error = CASE WHEN error IS NULL THEN NULL ELSE '{REMOVED}' END"
+)
+"""The change that leaves nothing of a user in the row of a job: names of files, parameters, sentences about the data."""
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS jobs (
@@ -41,7 +48,9 @@ _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS tokens (
         id TEXT PRIMARY KEY, name TEXT NOT NULL, hash TEXT NOT NULL UNIQUE, limits TEXT NOT NULL,
         created DOUBLE PRECISION NOT NULL, revoked DOUBLE PRECISION)""",
-    "CREATE TABLE IF NOT EXISTS log (id {serial}, at DOUBLE PRECISION NOT NULL, who TEXT NOT NULL, what TEXT NOT NULL, job TEXT)",
+    "CREATE TABLE IF NOT EXISTS log (id {serial}, at DOUBLE PRECISION NOT NULL, who TEXT NOT NULL, what TEXT NOT NULL, job TEXT, "
+    "previous TEXT, hash TEXT)",
+    "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
 )
 
 
@@ -105,12 +114,30 @@ def new_id() -> str:
 class Store:
     """The table of jobs."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, create: bool = True) -> None:
         self.db = database
+        if not create:  # commands that only read change nothing
+            return
         with self.db.transaction() as do:
             do("{one_at_a_time}")  # two that begin at once would both make the tables
             for statement in _SCHEMA:
                 do(statement)
+            if "hash" not in {row["name"] for row in do("{columns_of_log}")}:  # of a version without hashes
+                do("ALTER TABLE log ADD COLUMN previous TEXT")
+                do("ALTER TABLE log ADD COLUMN hash TEXT")
+
+    # Which data directory it belongs to
+
+    def data_id(self) -> str | None:
+        """Return the id of the data directory that the database belongs to."""
+        rows = self.db.do("SELECT value FROM about WHERE name = 'data_id'")
+        return rows[0]["value"] if rows else None
+
+    def set_data_id(self, data_id: str, *, replace: bool = False) -> str:
+        """Set the id where there is none yet, or in any case; returns the one that holds."""
+        kept = "UPDATE SET value = excluded.value" if replace else "NOTHING"
+        self.db.do(f"INSERT INTO about (name, value) VALUES ('data_id', ?) ON CONFLICT (name) DO {kept}", data_id)
+        return self.data_id() or data_id
 
     # What callers of the service do
 
@@ -127,7 +154,7 @@ class Store:
                 job.id, job.owner, job.kind, job.name, json.dumps(job.parameters), json.dumps(job.files),
                 json.dumps(job.limits), job.max_running, job.keep_s,
             )  # fmt: skip
-            self._say(do, job.owner, f"put a job to {job.kind} into the queue", job.id)
+            self.record(do, job.owner, f"put a job to {job.kind} into the queue", job.id)
             return True
 
     def get(self, job: str, owner: str | None = None) -> Job | None:
@@ -148,13 +175,13 @@ class Store:
         with self.db.transaction() as do:
             do(
                 "UPDATE jobs SET state = CASE WHEN state IN ('queued', 'running') THEN 'cancelled' WHEN state = 'done' "
-                "THEN 'expired' ELSE state END, lease = NULL, ended = COALESCE(ended, {now}), parameters = '{{}}' "
+                f"THEN 'expired' ELSE state END, lease = NULL, ended = COALESCE(ended, {{now}}), {_SCRUBBED} "
                 "WHERE id = ? AND owner = ?",
                 job, owner,
             )  # fmt: skip
             rows = do("SELECT * FROM jobs WHERE id = ? AND owner = ?", job, owner)
             if rows:
-                self._say(do, owner, "ended a job and removed its files", job)
+                self.record(do, owner, "ended a job and removed its files", job)
             return Job.of(rows[0]) if rows else None
 
     # What workers do
@@ -216,7 +243,7 @@ class Store:
                 *values, job.id, job.lease,
             )  # fmt: skip
             if rows and what:
-                self._say(do, "worker", what, job.id)
+                self.record(do, "worker", what, job.id)
             return bool(rows)
 
     # What keeps the house in order
@@ -244,17 +271,32 @@ class Store:
         """Let results go whose time is over; ids of their jobs."""
         with self.db.transaction() as do:
             rows = do(
-                "UPDATE jobs SET state = 'expired', parameters = '{{}}' WHERE state = 'done' AND expires < {now} "
-                "RETURNING id"
+                f"UPDATE jobs SET state = 'expired', {_SCRUBBED} WHERE state = 'done' AND expires < {{now}} RETURNING id"
+            )
+            do(
+                f"UPDATE jobs SET {_SCRUBBED} WHERE state IN ('failed', 'cancelled', 'expired') AND ended + keep_s < {{now}} "
+                "AND files <> '{{}}'"
             )
             for row in rows:
-                self._say(do, "server", "removed a result whose time was over", row["id"])
+                self.record(do, "server", "removed a result whose time was over", row["id"])
         return [row["id"] for row in rows]
+
+    def due(self) -> list[str]:
+        """Return ids of jobs whose result is to be removed."""
+        return [row["id"] for row in self.db.do("SELECT id FROM jobs WHERE state = 'done' AND expires < {now}")]
 
     def forget(self, after_s: float) -> None:
         """Remove rows of jobs that ended long ago, and old lines of the log."""
         self.db.do("DELETE FROM jobs WHERE state IN ('failed', 'cancelled', 'expired') AND ended < {now} - ?", after_s)
-        self.db.do("DELETE FROM log WHERE at < {now} - ?", after_s)
+        # Not line by line: each removal is a line of the log, too.
+        if not self.db.do("SELECT id FROM log WHERE at < {now} - ? LIMIT 1", after_s + min(after_s / 10, 86_400.0)):
+            return
+        with self.db.transaction() as do:
+            do("{one_at_a_time}")
+            last = do("SELECT id, hash FROM log WHERE at < {now} - ? ORDER BY id DESC LIMIT 1", after_s)
+            if last:
+                self.record(do, "server", f"{audit.REMOVED}{last[0]['hash'] or audit.START}")
+                do("DELETE FROM log WHERE id <= ?", last[0]["id"])
 
     def state_of(self, job: str) -> tuple[str, dict[str, Any] | None] | None:
         """The state and the result of a job."""
@@ -265,18 +307,54 @@ class Store:
         """How many jobs there are in each state."""
         return {row["state"]: row["n"] for row in self.db.do("SELECT state, count(*) AS n FROM jobs GROUP BY state")}
 
+    def counts_by_kind(self) -> dict[tuple[str, str], int]:
+        """Return how many jobs there are of each kind and state."""
+        rows = self.db.do("SELECT kind, state, count(*) AS n FROM jobs GROUP BY kind, state")
+        return {(row["kind"], row["state"]): row["n"] for row in rows}
+
+    def queue_age(self) -> float:
+        """Return how many seconds the job that waits longest has waited; 0 where none waits."""
+        rows = self.db.do("SELECT {now} - min(created) AS age FROM jobs WHERE state = 'queued'")
+        return max(0.0, rows[0]["age"] or 0.0)
+
+    def last_end(self) -> float:
+        """Return when the last job ended, in seconds since 1970; 0 where none did."""
+        return self.db.do("SELECT max(ended) AS ended FROM jobs")[0]["ended"] or 0.0
+
+    def ended_since(self, since: float) -> list[Row]:
+        """Return id, kind, state, start and end of jobs that ran and ended since a time, in the order of their ends."""
+        return self.db.do(
+            "SELECT id, kind, CASE WHEN state = 'expired' THEN 'done' ELSE state END AS state, started, ended FROM jobs "
+            "WHERE ended >= ? AND started IS NOT NULL ORDER BY ended",
+            since,
+        )
+
     def say(self, who: str, what: str, job: str | None = None) -> None:
         """Write a line of the log: who did what, and never anything of the data."""
         with self.db.transaction() as do:
-            self._say(do, who, what, job)
+            self.record(do, who, what, job)
 
     def log(self) -> list[Row]:
         """The log, oldest first."""
-        return self.db.do("SELECT at, who, what, job FROM log ORDER BY id")
+        return self.db.do("SELECT * FROM log ORDER BY id")
 
     @staticmethod
-    def _say(do: Any, who: str, what: str, job: str | None) -> None:
-        do("INSERT INTO log (at, who, what, job) VALUES ({now}, ?, ?, ?)", who, what, job)
+    def record(do: Any, who: str, what: str, job: str | None = None) -> None:
+        """Write a line of the log in a transaction."""
+        do("{one_at_a_time}")  # lines are a chain
+        last = do("SELECT at, hash FROM log ORDER BY id DESC LIMIT 1")
+        at = round(do("SELECT {now} AS at")[0]["at"], 3)
+        previous = (last[0]["hash"] if last else None) or audit.START
+        link = audit.hash_of(previous, audit.time_text(at), who, what, job)
+        do(
+            "INSERT INTO log (at, who, what, job, previous, hash) VALUES (?, ?, ?, ?, ?, ?)",
+            at,
+            who,
+            what,
+            job,
+            previous,
+            link,
+        )
 
 
 def _again_unless(often: str, code: str) -> str:

@@ -67,7 +67,7 @@ class Tokens:
                 "INSERT INTO tokens (id, name, hash, limits, created) VALUES (?, ?, ?, ?, {now})",
                 secrets.token_hex(8), name, hashed(token), json.dumps(limits),
             )  # fmt: skip
-            do("INSERT INTO log (at, who, what) VALUES ({now}, 'operator', ?)", f"made the token {name}")
+            self.store.record(do, "operator", f"made the token {name}")
         return token
 
     def revoke(self, name: str) -> None:
@@ -78,7 +78,7 @@ class Tokens:
                 raise ParameterError(
                     "name: there is no such token, or it was revoked before; see crowdveil token list."
                 )
-            do("INSERT INTO log (at, who, what) VALUES ({now}, 'operator', ?)", f"revoked the token {name}")
+            self.store.record(do, "operator", f"revoked the token {name}")
 
     def all(self) -> list[dict[str, Any]]:
         """Tokens without their hashes, oldest first."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from python_multipart.exceptions import MultipartParseError
+from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
@@ -17,6 +17,7 @@ from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.io.archive import check_archive
 from crowdveil.server.answers import Refused
 from crowdveil.server.files import safe_name, sync_file
+from crowdveil.server.settings import Service
 
 TEXT_MOST = 1 << 20
 """Bytes of all fields of a form that are no files."""
@@ -149,6 +150,23 @@ class _Receiver:
             self.part.file.close()
 
 
+def no_room() -> Refused:
+    """Return the refusal of an upload for which there is no room on the disk."""
+    return Refused(507, "no_room", "the server has no room for this; delete jobs, or ask whoever runs the server.")
+
+
+def room_for(request: Request, service: Service, job: str) -> Path:
+    """Make the folder of an upload; refuses it before it comes in where the disk has no room for it."""
+    declared = request.headers.get("content-length", "")
+    size = int(declared) if declared.isdecimal() and len(declared) < 20 else 0
+    if service.disk.free() < service.disk.min_free + size:
+        raise no_room()
+    try:
+        return service.files.receive(job)
+    except OSError:
+        raise no_room() from None
+
+
 async def receive(
     request: Request,
     folder: Path,
@@ -160,7 +178,7 @@ async def receive(
     """Write the files of a form to a folder; its fields are known beforehand, with the endings of names."""
     kind, options = parse_options_header(request.headers.get("content-type", "").encode())
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
-        raise Refused(415, "bad_type", "wanted a form (multipart/form-data) with files.")
+        raise Refused(415, "bad_type", "content-type: wanted a form (multipart/form-data) with files, and a boundary.")
     too_large = Refused(413, "too_large", f"wanted at most {most >> 20:,} MiB in one request; send less data.")
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most:
@@ -174,16 +192,17 @@ async def receive(
                 raise too_large
             parser.write(piece)
         parser.finalize()
-    except MultipartParseError:
-        raise Refused(400, "bad_form", "the form is broken; send it anew.") from None
+    except FormParserError:
+        sentence = "form: it is broken, or its boundary is too long; send it again."
+        raise Refused(400, "bad_form", sentence) from None
     except ClientDisconnect:
-        raise Refused(400, "bad_form", "the form ended too early; send it anew.") from None
+        raise Refused(400, "bad_form", "form: it ended too early; send it again.") from None
     except OSError:
-        raise Refused(507, "no_room", "the server has no room for this; ask whoever runs it.") from None
+        raise no_room() from None
     finally:
         taker.give_up()
     if not taker.ended:
-        raise Refused(400, "bad_form", "the form ended too early; send it anew.")
+        raise Refused(400, "bad_form", "form: it ended too early; send it again.")
     return taker.form
 
 

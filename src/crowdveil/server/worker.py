@@ -6,12 +6,12 @@ The parts that jobs need are imported once, and each child is a fork of this pro
 from __future__ import annotations
 
 import json
+import logging
 import os
 import select
 import shutil
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,10 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.server import logs
 from crowdveil.server.child import be_child
 from crowdveil.server.database import AwayError
 from crowdveil.server.files import Files
+from crowdveil.server.heartbeat import Heartbeat
 from crowdveil.server.process import die_with_parent, memory_of
+from crowdveil.server.sentences import plain
 from crowdveil.server.store import Job, Store
 
 LOOK_EVERY_S = 0.2
@@ -77,7 +80,7 @@ class Worker:
                 self.store.take_back()
                 job = self.store.claim(self.name, self.lease_s)
             except (CrowdveilError, OSError) as error:
-                print(f"crowdveil: {error}", file=sys.stderr)  # noqa: T201  (for whoever runs the server)
+                logs.say("worker", str(error), logging.WARNING)
                 time.sleep(5 * LOOK_EVERY_S)
                 continue
             if job is not None:
@@ -195,7 +198,7 @@ class Worker:
             self.files.remove(job.id)
 
     def _failed(self, job: Job, code: str, message: str) -> None:
-        if self.store.fail(job, code, message):
+        if self.store.fail(job, code, plain(message)):
             self.files.remove(job.id)
 
 
@@ -235,14 +238,17 @@ class Crew:
         signal.signal(signal.SIGTERM, self.stop)
         signal.signal(signal.SIGINT, self.stop)
         preload()
-        store = self.make().store
+        first = self.make()
+        store, heartbeat = first.store, Heartbeat(first.files.root)
         void_dead(store)
         while not self.stopping:
             self._bury(store)
             store.db.close()  # a connection must not be in two processes
             while len(self.workers) < self.number:
                 self._fork()
+            heartbeat.beat(len(self.workers))
             time.sleep(LOOK_EVERY_S / 2)
+        heartbeat.end()
         for worker in self.workers:
             with suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGTERM)
@@ -266,7 +272,7 @@ class Crew:
             signal.signal(signal.SIGINT, mine.stop)
             mine.work()
         except BaseException as error:
-            print(f"crowdveil: a worker ended ({type(error).__name__}).", file=sys.stderr)  # noqa: T201
+            logs.say("worker", "a worker ended", logging.ERROR, **logs.located(error))
         finally:
             os._exit(0)
 

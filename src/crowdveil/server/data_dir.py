@@ -1,0 +1,196 @@
+"""The data directory: a marker file says that a folder is ours, and which database belongs to it.
+
+Without the marker a folder with other contents is refused, so that nothing of others is ever removed. The database holds the id
+of the marker: where the two do not belong together (a lost or replaced database), nothing is started.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from crowdveil.errors import OutputError, ParameterError
+
+MARKER = "crowdveil-data.json"
+DATABASE = "jobs.sqlite"
+FORMAT = 1
+_ID = re.compile(r"[0-9a-f]{32}")
+_IGNORED = ("lost+found",)
+_TABLES = {"jobs", "tokens", "log"}
+
+
+class HasDataId(Protocol):
+    """The store, as far as it matters here."""
+
+    def data_id(self) -> str | None:
+        """Return the id of the data directory that the database belongs to."""
+
+    def set_data_id(self, data_id: str, *, replace: bool = False) -> str:
+        """Set the id where there is none yet, or in any case; returns the one that holds."""
+
+
+@dataclass(frozen=True)
+class Marker:
+    """The content of the marker file.
+
+    Attributes
+    ----------
+    id
+        Random; the database holds it too.
+    created
+        When the folder became a data directory.
+    tokens
+        Whether there ever were tokens: from then on the service does not run without them.
+    """
+
+    id: str
+    created: str
+    tokens: bool = False
+
+
+@contextmanager
+def held(root: Path) -> Iterator[None]:
+    """Make the folder where it is missing, and keep other processes from setting it up at the same time."""
+    try:
+        if not root.exists():
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise OutputError(f"{root}: the data directory cannot be used ({error.strerror}); name another.") from None
+    try:
+        with suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def read_marker(root: Path) -> Marker | None:
+    """Read the marker; None where there is none."""
+    try:
+        content = json.loads((root / MARKER).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise OutputError(f"{root}: the data directory cannot be read ({error.strerror}).") from None
+    except ValueError:
+        raise _broken(root) from None
+    if not isinstance(content, dict) or not _ID.fullmatch(str(content.get("id"))):
+        raise _broken(root)
+    if content.get("format") != FORMAT:
+        raise ParameterError(
+            f"data-dir: {root} was made by a newer version of Crowdveil; install that version, or name another folder."
+        )
+    return Marker(content["id"], str(content.get("created")), content.get("tokens") is not False)
+
+
+def check_folder(root: Path, *, own_database: bool, accept_new_database: bool = False) -> Marker | None:
+    """Return the marker of a folder that may be used; None where it is new, or made by a version without markers.
+
+    Raises where the folder has other contents, or its SQLite database (`own_database`) is lost. Changes nothing.
+    """
+    marker = read_marker(root)
+    there = _names(root)
+    if marker is not None:
+        if own_database and DATABASE not in there and not accept_new_database:
+            raise ParameterError(_lost(root, f"{DATABASE} is missing"))
+        return marker
+    if there and not (is_earlier(root) or (not own_database and _only_jobs(root, there))):
+        raise ParameterError(
+            f"data-dir: {root} is not empty, and it is no data directory of Crowdveil (it has no {MARKER}); name another folder."
+        )
+    return None
+
+
+def bind(root: Path, marker: Marker | None, store: HasDataId, *, accept_new_database: bool = False) -> Marker:
+    """Make the folder and the database belong together, and return the marker; raises where they belong to others."""
+    known = store.data_id()
+    if marker is None:
+        if known is not None and not (root / DATABASE).exists() and not accept_new_database:
+            raise ParameterError(
+                f"data-dir: the database belongs to another data directory than {root}; name that one (all machines share "
+                "it), or start once with --accept-new-database."
+            )
+        # The database first: what breaks off in between is found by the next start.
+        data_id = known or store.set_data_id(secrets.token_hex(16))
+        marker = Marker(data_id, datetime.now(UTC).isoformat(timespec="seconds"))
+        _write(root, marker)
+        with suppress(OSError):
+            root.chmod(0o700)
+    elif known != marker.id:
+        if not accept_new_database:
+            raise ParameterError(_lost(root, "the database is new or of another data directory"))
+        store.set_data_id(marker.id, replace=True)
+    return marker
+
+
+def note_tokens(root: Path) -> None:
+    """Record that there are tokens: from now on the service does not run without them."""
+    marker = read_marker(root)
+    if marker is not None and not marker.tokens:
+        _write(root, replace(marker, tokens=True))
+
+
+def is_new(root: Path) -> bool:
+    """Return whether a folder has no contents yet."""
+    return not _names(root)
+
+
+def _names(root: Path) -> set[str]:
+    return {path.name for path in root.iterdir()} - set(_IGNORED) if root.exists() else set()
+
+
+def is_earlier(root: Path) -> bool:
+    """Return whether a folder was made by a version without markers: its database has our tables."""
+    path = root / DATABASE
+    if not path.is_file():
+        return False
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            found = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.Error:
+        return False
+    return found >= _TABLES
+
+
+def _only_jobs(root: Path, there: set[str]) -> bool:
+    """Return whether a folder holds nothing but jobs, as a version without markers made it with PostgreSQL."""
+    folders = [root / name for name in there]
+    return there <= {"incoming", "jobs"} and all(
+        folder.is_dir() and all(_ID.fullmatch(path.name) for path in folder.iterdir()) for folder in folders
+    )
+
+
+def _write(root: Path, marker: Marker) -> None:
+    made = root / f".{MARKER}-{os.getpid()}"
+    try:
+        handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump({"format": FORMAT, **asdict(marker)}, file, indent=2)
+            file.flush()
+            os.fsync(file.fileno())
+        made.replace(root / MARKER)
+    except OSError as error:
+        made.unlink(missing_ok=True)
+        raise OutputError(f"{root}: the data directory cannot be written ({error.strerror}).") from None
+
+
+def _lost(root: Path, why: str) -> str:
+    return (
+        f"data-dir: {why}, so the jobs in {root} are not known; restore the database from a backup, or start once with "
+        "crowdveil serve --accept-new-database, which moves files of unknown jobs to quarantine."
+    )
+
+
+def _broken(root: Path) -> ParameterError:
+    return ParameterError(f"data-dir: {root / MARKER} is broken; restore it from a backup.")

@@ -1,0 +1,107 @@
+"""What happens around every request: an id, headers, a line of the log, figures, and an answer to what nobody expected."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from crowdveil.server import logs
+from crowdveil.server.access import HEADERS, check_local
+from crowdveil.server.answers import Refused, answer, fault
+from crowdveil.server.database import AwayError
+from crowdveil.server.metrics import Metrics
+from crowdveil.server.operations import HEALTH, READY
+from crowdveil.server.settings import Service
+
+REFUSED = {401: "was refused for want of a valid token", 403: "was refused for want of rights"}
+"""What the audit log says of refused requests."""
+
+
+class Observe:
+    """Plain ASGI, so that what comes in and goes out is passed on as it flows."""
+
+    def __init__(self, app: Any, service: Service, metrics: Metrics) -> None:
+        self.app, self.service, self.metrics = app, service, metrics
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on, and note what became of it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request_id, begun, status = secrets.token_hex(8), time.perf_counter(), 0
+
+        async def noted(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                there = {name.lower() for name, _ in message["headers"]}
+                more = [(b"x-request-id", request_id.encode())]
+                more += [(n.lower().encode(), v.encode()) for n, v in HEADERS.items()]
+                message["headers"] = [*message["headers"], *(pair for pair in more if pair[0] not in there)]
+            await send(message)
+
+        try:
+            try:
+                await self._guard(scope)
+                await self.app(scope, receive, noted)
+            except Refused as error:
+                scope["crowdveil.code"] = error.code
+                await answer(error.status, error.code, error.message)(scope, receive, noted)
+        except Exception as error:
+            logs.say_fault(error, request=request_id, route=_route(scope))
+            if not status:
+                scope["crowdveil.code"] = "fault"
+                await fault(error)(scope, receive, noted)
+        finally:
+            await self._note(scope, request_id, status, time.perf_counter() - begun)
+
+    async def _guard(self, scope: Any) -> None:
+        """Without tokens, refuse whatever does not come straight from this machine: pages and descriptions too."""
+        service = self.service
+        if service.had_tokens or scope["path"] == HEALTH or not service.settings.is_local:
+            return
+        try:
+            if not await run_in_threadpool(service.needs_tokens):
+                check_local(Request(scope))
+        except AwayError:
+            return  # the route says so
+
+    async def _note(self, scope: Any, request_id: str, status: int, seconds: float) -> None:
+        route, method, code = _route(scope), scope["method"], scope.get("crowdveil.code", "")
+        method = method if method in _METHODS else "other"
+        self.metrics.requests.labels(method, route, str(status)).inc()
+        self.metrics.request_seconds.labels(route).observe(seconds)
+        if status >= 400 and route != READY:
+            self.metrics.refuse(status, code)
+        fields: dict[str, Any] = {
+            "request": request_id,
+            "method": method,
+            "route": route,
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+        }
+        more = {
+            "code": code,
+            "caller": scope.get("crowdveil.caller"),
+            "job": scope.get("path_params", {}).get("job_id"),
+        }
+        fields |= {n: v for n, v in more.items() if v}
+        logs.say("request", f"{method} {route} {status}", logging.INFO, **fields)
+        if status in REFUSED:
+            try:
+                await run_in_threadpool(self.service.refusals.add, REFUSED[status])
+            except AwayError:
+                logs.say("audit", "a refused request could not be recorded", logging.WARNING, request=request_id)
+
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+def _route(scope: Any) -> str:
+    """Return the route as it is declared, never the path of a request, which may hold anything."""
+    return getattr(scope.get("route"), "path", "unknown")

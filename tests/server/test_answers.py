@@ -1,0 +1,116 @@
+"""What answers say, and what is left of a job once it is removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from crowdveil.server.app import make_app
+from crowdveil.server.child import _outcome
+from crowdveil.server.kind import Task, Told
+from crowdveil.server.kinds import KINDS
+from crowdveil.server.sentences import plain
+from crowdveil.server.settings import Settings
+from crowdveil.server.store import NewJob, Store, new_id
+from crowdveil.server.worker import Heard, Worker
+from serving import Within
+
+SECRET = "secret_name"
+GENERALISE = "/methods/simple-generalization/jobs"
+
+
+@pytest.mark.parametrize("length", [257, 5000])
+def test_a_boundary_that_is_too_long_is_a_bad_form(tmp_path: Path, length: int) -> None:
+    with Settings(tmp_path).open() as service:
+        client, boundary = Within(make_app(service)), "x" * length
+        body = f'--{boundary}\r\nContent-Disposition: form-data; name="data"; filename="a.csv"\r\n\r\n1\r\n--{boundary}--\r\n'
+        for path in (GENERALISE, "/preview", "/anonymize/"):
+            kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+            answer = client.post(path, content=body.encode(), headers=kind)
+            assert answer.status_code == 400 and "boundary" in answer.json()["error"]["message"], answer.text
+        assert list(service.files.incoming.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "left"),
+    [
+        ("/srv/data/jobs/ab/run-cd/out: the disk is full.", "out: the disk is full."),
+        (f"out: cannot write /a/.out.crowdveil-partial-{socket.gethostname()}-77 (x); y.", "out: cannot write out (x); y."),
+        (f"run-{'ab' * 16}/x.csv: is broken.", "run/x.csv: is broken."),
+        ("a.csv: wanted km/h or m/s, but got '/etc/passwd'; give it.", "a.csv: wanted km/h or m/s, but got 'passwd'; give it."),
+        ("cabs.csv: wanted 2 columns and/or rows.", "cabs.csv: wanted 2 columns and/or rows."),
+    ],
+)  # fmt: skip
+def test_nothing_of_the_server_is_in_a_sentence(sentence: str, left: str) -> None:
+    assert plain(sentence) == left
+
+
+def test_a_job_that_cannot_write_tells_no_path(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run's folder, with its lease, host and process, stands in the error of whatever writes there."""
+    from crowdveil.io.atomic import new_file
+    from crowdveil.server.files import Files
+
+    def full(task: Task) -> Told:
+        with new_file(task.out / "x.csv", overwrite=False) as file:
+            raise OSError(28, "No space left on device", str(file))
+
+    files = Files(tmp_path / "data")
+    job_id = _queued(store)
+    files.receive(job_id)
+    files.accept(job_id)
+    job = store.claim("host:1", 60)
+    assert job is not None and job.lease is not None
+    run = files.run(job.id, job.lease)
+    run.mkdir()
+    import dataclasses
+
+    monkeypatch.setitem(KINDS, "filter", dataclasses.replace(KINDS["filter"], run=full))
+    monkeypatch.chdir(files.inputs(job.id))
+    told = _outcome(dataclasses.replace(job, files={}), run, os.open(os.devnull, os.O_WRONLY))
+    assert str(tmp_path) in told["message"]  # what the child says is for the worker
+    Worker(store, files)._ended(job, Heard(end=told), None, 0)
+    found = store.get(job.id)
+    assert (
+        found is not None
+        and found.error == "x.csv: the disk is full, so nothing was written; free some space and run again."
+    )
+
+
+def _queued(store: Store) -> str:
+    new = NewJob(
+        new_id(), "anna", "filter", "trajectories", {"data_name": SECRET}, {"data": f"{SECRET}.csv"}, keep_s=0.0
+    )
+    assert store.add(new, 10)
+    return new.id
+
+
+def _row(store: Store, job: str) -> str:
+    return json.dumps(store.db.do("SELECT * FROM jobs WHERE id = ?", job))
+
+
+@pytest.mark.parametrize("end", ["deleted", "deleted after", "expired", "failed and deleted", "failed and expired"])
+def test_names_and_messages_are_removed_with_the_job(store: Store, end: str) -> None:
+    job_id = _queued(store)
+    assert SECRET in _row(store, job_id)
+    if end != "deleted":
+        job = store.claim("host:1", 60)
+        assert job is not None
+        if end.startswith("failed"):
+            assert store.fail(job, "bad_input", f"{SECRET}.csv: wanted rows.")
+            assert SECRET in _row(store, job_id)
+        else:
+            assert store.finish(job, {"lease": job.lease, "name": f"{SECRET}.zip"})
+    if "deleted" in end:
+        assert store.cancel(job_id, "anna") is not None
+    else:
+        store.expire()
+    assert SECRET not in _row(store, job_id) and SECRET not in json.dumps(store.log())
+    found = store.get(job_id)
+    assert found is not None and found.files == {} and found.parameters == {} and found.result is None
+    if end.startswith("failed"):
+        assert (found.state, found.error_code) == ("failed", "bad_input")
+        assert found.error == "the message was removed with the files of the job."

@@ -1,0 +1,271 @@
+"""What operators ask of the service: health, readiness, figures, logs, the audit log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from prometheus_client.parser import text_string_to_metric_families
+
+from crowdveil.cli.main import cli
+from crowdveil.errors import InputError
+from crowdveil.server import logs
+from crowdveil.server.app import make_app
+from crowdveil.server.database import AwayError
+from crowdveil.server.heartbeat import Heartbeat
+from crowdveil.server.settings import Service, Settings
+from crowdveil.server.store import NewJob, new_id
+from serving import Within, cabs, post, put
+
+SECRET = "secret_name"
+GENERALISE = "/methods/simple-generalization/jobs"
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with Settings(tmp_path / "data", min_free_bytes=0).open() as made:
+        yield made
+
+
+def figures(client: Within, **headers: str) -> dict[tuple[str, ...], float]:
+    """All figures by name and labels."""
+    answer = client.get("/metrics", headers=headers)
+    assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/plain; version=0.0.4"), (
+        answer.text
+    )
+    families = text_string_to_metric_families(answer.text)
+    return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
+
+
+def test_health_tells_that_the_process_lives(service: Service) -> None:
+    service.tokens.create("anna")
+    for headers in ({}, {"X-Forwarded-For": "192.0.2.1", "Host": "crowdveil.example.org"}):
+        answer = Within(make_app(service)).get("/health", headers=headers)
+        assert answer.status_code == 200 and answer.json() == {"status": "ok"}
+
+
+def test_ready_names_what_is_missing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Within(make_app(service))
+    answer = client.get("/ready")
+    assert answer.status_code == 503
+    assert answer.json() == {"ready": False, "checks": {"database": "ok", "workers": "none alive", "disk": "ok"}}
+    beat = Heartbeat(service.files.root)
+    beat.beat(2)
+    assert client.get("/ready").status_code == 200
+    monkeypatch.setattr(service.disk, "min_free", 1 << 60)
+    assert client.get("/ready").json()["checks"]["disk"] == "too little room"
+    upload = post(client, GENERALISE, {"data": ("a.csv", cabs())})
+    assert upload.status_code == 507 and upload.json()["error"]["code"] == "no_room"
+    assert list(service.files.incoming.iterdir()) == []
+
+    def away() -> Any:
+        raise AwayError
+
+    monkeypatch.setattr(service.store, "counts", away)
+    assert client.get("/ready").json()["checks"]["database"] == "does not answer"
+    beat.end()
+    assert client.get("/ready").json()["checks"]["workers"] == "none alive"
+
+
+def test_figures_of_jobs_requests_and_refusals(service: Service) -> None:
+    client = Within(make_app(service))
+    put(client, GENERALISE, {"data": (f"{SECRET}.csv", cabs())})
+    done = put(client, GENERALISE, {"data": ("a.csv", cabs())})
+    for _ in range(2):
+        job = service.store.claim("host:1", 60)
+        assert job is not None
+        if job.id == done:
+            service.store.finish(job, {"lease": job.lease, "name": "x.zip"})
+        else:
+            service.store.give_back(job)
+            service.store.db.do("UPDATE jobs SET max_running = 0, created = created - 100 WHERE id = ?", job.id)
+    assert client.get(f"/jobs/{'0' * 32}").status_code == 404
+    assert client.get(f"/{SECRET}").status_code == 404
+    assert client.request(SECRET.upper(), "/jobs").status_code == 405
+    seen = figures(client)
+    assert seen["crowdveil_jobs", "anonymize", "queued"] == 1 and seen["crowdveil_jobs", "anonymize", "done"] == 1
+    assert seen["crowdveil_job_seconds_count", "anonymize", "done"] == 1
+    assert seen["crowdveil_queue_age_seconds",] >= 100
+    assert seen["crowdveil_requests_total", "GET", "/jobs/{job_id}", "404"] == 1
+    assert seen["crowdveil_refused_requests_total", "no_job", "404"] == 1
+    assert seen["crowdveil_database_up",] == 1 and seen["crowdveil_disk_free_bytes",] > 0
+    assert figures(client)["crowdveil_job_seconds_count", "anonymize", "done"] == 1  # not counted again
+    told = client.get("/metrics").text
+    assert SECRET not in told.lower() and done not in told
+
+
+def test_figures_are_for_this_machine_or_a_token(tmp_path: Path) -> None:
+    with Settings(tmp_path / "data", metrics_token="m" * 20).open() as service:
+        service.tokens.create("anna")
+        client = Within(make_app(service))
+        assert client.get("/metrics").status_code == 200
+        far = {"X-Forwarded-For": "192.0.2.1"}
+        assert client.get("/metrics", headers=far).status_code == 403
+        assert client.get("/metrics", headers={**far, "Authorization": f"Bearer {'m' * 20}"}).status_code == 200
+        for wrong in ("Bearer no", f"Basic {'m' * 20}", f"Bearer {'m' * 19}é"):
+            assert client.get("/metrics", headers={"Authorization": wrong.encode()}).status_code == 401
+
+
+def test_every_request_has_an_id_and_a_line(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+    token = service.tokens.create("anna")
+    logs.configure("json")
+    try:
+        client = Within(make_app(service), Authorization=f"Bearer {token}")
+        job = put(client, GENERALISE, {"data": (f"{SECRET}.csv", cabs())}, {"data_name": f"{SECRET}.csv"})
+        answer = client.get(f"/jobs/{job}?limit={SECRET}")
+        wrong = client.get(f"/{SECRET}", headers={"Authorization": f"Bearer {SECRET}"})
+        logs.say_fault(KeyError(SECRET))
+    finally:
+        logs.configure("text")
+    text = capsys.readouterr().err
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [line["event"] for line in lines] == ["request", "request", "request", "fault"]
+    assert lines[1]["request"] == answer.headers["x-request-id"] != wrong.headers["x-request-id"]
+    assert (
+        lines[1] | {"method": "GET", "route": "/jobs/{job_id}", "status": 200, "job": job, "level": "info"} == lines[1]
+    )
+    assert lines[1]["caller"] == service.tokens.all()[0]["id"] and lines[2]["route"] == "unknown"
+    assert SECRET not in text and token not in text and "cabs" not in text
+
+
+def test_a_fault_is_told_without_its_message(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+    app = make_app(service)
+
+    @app.get("/broken")
+    def broken() -> None:
+        raise KeyError(SECRET)
+
+    logs.configure("text")
+    answer = Within(app).get("/broken")
+    assert answer.status_code == 500 and answer.json()["error"]["code"] == "fault" and SECRET not in answer.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    told = capsys.readouterr().err
+    assert (
+        "internal error" in told and "error KeyError" in told and "test_operations.py:" in told and SECRET not in told
+    )
+    assert answer.headers["x-request-id"] in told and "Traceback" not in told
+
+
+def test_the_text_log_is_quiet_about_requests(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure("text")
+    assert Within(make_app(service)).get("/jobs").status_code == 200
+    assert capsys.readouterr().err == "" and logging.getLogger("uvicorn.error").level == logging.WARNING
+
+
+# The audit log
+
+
+def told(service: Service) -> list[str]:
+    return [line["what"] for line in service.store.log()]
+
+
+def test_what_the_audit_log_covers(service: Service) -> None:
+    token = service.tokens.create("anna")
+    client = Within(make_app(service), Authorization=f"Bearer {token}")
+    seen = client.post("/preview", files={"data": (f"{SECRET}.csv", cabs())})
+    assert seen.status_code == 200
+    job = _done(service, service.tokens.all()[0]["id"])
+    assert client.get(f"/jobs/{job}/before-after").status_code == 200
+    assert client.get(f"/jobs/{job}/result").status_code == 200
+    for _ in range(50):
+        assert client.get("/jobs", headers={"Authorization": f"Bearer {SECRET}"}).status_code == 401
+    service.refusals.flush(all_of_them=True)
+    assert told(service) == [
+        "made the token anna", "previewed a file", "put a job to anonymize into the queue", "finished a job",
+        "fetched the report with the original", "fetched a result", "was refused for want of a valid token",
+        "was refused for want of a valid token, 49 more times",
+    ]  # fmt: skip
+    assert SECRET not in json.dumps(service.store.log())
+
+
+def _done(service: Service, owner: str) -> str:
+    """A job that is done, with both reports."""
+    new = NewJob(new_id(), owner, "anonymize", "joint", {}, {"data": f"{SECRET}.csv"})
+    service.files.receive(new.id)
+    service.files.accept(new.id)
+    service.store.add(new, 10)
+    job = service.store.claim("host:1", 60)
+    assert job is not None and job.lease is not None
+    run = service.files.run(job.id, job.lease)
+    run.mkdir()
+    (run / "x.csv").write_text("x")
+    (run / "private.html").write_text('<meta http-equiv="Content-Security-Policy" content="default-src">')
+    service.store.finish(
+        job, {"lease": job.lease, "name": "x.csv", "bytes": 1, "sha256": "00", "media_type": "text/csv"}
+    )
+    return job.id
+
+
+def run(*arguments: str) -> str:
+    return CliRunner().invoke(cli, [*arguments], catch_exceptions=False).output
+
+
+def test_the_audit_log_is_a_chain(service: Service, tmp_path: Path) -> None:
+    place = ("--data-dir", str(service.files.root))
+    for i in range(5):
+        service.store.say("anna", f"did {i}", new_id())
+    run("audit", "export", *place, "-o", str(tmp_path / "a.jsonl"))
+    lines = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    assert [line["what"] for line in lines] == [f"did {i}" for i in range(5)]
+    assert (
+        set(lines[0]) == {"time", "who", "what", "job", "previous", "hash"} and lines[1]["previous"] == lines[0]["hash"]
+    )
+    assert run("audit", "export", *place, "--since", "2999-01-01") == ""
+    assert run("audit", "verify", *place).startswith("5 lines, none changed or removed")
+    assert f"last hash: {lines[-1]['hash']}" in run("audit", "verify", *place, str(tmp_path / "a.jsonl"))
+    whole = (service.files.root / "jobs.sqlite").read_bytes(), (service.files.root / "jobs.sqlite-wal").read_bytes()
+    for change, sentence in (
+        ("UPDATE log SET what = 'else' WHERE what = 'did 2'", "line 3 was changed"),
+        ("UPDATE log SET at = at - 60 WHERE what = 'did 2'", "line 3 was changed"),
+        ("DELETE FROM log WHERE what = 'did 2'", "lines between line 2 and line 3 were removed"),
+        ("DELETE FROM log WHERE what = 'did 0'", "lines before line 1 were removed"),
+        ("DELETE FROM log WHERE what = 'did 4'", "line 5 of the export is not in the log any more"),
+        ("DELETE FROM log", "line 1 of the export is not in the log any more"),
+    ):
+        copy = tmp_path / "copy"
+        _copied(service.files.root, copy)
+        with sqlite3.connect(copy / "jobs.sqlite") as database:
+            assert database.execute(change).rowcount >= 1
+        database.close()
+        with pytest.raises(InputError, match=sentence):
+            run("audit", "verify", "--data-dir", str(copy), str(tmp_path / "a.jsonl"))
+    assert whole[0]
+
+
+def _copied(root: Path, copy: Path) -> None:
+    import shutil
+
+    shutil.rmtree(copy, ignore_errors=True)
+    copy.mkdir()
+    shutil.copy(root / "crowdveil-data.json", copy)
+    with sqlite3.connect(root / "jobs.sqlite") as database, sqlite3.connect(copy / "jobs.sqlite") as other:
+        database.backup(other)
+    database.close()
+    other.close()
+
+
+def test_removing_old_lines_keeps_the_chain(service: Service) -> None:
+    for i in range(4):
+        service.store.say("anna", f"did {i}")
+    service.store.db.do("UPDATE log SET at = at WHERE id = 1")
+    service.store.forget(0.0)
+    service.store.say("anna", "did more")
+    assert [what[:13] for what in told(service)] == ["removed lines", "did more"]
+    assert run("audit", "verify", "--data-dir", str(service.files.root)).startswith("2 lines")
+
+
+def test_the_audit_log_with_both_databases(store: Any) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from crowdveil.server import audit
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda i: store.say("anna", f"did {i}"), range(40)))
+    lines = [audit.exported(row) for row in store.log()]
+    assert len(lines) == 40 and audit.verified(lines) is None
