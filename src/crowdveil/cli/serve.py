@@ -44,6 +44,14 @@ def place(data_dir: Path | None, database_url: str | None, **more: Any) -> Setti
 @click.option("--lease", default=15.0, type=click.FloatRange(min=0.5), metavar="SECONDS",
               help="Silence after which a worker is taken for dead, and its job given to another. [15]")  # fmt: skip
 @click.option("--max-memory-mib", type=click.IntRange(min=64), metavar="N", help="Memory that one job may hold. [all]")
+@click.option("--max-total-disk-mib", default=0, type=click.IntRange(min=0), metavar="N",
+              help="Size of the files of all jobs together; 0 for any. [0]")  # fmt: skip
+@click.option("--max-total-previews", default=2, type=click.IntRange(min=0), metavar="N",
+              help="Files that are looked at (previews) at once, of all tokens together; 0 for any number. [2]")  # fmt: skip
+@click.option("--four-eyes", is_flag=True,
+              help="Give a result out only after another token (scope review) approved its report.")  # fmt: skip
+@click.option("--migrate", is_flag=True,
+              help="Migrate a PostgreSQL database of an older schema, of which there is a backup; SQLite needs no such option.")  # fmt: skip
 def command(
     data_dir: Path | None,
     database_url: str | None,
@@ -53,6 +61,10 @@ def command(
     keep_hours: float,
     lease: float,
     max_memory_mib: int | None,
+    max_total_disk_mib: int,
+    max_total_previews: int,
+    four_eyes: bool,
+    migrate: bool,
     **values: Any,
 ) -> None:
     """Run jobs for others: an API over HTTP, a queue, and workers, with nothing else to install.
@@ -64,6 +76,7 @@ def command(
     Examples:
       crowdveil serve
       crowdveil serve --data-dir /srv/crowdveil --workers 4 --keep-hours 2
+      crowdveil serve --four-eyes --max-disk-mib 10240 --max-total-disk-mib 102400
       crowdveil serve --host 0.0.0.0 --database-url postgresql://crowdveil@db/crowdveil --data-dir /shared/crowdveil
     """
     from crowdveil.server.serve import serve
@@ -71,5 +84,6 @@ def command(
     settings = place(
         data_dir, database_url, host=host, port=port, limits=Limits.checked(given(Limits, values)),
         keep_s=keep_hours * 3600, lease_s=lease, memory_bytes=None if max_memory_mib is None else max_memory_mib << 20,
+        disk_bytes=max_total_disk_mib << 20, previews=max_total_previews, four_eyes=four_eyes,
     )  # fmt: skip
-    serve(settings, workers, click.echo)
+    serve(settings, workers, click.echo, backed_up=migrate)

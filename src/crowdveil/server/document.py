@@ -22,10 +22,10 @@ from crowdveil.registry import find_analysis
 from crowdveil.runfile import known_only, need, tables
 from crowdveil.server import openapi
 from crowdveil.server.accept import Fields, accept
-from crowdveil.server.access import Who
+from crowdveil.server.access import Reader, Sender
 from crowdveil.server.answers import Refused
 from crowdveil.server.files import ID
-from crowdveil.server.jobs import result_of, sent
+from crowdveil.server.jobs import awaits, result_of, sent
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.filter import TRAJECTORIES
 from crowdveil.server.kinds.measure import ALL
@@ -104,10 +104,10 @@ def add_document_routes(app: FastAPI) -> None:
 
     @app.get("/task/", tags=["document"], summary="The result of a task, or why there is none yet", operation_id="get_task",
              responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
-    def task(request: Request, who: Who, task_id: str = Query(max_length=200)) -> Response:
+    def task(request: Request, who: Reader, task_id: str = Query(max_length=200)) -> Response:
         service = request.app.state.service
         job = service.store.get(task_id, who.id) if ID.fullmatch(task_id) else None
-        if job is None or job.state in ("queued", "running", "cancelled", "expired"):
+        if job is None or job.state in ("queued", "running", "cancelled", "expired") or awaits(service, job):
             # The caller's own words are not repeated to them.
             shown = job.id if job is not None else "asked for"
             waits = {"status": "NOT_AVAILABLE", "message": f"task {shown} not available or still processing"}
@@ -138,7 +138,7 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[d
     @app.post(path, tags=["document"], summary=f"{KINDS[verb].summary} As the MobiDataLab document has it.",
               operation_id=f"document_{verb}", openapi_extra=_body(verb, fields),
               responses=openapi.errors(400, 401, 403, 413, 415, 422, 429))  # fmt: skip
-    async def post(request: Request, who: Who) -> Response:
+    async def post(request: Request, who: Sender) -> Response:
         def read(form: Form) -> Chosen:
             if "config_file" not in form.texts:
                 raise ParameterError("config_file: wanted a file in this field of the form; add it.")

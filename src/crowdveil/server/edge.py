@@ -43,7 +43,7 @@ class CheckAddress:
     def __init__(self, app: Any) -> None:
         self.app = app
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
         """Answer, or pass on."""
         if scope["type"] == "http":
             try:

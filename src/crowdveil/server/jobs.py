@@ -7,6 +7,7 @@ import json
 import zipfile
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import IO, Annotated, Any, BinaryIO
 
@@ -15,14 +16,16 @@ from fastapi.responses import StreamingResponse
 
 from crowdveil.report.html import policy_in
 from crowdveil.server import openapi
-from crowdveil.server.access import Who
+from crowdveil.server.access import Follower, Reader, Sender
 from crowdveil.server.answers import Refused
 from crowdveil.server.child import SUMMARY
 from crowdveil.server.files import ID
 from crowdveil.server.settings import Service
 from crowdveil.server.store import Job
+from crowdveil.server.texts import plain
 from crowdveil.server.tokens import Caller
 
+_EMPTY = Job("", "", "", "", {}, {}, {}, "failed", 0.0, 0.0)
 REPORTS = ("report.html", "manifest.json")
 """What stands for the report of a job: the first of these in its result."""
 JobId = Annotated[
@@ -37,51 +40,55 @@ def add_job_routes(app: FastAPI) -> None:
              responses=openapi.errors(401, 403, 422))  # fmt: skip
     def jobs(
         request: Request,
-        who: Who,
+        who: Follower,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         before: Annotated[
             str | None, Query(pattern="^[0-9a-f]{32}$", description="Only those before this job of yours.")
         ] = None,
     ) -> dict[str, Any]:
         service: Service = request.app.state.service
-        return {"jobs": [shown(service, job) for job in service.store.of_owner(who.id, limit, before)]}
+        return {"jobs": [listed(service, job) for job in service.store.of_owner(who.id, limit, before)]}
 
     @app.get("/jobs/{job_id}", tags=["jobs"], summary="State, progress and time of a job", operation_id="get_job",
              responses=openapi.errors(401, 403, 404, 422) | openapi.job_answer(200))  # fmt: skip
-    def job(request: Request, who: Who, job_id: JobId) -> dict[str, Any]:
+    def job(request: Request, who: Follower, job_id: JobId) -> dict[str, Any]:
         return shown(request.app.state.service, theirs(request, who, job_id))
 
     @app.delete("/jobs/{job_id}", tags=["jobs"], summary="End a job, and remove its files", operation_id="delete_job",
                 responses=openapi.errors(401, 403, 404, 422) | openapi.job_answer(200))  # fmt: skip
-    def delete(request: Request, who: Who, job_id: JobId) -> dict[str, Any]:
+    def delete(request: Request, who: Sender, job_id: JobId) -> dict[str, Any]:
         service: Service = request.app.state.service
-        ended = service.store.cancel(job_id, who.id)
+        ended = service.store.cancel(job_id, who.id, who.who)
         if ended is None:
-            raise _no_job()
+            raise no_job()
         service.files.remove(job_id)
         return shown(service, ended)
 
     @app.get("/jobs/{job_id}/result", tags=["jobs"], summary="The result: a zip file, or one file", operation_id="get_result",
              response_class=StreamingResponse,
              responses=openapi.errors(401, 403, 404, 409, 410, 422) | openapi.file_answer())  # fmt: skip
-    def result(request: Request, who: Who, job_id: JobId) -> Response:
+    def result(request: Request, who: Reader, job_id: JobId) -> Response:
         found = theirs(request, who, job_id)
         file, about = result_of(request.app.state.service, found, who)
         return sent(file, about["name"], about["media_type"], {"Content-Length": str(about["bytes"]), **_digest(about)})
 
     @app.get("/jobs/{job_id}/report", tags=["jobs"], summary="What a job says about its result", operation_id="get_report",
              responses=openapi.errors(401, 403, 404, 409, 410, 422) | openapi.file_answer())  # fmt: skip
-    def report(request: Request, who: Who, job_id: JobId) -> Response:
-        found = theirs(request, who, job_id)
-        file, about = result_of(request.app.state.service, found, who)
-        with file:
-            if about["media_type"] != "application/zip":
-                raise Refused(404, "no_report", "this kind of job has no report; its result says all of it.")
-            with zipfile.ZipFile(file) as archive:
-                for name in REPORTS:
-                    if name in archive.namelist():
-                        return as_report(name, archive.read(name))
-        raise Refused(404, "no_report", "this result has no report.")
+    def report(request: Request, who: Reader, job_id: JobId) -> Response:
+        return report_of(request.app.state.service, theirs(request, who, job_id), who)
+
+
+def report_of(service: Service, job: Job, who: Caller) -> Response:
+    """What a job says about its result; it can be seen before the result is approved, since it is what a review is about."""
+    file, about = result_of(service, job, who, review=False, what="saw a report")
+    with file:
+        if about["media_type"] != "application/zip":
+            raise Refused(404, "no_report", "this kind of job has no report; its result says all of it.")
+        with zipfile.ZipFile(file) as archive:
+            for name in REPORTS:
+                if name in archive.namelist():
+                    return as_report(name, archive.read(name))
+    raise Refused(404, "no_report", "this result has no report.")
 
 
 def as_report(name: str, content: bytes) -> Response:
@@ -97,11 +104,12 @@ def theirs(request: Request, who: Caller, job: str) -> Job:
     service: Service = request.app.state.service
     found = service.store.get(job, who.id) if ID.fullmatch(job) else None
     if found is None:
-        raise _no_job()
+        raise no_job()
     return found
 
 
-def _no_job() -> Refused:
+def no_job() -> Refused:
+    """The answer where there is no such job, or it is not theirs."""
     return Refused(404, "no_job", "there is no such job.")
 
 
@@ -118,8 +126,20 @@ def sent(file: IO[bytes], name: str, kind: str, headers: dict[str, str], inside:
     )
 
 
-def result_of(service: Service, job: Job, who: Caller) -> tuple[BinaryIO, dict[str, Any]]:
-    """A job's result, opened, and what is known of it."""
+def review_of(service: Service, job: Job) -> str | None:
+    """Where the review of a result stands: awaiting, approved, rejected; None where none is asked for."""
+    return job.review or ("awaiting" if service.settings.four_eyes else None)
+
+
+def awaits(service: Service, job: Job) -> bool:
+    """Whether a result is there that nobody decided on yet."""
+    return job.state == "done" and review_of(service, job) == "awaiting"
+
+
+def result_of(
+    service: Service, job: Job, who: Caller, *, review: bool = True, what: str = "fetched a result"
+) -> tuple[BinaryIO, dict[str, Any]]:
+    """A job's result, opened, and what is known of it; with `review`, only once it was approved where that is asked for."""
     if job.state in ("queued", "running"):
         raise Refused(409, "not_done", f"the job is {job.state}; ask again later.", Retry_After="1")
     if job.state == "failed":
@@ -127,11 +147,15 @@ def result_of(service: Service, job: Job, who: Caller) -> tuple[BinaryIO, dict[s
     gone = Refused(410, "gone", f"the job is {job.state}; its result was removed.")
     if job.state != "done" or job.result is None:
         raise gone
+    if review and awaits(service, job):
+        raise Refused(403, "awaiting_review", "the result awaits review; another token must approve its report first.")
+    if review and review_of(service, job) == "rejected":
+        raise Refused(403, "rejected", "the result was rejected in its review; see the comment on the job.")
     try:
         file = (service.files.run(job.id, job.result["lease"]) / job.result["name"]).open("rb")
     except OSError:
         raise gone from None
-    service.store.say(who.id, "fetched a result", job.id)
+    service.store.say(who.who, what, job.id)
     return file, job.result
 
 
@@ -139,13 +163,34 @@ def _digest(about: dict[str, Any]) -> dict[str, str]:
     return {"Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(about['sha256'])).decode()}:"}
 
 
+def listed(service: Service, job: Job) -> dict[str, Any]:
+    """A job in a list, which one bad row must not break."""
+    try:
+        return shown(service, job)
+    except (ArithmeticError, KeyError, TypeError, ValueError):
+        unread = {"code": "unreadable", "message": "the record of this job cannot be read; remove the job."}
+        return shown(service, replace(_EMPTY, id=job.id, kind=job.kind, name=job.name, state=job.state)) | {
+            "error": unread
+        }
+
+
+def _review(service: Service, job: Job) -> dict[str, Any] | None:
+    state = review_of(service, job)
+    if state is None or job.state not in ("done", "expired"):
+        return None
+    by = service.tokens.name_of(job.reviewer)
+    return {"state": state, "by": by, "at": when(job.reviewed), "comment": plain(job.comment)}
+
+
 def shown(service: Service, job: Job) -> dict[str, Any]:
     """A job as its owner sees it."""
     told = None
     if job.state == "done" and job.result is not None:
         try:
-            told = json.loads((service.files.run(job.id, job.result["lease"]) / SUMMARY).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            told = plain(
+                json.loads((service.files.run(job.id, job.result["lease"]) / SUMMARY).read_text(encoding="utf-8"))
+            )
+        except (OSError, ValueError, KeyError):
             told = None
     return {
         "id": job.id,
@@ -153,10 +198,10 @@ def shown(service: Service, job: Job) -> dict[str, Any]:
         "name": job.name,
         "state": job.state,
         "created": job.created,
-        "created_at": _when(job.created),
-        "started_at": _when(job.started),
-        "ended_at": _when(job.ended),
-        "expires_at": _when(job.expires),
+        "created_at": when(job.created),
+        "started_at": when(job.started),
+        "ended_at": when(job.ended),
+        "expires_at": when(job.expires),
         "seconds": None if job.started is None or job.ended is None else round(job.ended - job.started, 3),
         "runs": job.runs,
         "progress": {"stage": job.stage, "done": job.done, "total": job.total},
@@ -165,10 +210,12 @@ def shown(service: Service, job: Job) -> dict[str, Any]:
         "error": None if job.error is None else {"code": job.error_code, "message": job.error},
         "result": None
         if job.result is None or job.state != "done"
-        else {n: job.result[n] for n in ("name", "bytes", "sha256", "media_type")},
+        else {n: job.result.get(n) for n in ("name", "bytes", "sha256", "media_type")},
         "summary": told,
+        "review": _review(service, job),
     }
 
 
-def _when(seconds: float | None) -> str | None:
+def when(seconds: float | None) -> str | None:
+    """A time as it is sent."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

@@ -91,7 +91,10 @@ def _revision(database: Database) -> str | None:
     """The revision, read without a lock; None where there are no tables."""
     try:
         rows = database.do(sa.select(_VERSION.c.version_num))
-    except (AwayError, sa.exc.ProgrammingError):  # there is no such table, or nothing answers, which the next statement tells
+    except (
+        AwayError,
+        sa.exc.ProgrammingError,
+    ):  # there is no such table, or nothing answers, which the next statement tells
         return None
     return str(rows[0]["version_num"]) if rows else None
 
@@ -108,7 +111,9 @@ def _revision_in(connection: sa.Connection) -> str | None:
 def _stamp(connection: sa.Connection, revision: str) -> None:
     """As Alembic has it, without loading Alembic."""
     column = sa.Column("version_num", sa.String(32), nullable=False)
-    table = sa.Table("alembic_version", sa.MetaData(), column, sa.PrimaryKeyConstraint(column, name="alembic_version_pkc"))
+    table = sa.Table(
+        "alembic_version", sa.MetaData(), column, sa.PrimaryKeyConstraint(column, name="alembic_version_pkc")
+    )
     table.create(connection, checkfirst=True)
     connection.execute(table.delete())
     connection.execute(table.insert().values(version_num=revision))

@@ -14,14 +14,14 @@ from crowdveil.server.store import STATES
 _MEANING = {
     400: "The request is broken.",
     401: "No token, or one that is not known.",
-    403: "The request comes from another site.",
+    403: "The request comes from another site, the token lacks a scope, or the result is not approved.",
     404: "There is no such thing, or it is not yours.",
     409: "The job is not done yet.",
     410: "The result was removed.",
     413: "Too large.",
     415: "No form, or a kind of file that is not taken.",
     422: "A parameter or a file is wrong; the sentence is the command line's.",
-    429: "Too many jobs at a time.",
+    429: "Too many jobs, previews or requests at a time, or too much on the disk; try again later.",
     503: "The data base does not answer; try again later.",
     507: "There is no room on the disk of the server.",
 }
@@ -66,6 +66,21 @@ _JOB: dict[str, Any] = {
                 {"type": "null"},
             ]
         },
+        "review": {
+            "description": "Where the review of the result stands; null where none is asked for.",
+            "anyOf": [
+                {
+                    "type": "object",
+                    "properties": {
+                        "state": {"type": "string", "enum": ["awaiting", "approved", "rejected"]},
+                        "by": {"type": ["string", "null"], "description": "The name of the reviewer's token."},
+                        "at": {"type": ["string", "null"]},
+                        "comment": {"type": ["string", "null"]},
+                    },
+                },
+                {"type": "null"},
+            ],
+        },
         "summary": {
             "description": "What the command line says: notes, and lines of output.",
             "anyOf": [
@@ -85,7 +100,7 @@ _JOB: dict[str, Any] = {
         "created_at": "2026-11-15T13:28:23.500+00:00", "started_at": "2026-11-15T13:28:23.700+00:00", "ended_at": None,
         "expires_at": None, "seconds": None, "runs": 1, "progress": {"stage": "anonymising", "done": 12, "total": 48},
         "files": {"data": "trips.parquet", "zones": "zones.geojson"}, "parameters": {"k": 10}, "error": None,
-        "result": None, "summary": None,
+        "result": None, "summary": None, "review": None,
     },
 }  # fmt: skip
 
@@ -93,7 +108,8 @@ _JOB: dict[str, Any] = {
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Answers that a route may give instead."""
     schema = {"$ref": "#/components/schemas/Error"}
-    told = (*statuses, 503, *((507,) if 413 in statuses else ()))  # whoever asks, and what is uploaded, needs those
+    # Whoever asks, what stands in an address, and what is uploaded, can be refused by every route.
+    told = dict.fromkeys((*statuses, 422, 429, 503, *((507,) if 413 in statuses else ())))
     return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in told}
 
 

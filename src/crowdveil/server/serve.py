@@ -22,6 +22,10 @@ REFUSED = (
     "host: {host} can be reached from other machines, and there are no tokens; make one with crowdveil token create NAME, or "
     "listen on 127.0.0.1."
 )
+NO_REVIEWERS = (
+    "four-eyes: there are no tokens, so nobody could approve a result; make some with crowdveil token create NAME, one of them "
+    "with --scope review."
+)
 TLS = (
     "note: put a proxy with TLS in front of this address, for what is sent is not encrypted here (see docs/service.md)."
 )
@@ -79,16 +83,23 @@ def check_address(service: Service) -> None:
         raise ParameterError(REFUSED.format(host=service.settings.host))
 
 
-def serve(settings: Settings, workers: int, say: Any) -> None:
-    """Serve until told to stop."""
+def check_reviewers(service: Service) -> None:
+    """Raise where results would wait for a second person that there cannot be."""
+    if service.settings.four_eyes and not service.tokens.any():
+        raise ParameterError(NO_REVIEWERS)
+
+
+def serve(settings: Settings, workers: int, say: Any, *, backed_up: bool = False) -> None:
+    """Serve until told to stop. An older database is migrated first; a PostgreSQL one only where it is `backed_up`."""
     try:
         import uvicorn
 
         from crowdveil.server.app import make_app
     except ImportError:
         raise MissingExtraError("fastapi", "server", "The service") from None
-    service = settings.open()
+    service = settings.open(migrate=True, backed_up=backed_up)
     check_address(service)
+    check_reviewers(service)
     listening = _listen(settings)
     arguments = ["--data-dir", str(settings.data), "--lease", str(settings.lease_s), "--number", str(workers)]
     if settings.database_url is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from crowdveil.server.database import open_database
 from crowdveil.server.files import Files
+from crowdveil.server.quotas import Disk, Previews, Rates
 from crowdveil.server.store import Store
 from crowdveil.server.tokens import Limits, Tokens
 
@@ -40,6 +41,12 @@ class Settings:
         How long a worker may be silent before its job is given to another.
     memory_bytes
         Memory that a job may hold; None for as much as there is.
+    disk_bytes
+        Size of the files of all jobs together; 0 for as much as there is.
+    previews
+        Files that are looked at at once, of all tokens together; 0 for any number.
+    four_eyes
+        Whether a result is given out only after another token approved it.
     """
 
     data: Path
@@ -51,6 +58,9 @@ class Settings:
     forget_s: float = 90 * 86_400.0
     lease_s: float = 15.0
     memory_bytes: int | None = None
+    disk_bytes: int = 0
+    previews: int = 2
+    four_eyes: bool = False
 
     @property
     def url(self) -> str:
@@ -67,13 +77,14 @@ class Settings:
         except ValueError:
             return False
 
-    def open(self) -> Service:
-        """Open the files and the data base."""
+    def open(self, *, migrate: bool = False, backed_up: bool = False) -> Service:
+        """Open the files and the database; with `migrate`, one of an older schema is migrated (see `migrate.prepare`)."""
         files = Files(self.data)
         if self.database_url is None:
             (self.data / "jobs.sqlite").touch(mode=0o600)
-        store = Store(open_database(self.url))
-        return Service(self, files, store, Tokens(store, self.limits))
+        store = Store(open_database(self.url), migrate=migrate, backed_up=backed_up)
+        disk, previews = Disk(store, self.disk_bytes), Previews(self.previews)
+        return Service(self, files, store, Tokens(store, self.limits), Rates(), previews, disk)
 
 
 @dataclass(frozen=True)
@@ -84,6 +95,9 @@ class Service:
     files: Files
     store: Store
     tokens: Tokens
+    rates: Rates
+    previews: Previews
+    disk: Disk
 
     def __enter__(self) -> Service:
         return self

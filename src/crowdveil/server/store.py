@@ -33,6 +33,7 @@ LOST_MOST = 10
 CRASHED = "the job ended the process that ran it twice{why}; give it less data, or other parameters."
 LOST = f"the job's worker vanished {LOST_MOST} times; ask whoever runs the server."
 
+
 @dataclass(frozen=True)
 class Job:
     """A row of jobs."""
@@ -152,7 +153,9 @@ class Store:
         """End a job of somebody, or give up the result of one that ended. None if it is not theirs."""
         theirs = (jobs.c.id == job, jobs.c.owner == owner)
         with self.db.transaction() as do:
-            state = sa.case((jobs.c.state.in_(OPEN), "cancelled"), (jobs.c.state == "done", "expired"), else_=jobs.c.state)
+            state = sa.case(
+                (jobs.c.state.in_(OPEN), "cancelled"), (jobs.c.state == "done", "expired"), else_=jobs.c.state
+            )
             ended = sa.func.coalesce(jobs.c.ended, now())
             do(sa.update(jobs).where(*theirs).values(state=state, lease=None, ended=ended, parameters="{}"))
             rows = do(sa.select(jobs).where(*theirs))
@@ -266,7 +269,9 @@ class Store:
 
     def holders(self) -> list[str]:
         """Workers that hold a job."""
-        return [row["worker"] for row in self.db.do(sa.select(jobs.c.worker).distinct().where(jobs.c.state == "running"))]
+        return [
+            row["worker"] for row in self.db.do(sa.select(jobs.c.worker).distinct().where(jobs.c.state == "running"))
+        ]
 
     def take_back(self) -> int:
         """Put jobs that nobody holds any more back into the queue; how many."""

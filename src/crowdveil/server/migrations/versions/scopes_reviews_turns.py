@@ -19,7 +19,13 @@ def upgrade() -> None:
     """Add columns and the indexes of the scheduler; nothing that is there is changed."""
     time = sa.DOUBLE_PRECISION
     op.add_column("jobs", sa.Column("bytes", sa.BigInteger, nullable=False, server_default=sa.text("0")))
-    for name, kind in (("claimed", time), ("review", sa.Text), ("reviewer", sa.Text), ("reviewed", time), ("comment", sa.Text)):
+    for name, kind in (
+        ("claimed", time),
+        ("review", sa.Text),
+        ("reviewer", sa.Text),
+        ("reviewed", time),
+        ("comment", sa.Text),
+    ):
         op.add_column("jobs", sa.Column(name, kind))
     op.drop_index("jobs_by_state", "jobs")
     op.create_index("jobs_by_turn", "jobs", ["state", "owner", "place"])
