@@ -51,7 +51,7 @@ def place(data_dir: Path | None, database_url: str | None, **more: Any) -> Setti
 @click.option("--four-eyes", is_flag=True,
               help="Give a result out only after another token (scope review) approved its report.")  # fmt: skip
 @click.option("--migrate", is_flag=True,
-              help="Migrate a PostgreSQL database of an older schema, of which there is a backup; SQLite needs no such option.")  # fmt: skip
+              help="Migrate an older PostgreSQL database; make a backup first. A SQLite file needs no option.")  # fmt: skip
 def command(
     data_dir: Path | None,
     database_url: str | None,

@@ -41,6 +41,7 @@ class Database:
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         _OPEN.add(self)
+        weakref.finalize(self, engine.dispose)
 
     @property
     def is_sqlite(self) -> bool:

@@ -71,10 +71,14 @@ def _upgrade(database: Database, connection: sa.Connection, found: str, *, migra
 
 def _copy(path: Path, found: str) -> Path:
     """A whole copy of a database file beside it, which only its owner can read."""
-    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     target = path.with_name(f"{path.name}.{found}-{moment}.backup")
+    wrong = OutputError(f"{target}: the backup before the migration cannot be written; make room for it.")
     try:
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError:
+        raise wrong from None
+    try:
         source, copy = sqlite3.connect(path), sqlite3.connect(target)
         try:
             source.backup(copy)
@@ -83,7 +87,7 @@ def _copy(path: Path, found: str) -> Path:
             source.close()
     except (OSError, sqlite3.Error):
         target.unlink(missing_ok=True)
-        raise OutputError(f"{target}: the backup before the migration cannot be written; make room for it.") from None
+        raise wrong from None
     return target
 
 
