@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import time
 
 from crowdveil.server.store import NewJob, Store, new_id
 
@@ -73,6 +74,7 @@ def test_the_order_is_that_of_the_plain_rule(store: Store) -> None:
                 twin.queued = [entry for entry in twin.queued if entry[1] != job.id]
                 twin.running.append((job.owner, job.id))
                 twin.turns[job.owner], held[job.id] = turn, job
+                time.sleep(0.002)  # the clock of SQLite counts milliseconds
         elif twin.running:
             owner, name = twin.running.pop(chance.randrange(len(twin.running)))
             assert store.finish(held.pop(name), {"lease": "x"})
