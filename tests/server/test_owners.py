@@ -172,7 +172,7 @@ def test_every_route_asks_for_its_scope(local_house: House, scope: str) -> None:
     holder, job = Within(house.app, Authorization=f"Bearer {token}"), house.job("done")
     before = house.held(job)
     asked = [route for route in operations(house.app) if not route[1].startswith("/example")]  # which takes a while
-    for method, path, parameters in sorted(asked, key=lambda route: route[0] == "DELETE"):
+    for method, path, parameters in sorted(asked, key=lambda route: route[:2] == ("DELETE", "/jobs/{job_id}")):
         answer = ask(holder, method, path, parameters, job)
         lacks = answer.status_code == 403 and answer.json()["error"]["code"] == "no_scope"
         needed = NEEDS[f"{method} {path}"].split()

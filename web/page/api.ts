@@ -10,7 +10,15 @@ export interface Preset { name: string; k: number; source: string }
 export interface Form {
   methods: Method[]; reading: Record<Takes, Field[]>; run: Field[]; files: Record<string, string[]>; presets: Preset[];
 }
-export interface Session { name: string; keep_hours: number; limits: { max_upload_mib: number; max_rows: number } }
+export interface Session {
+  name: string; keep_hours: number; limits: { max_upload_mib: number; max_rows: number }; scopes: string[]; four_eyes: boolean;
+}
+export interface Review { state: "awaiting" | "approved" | "rejected"; by: string | null; at: string | null; comment: string | null }
+/** A result of another that is to be reviewed. */
+export interface Reviewed {
+  id: string; kind: string; name: string; submitter: string; ended_at: string; expires_at: string; review: Review;
+  result: { name: string; bytes: number; sha256: string } | null; summary?: { notes: string[]; lines: string[] } | null;
+}
 export interface Seen {
   columns: { name: string; type: string }[]; rows: (string | null)[][]; looks_like: Takes | null; takes: Takes;
   roles: Record<string, string>; counts: Record<string, number>; crowd_of?: string; notes: string[];
@@ -21,7 +29,7 @@ export interface Job {
   created_at: string; started_at: string | null; ended_at: string | null; expires_at: string | null; seconds: number | null;
   progress: { stage: string | null; done: number; total: number }; files: Record<string, string>; parameters: Record<string, unknown>;
   error: { code: string; message: string } | null; result: { name: string; bytes: number; sha256: string } | null;
-  summary: { notes: string[]; lines: string[] } | null;
+  summary: { notes: string[]; lines: string[] } | null; review: Review | null;
 }
 export interface Manifest {
   method: { name: string; status: string; seed: number | null; parameters: Record<string, unknown>; facts?: Record<string, unknown> };
@@ -57,7 +65,7 @@ async function wrong(status: number, text: string): Promise<Wrong> {
 
 async function asked(path: string, how: RequestInit = {}): Promise<Response> {
   let answer: Response;
-  try { answer = await fetch(path, { ...how, headers: headers(), cache: "no-store" }); } catch (error) {
+  try { answer = await fetch(path, { ...how, headers: { ...headers(), ...(typeof how.body === "string" ? { "Content-Type": "application/json" } : {}) }, cache: "no-store" }); } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Wrong(0, "away", AWAY);
   }
@@ -67,6 +75,8 @@ async function asked(path: string, how: RequestInit = {}): Promise<Response> {
 
 export const json = async <T>(path: string, how?: RequestInit): Promise<T> => (await asked(path, how)).json() as Promise<T>;
 export const blob = async (path: string): Promise<Blob> => (await asked(path)).blob();
+export const decide = (id: string, decision: "approve" | "reject", comment: string): Promise<Reviewed> =>
+  json<Reviewed>(`/reviews/${id}`, { method: "POST", body: JSON.stringify({ decision, comment }) });
 export const remove = (id: string): Promise<Job> => json<Job>(`/jobs/${id}`, { method: "DELETE" });
 
 /** Send a form with files; they are read from the disk as they are sent, never whole into memory. */

@@ -77,9 +77,11 @@ def _reviewable(service: Service, who: Caller, job: str) -> Job:
 
 
 def _asked(service: Service, job: Job) -> dict[str, Any]:
-    """A job as a reviewer sees it: neither parameters, which may hold a secret, nor names of files."""
+    """A job as a reviewer sees it: no parameters, which may hold a secret; what a job says of itself where it has no report."""
     seen = shown(service, job)
-    kept = ("id", "kind", "name", "ended_at", "expires_at", "result", "review")
+    kept = ["id", "kind", "name", "ended_at", "expires_at", "result", "review"]
+    if job.kind != "anonymize":
+        kept.append("summary")
     return {name: seen[name] for name in kept} | {"submitter": service.tokens.name_of(job.owner)}
 
 
