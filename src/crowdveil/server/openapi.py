@@ -22,7 +22,7 @@ _MEANING = {
     415: "No form, or a kind of file that is not taken.",
     422: "A parameter or a file is wrong; the sentence is the command line's.",
     429: "Too many jobs, previews or requests at a time, or too much on the disk; try again later.",
-    503: "The data base does not answer; try again later.",
+    503: "The database does not answer; try again later.",
     507: "There is no room on the disk of the server.",
 }
 _ID = "30c2ad9df0f9470abfd8198b4cb4f86a"
