@@ -1,6 +1,6 @@
-"""The service under strain: broken files, many clients, `kill -9`, a large upload, and its own description.
+"""The service under strain: broken files, many clients, a full queue, `kill -9`, a large upload, and its own description.
 
-    python benchmarks/service.py [inside] [fuzz] [load] [rate] [kill] [upload] [schema]     all of them where none is named
+    python benchmarks/service.py [inside] [fuzz] [load] [rate] [fair] [kill] [upload] [schema]     all of them where none is named
 
 `inside` runs jobs with broken files in one process, without a server, so that there can be many of them. Each check ends with
 an assertion, and prints what it saw. The last line is a ratio: the memory that the server grew by while it took a file, over
@@ -70,6 +70,7 @@ CHECKS: dict[str, Callable[[], Any]] = {
     "fuzz": lambda: with_service(lambda s: checks.fuzz(s, FUZZED, seed=1)),
     "load": lambda: with_service(load),
     "rate": lambda: with_service(rate),
+    "fair": lambda: with_service(lambda service: checks.fair(service, 50)),
     "kill": lambda: with_service(lambda s: checks.killing(s, KILLED, EVERY_S, seed=1), "--lease", "3"),
     "schema": lambda: with_service(lambda s: dict(checks.described(s, EXAMPLES, 1)), "--max-waiting", "1000000"),
     "upload": lambda: with_service(upload),

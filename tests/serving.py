@@ -57,12 +57,12 @@ class Running:
         """Where it listens."""
         return f"http://127.0.0.1:{self.port}"
 
-    def make_token(self, name: str) -> str:
+    def make_token(self, name: str, **how: Any) -> str:
         """A token of this service."""
         from crowdveil.server.settings import Settings
 
         with Settings(self.folder, self.database_url).open() as service:
-            self.tokens[name] = service.tokens.create(name)
+            self.tokens[name] = service.tokens.create(name, **how)
         return self.tokens[name]
 
     def start(self, *, waits: bool = True) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import time
 import zipfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -149,6 +151,28 @@ def load(service: Running, jobs: int, clients: int) -> dict[str, float]:
         "MiB before": round(before),
         "MiB after": round(memory_mib(process)),
     }
+
+
+def fair(service: Running, queued: int) -> dict[str, float]:
+    """One token fills the queue, and another sends one job: how many of the others start before it, and how long it waits.
+
+    Raises where it waits for more than two jobs of each worker.
+    """
+    service.make_token("bert")
+    with service.client("anna") as anna, service.client("bert") as bert:
+        made = [put(anna, GENERALISE, {"data": ("a.csv", cabs(shift=i))}, BARE) for i in range(queued)]
+        until(lambda: anna.get(f"/jobs/{made[0]}").json()["state"] != "queued")
+        mine = put(bert, GENERALISE, {"data": ("a.csv", cabs())}, BARE)
+        found = ended(bert, mine)
+        assert found["state"] == "done", found
+        seen = [ended(anna, job, 600) for job in made]
+        for client, jobs in ((anna, made), (bert, [mine])):
+            assert all(client.delete(f"/jobs/{job}").status_code == 200 for job in jobs)
+    before = [job for job in seen if found["created_at"] <= job["started_at"] < found["started_at"]]
+    assert len(before) <= 2 * service.workers, (len(before), service.workers)
+    waited = datetime.fromisoformat(found["started_at"]) - datetime.fromisoformat(found["created_at"])
+    length = statistics.median(job["seconds"] for job in seen)
+    return {"jobs before it": len(before), "waited": waited.total_seconds(), "a job takes": length}
 
 
 def killing(service: Running, jobs: int, every_s: float, seed: int) -> dict[str, int]:

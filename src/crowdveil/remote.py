@@ -100,6 +100,24 @@ class Remote:
         with self._asked("GET", f"/jobs/{_checked_id(job)}") as answer:
             return _json(answer)
 
+    def reviews(self) -> list[dict[str, Any]]:
+        """Results of others that await review."""
+        with self._asked("GET", "/reviews") as answer:
+            found: list[dict[str, Any]] = _json(answer)["reviews"]
+            return found
+
+    @contextmanager
+    def review_report(self, job: str) -> Iterator[httpx.Response]:
+        """The report of a result that awaits review."""
+        with self._asked("GET", f"/reviews/{_checked_id(job)}/report") as answer:
+            yield answer
+
+    def decide(self, job: str, decision: str, comment: str) -> dict[str, Any]:
+        """Approve or reject a result."""
+        body = {"decision": decision, "comment": comment}
+        with self._asked("POST", f"/reviews/{_checked_id(job)}", json=body) as answer:
+            return _json(answer)
+
     def cancel(self, job: str) -> dict[str, Any]:
         """End a job, and have its files removed."""
         with self._asked("DELETE", f"/jobs/{_checked_id(job)}") as answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,7 +21,9 @@ def test_tokens_are_made_listed_and_revoked(command: Command, tmp_path: Path, da
     assert made.code == 0 and made.out.startswith("cv_") and "not shown again" in made.err
     listed = command("token", "list", *at).out
     assert (
-        listed.startswith("anna: made 20") and listed.endswith("; max running 1\n") and made.out.strip() not in listed
+        listed.startswith("anna: may submit and read, made 20")
+        and listed.endswith(", never used, max running 1\n")
+        and made.out.strip() not in listed
     )
     assert "there is a token of that name" in command("token", "create", "anna", *at).sentence
     assert command("token", "revoke", "anna", *at).out == "anna: revoked\n"
@@ -31,6 +34,41 @@ def test_tokens_are_made_listed_and_revoked(command: Command, tmp_path: Path, da
         "operator: made the token anna",
         "operator: revoked the token anna",
     ]
+
+
+def test_tokens_have_scopes_an_end_and_new_secrets(command: Command, tmp_path: Path) -> None:
+    at = ["--data-dir", tmp_path / "data"]
+    first = command("token", "create", "anna", "--expires", "90d", *at).out
+    assert command("token", "create", "rita", "--scope", "review", *at).code == 0
+    assert command("token", "create", "board", "--scope", "read", "--jobs-of", "anna", *at).code == 0
+    anna, rita, board = command("token", "list", *at).out.splitlines()
+    assert ", expires 20" in anna and rita.startswith("rita: may review, ") and board.endswith(", jobs of anna")
+    second = command("token", "rotate", "anna", "--grace", "12h", *at)
+    assert second.code == 0 and second.out.startswith("cv_") and second.out != first and "not shown again" in second.err
+    assert "operator: rotated the token anna" in command("token", "log", *at).out
+    for wrong in ("soon", "-1d", "5", "999999w"):
+        ran = command("token", "create", "dora", f"--expires={wrong}", *at)
+        assert ran.code == 2 and "expires: wanted a length of time such as 90d" in ran.sentence
+    assert "jobs-of: there is no such token" in command("token", "create", "x", "--jobs-of", "nobody", *at).sentence
+    assert "no such token" in command("token", "rotate", "nobody", *at).sentence
+    assert "rotate" in command("token", "--help").out and "--grace" in command("token", "rotate", "--help").out
+
+
+def test_four_eyes_need_tokens(command: Command, tmp_path: Path) -> None:
+    ran = command("serve", "--four-eyes", "--data-dir", tmp_path / "data", "--port", "0")
+    assert ran.code == 2 and "nobody could approve a result" in ran.sentence
+
+
+def test_a_newer_schema_is_refused_by_every_command(command: Command, tmp_path: Path) -> None:
+    at = ["--data-dir", tmp_path / "data"]
+    command("token", "create", "anna", *at)
+    held = sqlite3.connect(tmp_path / "data" / "jobs.sqlite")
+    held.execute("UPDATE alembic_version SET version_num = '9999'")
+    held.commit()
+    held.close()
+    for name in (["serve", "--port", "0"], ["token", "list"]):
+        ran = command(*name, *at)
+        assert ran.code == 2 and "upgrade crowdveil, or restore the backup" in ran.sentence
 
 
 def test_a_public_address_is_refused_without_tokens(command: Command, tmp_path: Path) -> None:
@@ -46,7 +84,7 @@ def test_addresses_that_cannot_be_used(command: Command, tmp_path: Path) -> None
         in command("token", "list", "--data-dir", tmp_path, "--database-url", "mysql://x").sentence
     )
     ran = command("token", "list", "--data-dir", tmp_path, "--database-url", "postgresql://127.0.0.1:9/x")
-    assert "the data base does not answer" in ran.sentence
+    assert "the database does not answer" in ran.sentence
 
 
 def test_workers_of_their_own_on_a_data_base_that_is_shared(tmp_path: Path, database_url: str) -> None:

@@ -38,6 +38,11 @@ def test_many_clients_at_once(roomy: Running) -> None:
 
 
 @pytest.mark.slow
+def test_a_full_queue_of_one_does_not_hold_up_another(roomy: Running) -> None:
+    assert checks.fair(roomy, queued=12)["jobs before it"] <= 4
+
+
+@pytest.mark.slow
 def test_nothing_is_lost_where_workers_and_the_server_are_killed(roomy: Running) -> None:
     ran = checks.killing(roomy, jobs=6, every_s=1.0, seed=2)
     assert ran["jobs"] == 6 and ran["runs"] >= 6

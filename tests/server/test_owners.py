@@ -15,6 +15,7 @@ import pytest
 from crowdveil.server.app import make_app
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.store import NewJob, new_id
+from crowdveil.server.tokens import SCOPES, USUAL
 from serving import Within
 
 MARK = "annas-own"
@@ -67,6 +68,10 @@ class House:
 @pytest.fixture
 def house(database_url: str, tmp_path: Path) -> Iterator[House]:
     """A service that runs nothing, so that jobs stay as they are put."""
+    yield from _house(database_url, tmp_path)
+
+
+def _house(database_url: str | None, tmp_path: Path) -> Iterator[House]:
     with Settings(tmp_path / "data", database_url).open() as service:
         tokens = [service.tokens.create(name) for name in ("anna", "bert")]
         app = make_app(service)
@@ -131,10 +136,70 @@ def test_no_token_reaches_anothers_job_by_any_route(house: House, state: str) ->
         if parameters:  # its owner is told another thing, so that there was something to be had
             unknown = ask(house.bert, method, path, parameters, UNKNOWN)
             assert told(theirs, job) == told(unknown, UNKNOWN), (method, path)
+            if path.startswith(("/reviews", "/tokens")):  # which neither of them may ask
+                assert theirs.status_code == 403, (method, path)
+                continue
             mine = ask(house.anna, method, path, parameters, job)
             assert told(mine, job) != told(ask(house.anna, method, path, parameters, UNKNOWN), UNKNOWN), (method, path)
         house.service.store.cancel(job, house.owner)
     assert [job["id"] for job in house.bert.get("/jobs").json()["jobs"]] == [own]
+
+
+ROOMS = ("methods", "measures", "analyses", "attacks", "filter")
+NEEDS = {
+    **{f"POST /{route}": "submit" for route in ("preview", "anonymize/", "analyze/", "compute_measures/", "filter/")},
+    **{f"POST /{room}/{{name}}/jobs": "submit" for room in ROOMS},
+    **dict.fromkeys(["GET /jobs", "GET /jobs/{job_id}"], "submit read"),
+    "DELETE /jobs/{job_id}": "submit",
+    **{f"GET /jobs/{{job_id}}/{part}": "read" for part in ("result", "report", "files", "files/{name}", "before-after")},
+    "GET /task/": "read",
+    **{f"GET /reviews{part}": "review" for part in ("", "/{job_id}", "/{job_id}/report")},
+    "POST /reviews/{job_id}": "review",
+    **dict.fromkeys(["GET /tokens", "DELETE /tokens/{name}"], "admin"),
+    # What is the same for everybody with a token.
+    **{f"GET /{room}": "" for room in (*ROOMS, "session", "form")},
+    **{f"GET /{room}/{{name}}": "" for room in (*ROOMS, "example")},
+}  # fmt: skip
+"""The scopes of which each route needs one; "" where any token does."""
+
+
+@pytest.fixture
+def local_house(tmp_path: Path) -> Iterator[House]:
+    """A service on SQLite: what a route asks for has nothing to do with the database."""
+    yield from _house(None, tmp_path)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_every_route_asks_for_its_scope(local_house: House, scope: str) -> None:
+    house = local_house
+    assert {f"{method} {path}" for method, path, _ in operations(house.app)} == set(NEEDS)
+    token = house.service.tokens.create(scope, scopes=(scope,), jobs_of="anna" if scope in USUAL else None)
+    holder, job = Within(house.app, Authorization=f"Bearer {token}"), house.job("done")
+    before = house.held(job)
+    asked = [route for route in operations(house.app) if not route[1].startswith("/example")]  # which takes a while
+    for method, path, parameters in sorted(asked, key=lambda route: route[:2] == ("DELETE", "/jobs/{job_id}")):
+        answer = ask(holder, method, path, parameters, job)
+        lacks = answer.status_code == 403 and answer.json()["error"]["code"] == "no_scope"
+        needed = NEEDS[f"{method} {path}"].split()
+        assert lacks == (bool(needed) and scope not in needed), (method, path, answer.text)
+        if lacks:
+            assert house.held(job) == before and MARK not in answer.text
+
+
+def test_no_route_answers_without_a_token(local_house: House) -> None:
+    nobody, job = Within(local_house.app), local_house.job("done")
+    for method, path, parameters in operations(local_house.app):
+        assert ask(nobody, method, path, parameters, job).status_code == 401, (method, path)
+
+
+def test_a_token_for_the_jobs_of_another_sees_these_alone(house: House) -> None:
+    mine, theirs = house.job("done"), house.job("done", house.other)
+    token = house.service.tokens.create("board", scopes=("read",), jobs_of="anna")
+    board = Within(house.app, Authorization=f"Bearer {token}")
+    assert [job["id"] for job in board.get("/jobs").json()["jobs"]] == [mine]
+    assert board.get(f"/jobs/{mine}/result").status_code == 200 and board.get(f"/jobs/{theirs}").status_code == 404
+    (line,) = [line for line in house.service.store.log() if line["what"] == "fetched a result"]
+    assert house.service.tokens.name_of(line["who"]) == "board"  # the log has who it was
 
 
 @pytest.mark.parametrize("odd", ["\0", "%", "' OR 1=1", "é" * 200, "../" * 10, "A" * 32, "", UNKNOWN + "\n"])

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from crowdveil.errors import ParameterError
-from crowdveil.server.database import AwayError, Sqlite, open_database
+from crowdveil.server.database import AwayError, open_database
 from crowdveil.server.store import CRASHES_MOST, LOST_MOST, Job, NewJob, Store, new_id
 from crowdveil.server.tokens import Limits, Tokens
 
@@ -154,11 +154,7 @@ def test_many_workers_at_once_take_each_job_once(store: Store, database_url: str
 
 def test_a_data_base_that_is_away_is_told_and_come_back_to(store: Store) -> None:
     # What a data base says that was stopped, or that has no room: both speak of an operational error.
-    away = (
-        "SELECT no_such_function(1)"
-        if isinstance(store.db, Sqlite)
-        else "SELECT pg_terminate_backend(pg_backend_pid())"
-    )
+    away = "SELECT no_such_function(1)" if store.db.is_sqlite else "SELECT pg_terminate_backend(pg_backend_pid())"
     with pytest.raises(AwayError, match="does not answer"):
         store.db.do(away)
     assert store.counts() == {}

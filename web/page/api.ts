@@ -1,6 +1,6 @@
 // The service as the page sees it; the types of jobs are generated from its models. The token lives in this tab's session storage and in no other place.
 
-import type { JobView as Job } from "./views";
+import type { JobView as Job, ReviewView as Review } from "./views";
 
 export interface Field {
   name: string; kind: "int" | "float" | "bool" | "text" | "choice" | "file"; default: unknown; required: boolean; choices: string[];
@@ -12,7 +12,15 @@ export interface Preset { name: string; k: number; source: string }
 export interface Form {
   methods: Method[]; reading: Record<Takes, Field[]>; run: Field[]; files: Record<string, string[]>; presets: Preset[];
 }
-export interface Session { name: string; keep_hours: number; limits: { max_upload_mib: number; max_rows: number } }
+export interface Session {
+  name: string; keep_hours: number; limits: { max_upload_mib: number; max_rows: number }; scopes: string[]; four_eyes: boolean;
+}
+export type { ReviewView as Review } from "./views";
+/** A result of another that is to be reviewed. */
+export interface Reviewed {
+  id: string; kind: string; name: string; submitter: string; ended_at: string; expires_at: string; review: Review;
+  result: { name: string; bytes: number; sha256: string } | null; summary?: { notes: string[]; lines: string[] } | null;
+}
 export interface Seen {
   columns: { name: string; type: string }[]; rows: (string | null)[][]; looks_like: Takes | null; takes: Takes;
   roles: Record<string, string>; counts: Record<string, number>; crowd_of?: string; notes: string[];
@@ -53,7 +61,7 @@ async function wrong(status: number, text: string): Promise<Wrong> {
 
 async function asked(path: string, how: RequestInit = {}): Promise<Response> {
   let answer: Response;
-  try { answer = await fetch(path, { ...how, headers: headers(), cache: "no-store" }); } catch (error) {
+  try { answer = await fetch(path, { ...how, headers: { ...headers(), ...(typeof how.body === "string" ? { "Content-Type": "application/json" } : {}) }, cache: "no-store" }); } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Wrong(0, "away", AWAY);
   }
@@ -63,6 +71,8 @@ async function asked(path: string, how: RequestInit = {}): Promise<Response> {
 
 export const json = async <T>(path: string, how?: RequestInit): Promise<T> => (await asked(path, how)).json() as Promise<T>;
 export const blob = async (path: string): Promise<Blob> => (await asked(path)).blob();
+export const decide = (id: string, decision: "approve" | "reject", comment: string): Promise<Reviewed> =>
+  json<Reviewed>(`/reviews/${id}`, { method: "POST", body: JSON.stringify({ decision, comment }) });
 export const remove = (id: string): Promise<Job> => json<Job>(`/jobs/${id}`, { method: "DELETE" });
 
 /** Send a form with files; they are read from the disk as they are sent, never whole into memory. */

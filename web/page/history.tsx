@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type Job, json, said } from "./api";
 import { Action, Alert, Badge, Title } from "./parts";
 import { go } from "./router";
-import { duration, moment, STATE_WORDS, told } from "./words";
+import { duration, moment, REVIEW_WORDS, STATE_WORDS, told } from "./words";
 
 const MANY = 50;
 
@@ -27,7 +27,7 @@ export function History() {
       <ul class="jobs">{jobs.map((job) => <li key={job.id}>
         <span class="pick">{job.state === "done" && job.kind === "anonymize" && <input type="checkbox" aria-label={`Compare ${job.name} of ${moment(job.created_at)}`} checked={chosen.includes(job.id)} onChange={(event) => choose(job.id, event.currentTarget.checked)} />}</span>
         <div class="what"><a href={`#/jobs/${job.id}`}>{job.name}</a><small>{job.files.data ?? job.files.original ?? job.kind}{about(job)}</small></div>
-        <Badge state={job.state}>{STATE_WORDS[job.state]}</Badge>
+        {job.state === "done" && job.review ? <Badge state={job.review.state}>{REVIEW_WORDS[job.review.state]}</Badge> : <Badge state={job.state}>{STATE_WORDS[job.state]}</Badge>}
         <span class="when">{moment(job.created_at)}<small>{job.seconds !== null && `took ${duration(job.seconds)}`}</small></span>
       </li>)}</ul>
       {more && <Action act={() => fetched(jobs[jobs.length - 1].id)}>Show older ones</Action>}

@@ -1,9 +1,9 @@
 // One job: how far it is while it runs, what went wrong if it failed, and its result.
 import { useEffect, useState } from "preact/hooks";
-import { type Job, json, remove, said, Wrong } from "./api";
+import { type Job, json, remove, type Review, said, Wrong } from "./api";
 import { Action, Alert, Asked, Badge, Title } from "./parts";
 import { Result } from "./result";
-import { duration, moment, spoken, STAGE_WORDS, STATE_WORDS, told } from "./words";
+import { duration, moment, REVIEW_WORDS, spoken, STAGE_WORDS, STATE_WORDS, told } from "./words";
 
 const [SOON_MS, LATER_MS, AWAY_MS] = [400, 2000, 4000];
 const under = (job: Job): boolean => job.state === "queued" || job.state === "running";
@@ -41,7 +41,9 @@ export function JobPage({ id, reuse }: { id: string; reuse: (job: Job) => void }
     <Title above={<>{job.files.data ?? spoken(job.kind)} · {moment(job.created_at)}</>}>{job.name}</Title>
     <p class="state" role="status"><Badge state={job.state}>{STATE_WORDS[job.state]}</Badge>
       {job.seconds !== null && <span>took {duration(job.seconds)}</span>}
+      {job.state === "done" && job.review && <Badge state={job.review.state}>{REVIEW_WORDS[job.review.state]}</Badge>}
       {job.state === "done" && <span>kept until {moment(job.expires_at)}</span>}</p>
+    {job.state === "done" && job.review && <ReviewNote review={job.review} />}
     {away && <Alert>The service does not answer just now; the job goes on, and this page asks again.</Alert>}
     {under(job) && <><Progress job={job} /><Action act={cancel} busy="Cancelling…">Cancel</Action></>}
     {job.state === "failed" && <>
@@ -51,6 +53,11 @@ export function JobPage({ id, reuse }: { id: string; reuse: (job: Job) => void }
     {(job.state === "cancelled" || job.state === "expired") && <><p>Its files were removed.</p>{job.kind === "anonymize" && <p><button type="button" onClick={() => reuse(job)}>Back to the form</button></p>}</>}
     {job.state === "done" && <Result job={job} removed={again} reuse={reuse} />}
   </>;
+}
+
+function ReviewNote({ review }: { review: Review }) {
+  if (review.state === "awaiting") return <p class="hint">Another person must approve the report before the data can be downloaded.</p>;
+  return <p class="hint">{REVIEW_WORDS[review.state]} by {review.by ?? "a reviewer"}, {moment(review.at)}{review.comment ? `: ${review.comment}` : "."}</p>;
 }
 
 function Progress({ job }: { job: Job }) {

@@ -9,10 +9,12 @@ import { JobPage } from "./job";
 import { NewJob, newWork } from "./new";
 import { Alert, Title } from "./parts";
 import { go, route } from "./router";
+import { ReviewPage, Reviews } from "./review";
 import { SignIn } from "./signin";
 import { told } from "./words";
 
 interface Inside { form: Form; session: Session }
+const may = (inside: Inside, scope: string): boolean => inside.session.scopes.includes(scope);
 
 function App() {
   const [at, setAt] = useState(route()), [inside, setInside] = useState<Inside | null>(null), [work, setWork] = useState(newWork());
@@ -44,8 +46,9 @@ function App() {
     <header class="top"><div>
       <a class="name" href="#/new"><img src="/page/icon.svg" alt="" width="28" height="28" />Crowdveil</a>
       {inside && <nav aria-label="Pages">
-        <a href="#/new" aria-current={at.length === 0 || at[0] === "new" ? "page" : undefined}>New</a>
+        {may(inside, "submit") && <a href="#/new" aria-current={at.length === 0 || at[0] === "new" ? "page" : undefined}>New</a>}
         <a href="#/jobs" aria-current={at[0] === "jobs" ? "page" : undefined}>Jobs</a>
+        {may(inside, "review") && <a href="#/reviews" aria-current={at[0] === "reviews" ? "page" : undefined}>Reviews</a>}
       </nav>}
       {inside && token() !== null && <span class="who"><span>{inside.session.name}</span><button type="button" class="quiet" onClick={leave}>Sign out</button></span>}
     </div></header>
@@ -59,10 +62,12 @@ function App() {
 }
 
 function Page({ at, inside, work, setWork }: { at: string[]; inside: Inside; work: ReturnType<typeof newWork>; setWork: (work: ReturnType<typeof newWork>) => void }) {
-  const [room, one, other] = at;
-  if (room === undefined || room === "new") return <NewJob key="new" form={inside.form} work={work} change={setWork} />;
+  const [room = may(inside, "submit") || !may(inside, "review") ? "new" : "reviews", one, other] = at;
+  if (room === "new") return <NewJob key="new" form={inside.form} work={work} change={setWork} />;
   if (room === "jobs" && one) return <JobPage key={one} id={one} reuse={(job) => { setWork({ ...work, draft: again(inside.form, work.draft, job) }); go("/new"); }} />;
   if (room === "jobs") return <History key="jobs" />;
+  if (room === "reviews" && one) return <ReviewPage key={one} id={one} />;
+  if (room === "reviews") return <Reviews key="reviews" />;
   if (room === "compare" && one && other) return <Compare key={`${one}-${other}`} ids={[one, other]} />;
   return <><Title>Nothing here</Title><p>There is no page at this address. <a href="#/new">To the first page</a></p></>;
 }

@@ -6,6 +6,11 @@ import { number, shown, size, spoken, told } from "./words";
 
 export interface Found { manifest: Manifest; files: { name: string; bytes: number }[] }
 
+/** What can be had before a review: what it is about. */
+const BEFORE = ["report.html", "manifest.json"];
+/** Whether the data of a result can be downloaded: always, but where a review is asked for. */
+const givenOut = (job: Job): boolean => job.review === null || job.review.state === "approved";
+
 export async function found(id: string): Promise<Found> {
   const { files } = await json<{ files: Found["files"] }>(`/jobs/${id}/files`);
   return { files, manifest: await json<Manifest>(`/jobs/${id}/files/manifest.json`) };
@@ -28,14 +33,14 @@ export function verdict(manifest: Manifest): { good: boolean; words: string } {
 
 export function Result({ job, removed, reuse }: { job: Job; removed: () => void; reuse: (job: Job) => void }) {
   const [result, setResult] = useState<Found | null>(null), [error, setError] = useState(""), [sure, setSure] = useState(false);
-  const packed = job.kind === "anonymize";
+  const packed = job.kind === "anonymize", given = givenOut(job);
   useEffect(() => { if (packed) found(job.id).then(setResult, (problem) => setError(said(problem))); }, [job.id]);
   return <>
     {result && <Verdict manifest={result.manifest} />}
     {error && <Alert>{told(error)}</Alert>}
     <div class="actions">
-      <Download path={`/jobs/${job.id}/result`} name={job.result?.name ?? "result"} kind="main">
-        Download {packed ? "the release" : "the result"} <small>({size(job.result?.bytes ?? 0)})</small></Download>
+      {given && <Download path={`/jobs/${job.id}/result`} name={job.result?.name ?? "result"} kind="main">
+        Download {packed ? "the release" : "the result"} <small>({size(job.result?.bytes ?? 0)})</small></Download>}
       {packed && <button type="button" onClick={() => reuse(job)}>Change something and run again</button>}
       {sure
         ? <><Action act={async () => { await remove(job.id); removed(); }} kind="danger">Yes, remove it now</Action><button type="button" onClick={() => setSure(false)}>Keep it</button></>
@@ -58,7 +63,7 @@ function Views({ job, result }: { job: Job; result: Found }) {
   const there = (name: string) => result.files.some((f) => f.name === name);
   const tabs = [
     ...(there("report.html") ? [{ id: "report", title: "Report", body: () => <ReportFrame path={`/jobs/${job.id}/report`} title="Report of the release" /> }] : []),
-    ...(job.parameters.before_after === true ? [{ id: "before", title: "Before and after", body: () => <Before id={job.id} /> }] : []),
+    ...(job.parameters.before_after === true && givenOut(job) ? [{ id: "before", title: "Before and after", body: () => <Before id={job.id} /> }] : []),
     { id: "measures", title: "Measures", body: () => <Measures job={job} manifest={result.manifest} /> },
     { id: "files", title: "Files", body: () => <Files job={job} result={result} /> },
     { id: "asked", title: "What was asked", body: () => <Asked job={job} /> },
@@ -105,7 +110,7 @@ function Files({ job, result }: { job: Job; result: Found }) {
   return <>
     <ul class="files">{result.files.map((file) => <li key={file.name}>
       <div><b>{file.name}</b><small>{spoken(roles.get(file.name) ?? (file.name === "manifest.json" ? "certificate" : "file"))} · {size(file.bytes)}</small></div>
-      <Download path={`/jobs/${job.id}/files/${encodeURIComponent(file.name)}`} name={file.name}>Download<span class="hide"> {file.name}</span></Download>
+      {(givenOut(job) || BEFORE.includes(file.name)) && <Download path={`/jobs/${job.id}/files/${encodeURIComponent(file.name)}`} name={file.name}>Download<span class="hide"> {file.name}</span></Download>}
     </li>)}</ul>
     <p class="hint">The zip file has SHA-256 <code>{job.result?.sha256}</code> and {number(job.result?.bytes ?? 0)} bytes. Unpack it and check it again with <code>crowdveil verify</code>.</p>
   </>;

@@ -38,6 +38,8 @@ export interface JobView {
   error: ErrorView | null;
   result: ResultView | null;
   summary: SummaryView | null;
+  /** The state of the review; null where none is asked for. */
+  review: ReviewView | null;
 }
 
 /** The progress of a job. */
@@ -53,6 +55,15 @@ export interface ResultView {
   bytes: number;
   sha256: string;
   media_type: string;
+}
+
+/** The review of a result. */
+export interface ReviewView {
+  state: "awaiting" | "approved" | "rejected";
+  /** The name of the reviewer's token. */
+  by: string | null;
+  at: string | null;
+  comment: string | null;
 }
 
 /** The output of the command line: notes, and lines. */

@@ -29,6 +29,7 @@ export const STATUS_WORDS: Record<string, string> = {
 export const STATE_WORDS: Record<string, string> = {
   queued: "Waiting", running: "Running", done: "Done", failed: "Failed", cancelled: "Cancelled", expired: "Removed",
 };
+export const REVIEW_WORDS: Record<string, string> = { awaiting: "Awaiting review", approved: "Approved", rejected: "Rejected" };
 export const STAGE_WORDS: [string, string][] = [
   ["reading", "Reading"], ["anonymising", "Anonymising"], ["writing", "Writing"], ["verifying", "Verifying"], ["attacking", "Attacking"],
   ["reporting", "Reporting"], ["reporting for the house", "Before and after"], ["packing", "Packing"],

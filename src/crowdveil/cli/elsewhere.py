@@ -83,10 +83,29 @@ class Elsewhere:
 
 def fetched(server: Remote, job: dict[str, Any], done: Callable[[dict[str, Any], Path], None], progress: Any) -> None:
     """Fetch a result to a temporary file, and hand it over."""
+    refuse_unapproved(job)
     with tempfile.TemporaryDirectory(prefix="crowdveil-") as folder:
         result = Path(folder) / "result"
         server.fetch(job, result, progress)
         done(job, result)
+
+
+def refuse_unapproved(job: dict[str, Any]) -> None:
+    """Raise where a result must be approved by another first, or was rejected."""
+    review = job.get("review") or {}
+    if review.get("state") == "awaiting":
+        raise ParameterError(
+            "the job is done and awaiting review; when another token has approved it, fetch it with crowdveil task "
+            f"{job['id']} -o OUT."
+        )
+    if review.get("state") == "rejected":
+        raise ParameterError(f"the result was rejected in its review{_comment(review)}; run it again otherwise.")
+
+
+def _comment(review: dict[str, Any]) -> str:
+    """What a reviewer said, as a part of a sentence."""
+    said = " ".join(str(review.get("comment") or "").split()).rstrip(".")
+    return f" ({said})" if said else ""
 
 
 def elsewhere(values: dict[str, Any]) -> Elsewhere | None:

@@ -40,6 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("crowdveil.cli.serve", "Run jobs for others: an API over HTTP, a queue and workers."),
     "worker": ("crowdveil.cli.worker", "Run jobs of a service, on this machine or another."),
     "task": ("crowdveil.cli.task", "Show, fetch or end a job that was left to a server."),
+    "review": ("crowdveil.cli.review", "Approve or reject results of others on a server."),
     "token": ("crowdveil.cli.token", "Make and revoke the tokens that people use a service with."),
     "audit": ("crowdveil.cli.audit", "Export and verify the audit log of a service."),
     "synth": ("crowdveil.cli.synth", "Make up a city: trips, trajectories, OD matrices."),

@@ -69,6 +69,14 @@ def place(data_dir: Path | None, database_url: str | None, **more: Any) -> Setti
 @click.option("--accept-new-database", is_flag=True,
               help="Start with a database that does not belong to the data directory; its files go to quarantine.")  # fmt: skip
 @log_option
+@click.option("--max-total-disk-mib", default=0, type=click.IntRange(min=0), metavar="N",
+              help="Size of the files of all jobs together; 0 for any. [0]")  # fmt: skip
+@click.option("--max-total-previews", default=2, type=click.IntRange(min=0), metavar="N",
+              help="Files that are looked at (previews) at once, of all tokens together; 0 for any number. [2]")  # fmt: skip
+@click.option("--four-eyes", is_flag=True,
+              help="Give a result out only after another token (scope review) approved its report.")  # fmt: skip
+@click.option("--migrate", is_flag=True,
+              help="Migrate an older PostgreSQL database; make a backup first. A SQLite file needs no option.")  # fmt: skip
 def command(
     data_dir: Path | None,
     database_url: str | None,
@@ -85,6 +93,10 @@ def command(
     metrics_token: str | None,
     accept_new_database: bool,
     log_format: str,
+    max_total_disk_mib: int,
+    max_total_previews: int,
+    four_eyes: bool,
+    migrate: bool,
     **values: Any,
 ) -> None:
     """Run jobs for others: an API over HTTP, a queue, and workers, with nothing else to install.
@@ -96,6 +108,7 @@ def command(
     Examples:
       crowdveil serve
       crowdveil serve --data-dir /srv/crowdveil --workers 4 --keep-hours 2
+      crowdveil serve --four-eyes --max-disk-mib 10240 --max-total-disk-mib 102400
       crowdveil serve --host 0.0.0.0 --database-url postgresql://crowdveil@db/crowdveil --data-dir /shared/crowdveil
     """
     from crowdveil.server.serve import serve
@@ -106,8 +119,11 @@ def command(
         socket=None if socket is None else socket.absolute(), socket_mode=_mode(socket_mode),
         clients=ClientLimits.checked(given(ClientLimits, values)), quarantine_s=quarantine_days * 86_400,
         min_free_bytes=min_free_mib << 20, metrics_token=metrics_token or None,
+        disk_bytes=max_total_disk_mib << 20, previews=max_total_previews, four_eyes=four_eyes,
     )  # fmt: skip
-    serve(settings, workers, click.echo, log_format=log_format, accept_new_database=accept_new_database)
+    serve(
+        settings, workers, click.echo, log_format=log_format, accept_new_database=accept_new_database, backed_up=migrate
+    )
 
 
 def _mode(text: str) -> int:

@@ -66,9 +66,16 @@ def _told(job: dict[str, Any]) -> list[str]:
     progress, total = job["progress"], job["progress"]["total"]
     at = f", {progress['stage']}" if job["state"] == "running" else ""
     far = f", {100 * progress['done'] // total} %" if job["state"] == "running" and total else ""
-    lines = [f"{job['id']}: {job['state']}{at}{far} ({job['kind']} {job['name']})"]
+    stands = {"awaiting": ", awaiting review", "approved": ", approved", "rejected": ", rejected"}
+    seen = stands.get((job.get("review") or {}).get("state", ""), "")
+    lines = [f"{job['id']}: {job['state']}{at}{far}{seen} ({job['kind']} {job['name']})"]
     if job["error"] is not None:
         lines.append(f"  {job['error']['message']}")
-    if job["state"] == "done":
+    review = (job.get("review") or {}).get("state", "") if job["state"] == "done" else ""
+    if review == "awaiting":
+        lines.append("  another token must approve it before it can be fetched (crowdveil review)")
+    elif review == "rejected":
+        lines.append(f"  rejected by {job['review']['by']}: {job['review']['comment'] or 'no comment'}")
+    elif job["state"] == "done":
         lines.append(f"  fetch it before {job['expires_at']} with crowdveil task {job['id']} -o OUT")
     return lines

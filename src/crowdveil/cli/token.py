@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,44 +12,109 @@ import click
 
 from crowdveil.cli.options import given, options_of
 from crowdveil.cli.serve import place, place_options
-from crowdveil.server.tokens import Limits
+from crowdveil.server.tokens import SCOPES, USUAL, Limits, length_s
+
+ONCE = "note: this token is not shown again; hand it over by a safe way."
+_ALL = ", ".join(f"{name} ({does})" for name, does in SCOPES.items())
+
+
+def _expires_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "--expires", metavar="TIME", help="How long it is good, such as 90d, 12h or 4w. [until revoked]"
+    )
 
 
 @click.group()
 def command() -> None:
-    """Make and revoke the tokens that people use the service with.
+    """Make, rotate and revoke the tokens that people use the service with.
 
     \b
     Examples:
-      crowdveil token create anna
+      crowdveil token create anna --expires 90d
       crowdveil token create bert --max-running 1 --max-seconds 600
+      crowdveil token create rita --scope review
+      crowdveil token create nightly --scope submit --jobs-of anna
       crowdveil token list
+      crowdveil token rotate anna --grace 12h
       crowdveil token revoke anna
     """
 
 
 @command.command("create", params=options_of(Limits))
 @place_options
+@click.option("--scope", "scopes", multiple=True, type=click.Choice(list(SCOPES)), metavar="SCOPE",
+              help=f"What it may do; several of: {_ALL}. [{' and '.join(USUAL)}]")  # fmt: skip
+@_expires_option()
+@click.option("--jobs-of", metavar="NAME", help="Work on the jobs of this other token, in place of jobs of its own.")
 @click.argument("name")
-def create(name: str, data_dir: Path | None, database_url: str | None, **values: Any) -> None:
-    """Make a token, and show it this once: only a hash of it is kept."""
+def create(
+    name: str,
+    data_dir: Path | None,
+    database_url: str | None,
+    scopes: tuple[str, ...],
+    expires: str | None,
+    jobs_of: str | None,
+    **values: Any,
+) -> None:
+    """Make a token, and show it this once: only a hash of it is kept.
+
+    \b
+    Examples:
+      crowdveil token create anna --expires 90d
+      crowdveil token create rita --scope review
+      crowdveil token create dashboard --scope read --jobs-of anna
+    """
+    lasts = None if expires is None else length_s(expires, "expires")
     with place(data_dir, database_url).open() as service:
-        made = service.tokens.create(name, **given(Limits, values))
+        made = service.tokens.create(
+            name, scopes=scopes or USUAL, expires_s=lasts, jobs_of=jobs_of, **given(Limits, values)
+        )
         service.needs_tokens()  # the data directory records that it has tokens
-        click.echo(made)
-    click.echo("note: this token is not shown again; hand it over by a safe way.", err=True)
+    click.echo(made)
+    click.echo(ONCE, err=True)
+
+
+@command.command("rotate")
+@place_options
+@click.option("--grace", default="24h", metavar="TIME", help="How long the old secret still works, such as 12h. [24h]")
+@_expires_option()
+@click.argument("name")
+def rotate(name: str, data_dir: Path | None, database_url: str | None, grace: str, expires: str | None) -> None:
+    """Give a token a new secret, and show it this once; its jobs, scopes and limits stay.
+
+    \b
+    Examples:
+      crowdveil token rotate anna
+      crowdveil token rotate anna --grace 0h --expires 90d
+    """
+    lasts = None if expires is None else length_s(expires, "expires")
+    with place(data_dir, database_url).open() as service:
+        made = service.tokens.rotate(name, length_s(grace, "grace"), lasts)
+    click.echo(made)
+    click.echo(ONCE, err=True)
 
 
 @command.command("list")
 @place_options
 def listing(data_dir: Path | None, database_url: str | None) -> None:
-    """List tokens, when they were made, and what is particular to them."""
+    """List tokens: scopes, when they were made and last used, when they expire, and what is particular to them."""
     with place(data_dir, database_url).open_to_read() as service:
         rows = service.tokens.all()
+    names = {row["id"]: row["name"] for row in rows}
     for row in rows:
-        revoked = "" if row["revoked"] is None else f", revoked {_day(row['revoked'])}"
-        limits = ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in json.loads(row["limits"]).items())
-        click.echo(f"{row['name']}: made {_day(row['created'])}{revoked}{f'; {limits}' if limits else ''}")
+        click.echo(f"{row['name']}: {', '.join(_told(row, names))}")
+
+
+def _told(row: dict[str, Any], names: dict[str, str]) -> list[str]:
+    """What there is to say of a token."""
+    told = [f"may {' and '.join(row['scopes'].split())}", f"made {_day(row['created'])}"]
+    told.append("never used" if row["last_used"] is None else f"last used {_day(row['last_used'])}")
+    for what in ("expires", "revoked"):
+        if row[what] is not None:
+            told.append(f"{what} {_day(row[what])}")
+    if row["owner"] is not None:
+        told.append(f"jobs of {names.get(row['owner'], row['owner'])}")
+    return told + [f"{name.replace('_', ' ')} {value:,}" for name, value in json.loads(row["limits"]).items()]
 
 
 @command.command("revoke")

@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from crowdveil.errors import ParameterError
 from crowdveil.server.answers import Refused
 from crowdveil.server.kind import Kind
+from crowdveil.server.quotas import Upload
 from crowdveil.server.settings import Service
 from crowdveil.server.store import Job, NewJob, new_id
 from crowdveil.server.tokens import Caller
@@ -42,12 +43,27 @@ async def accept(
     fields of files in the form to ours: of several the one that what is run takes.
     """
     service: Service = request.app.state.service
+    declared, held = request.headers.get("content-length", ""), await run_in_threadpool(service.quota.held, who)
+    with service.quota.upload(who, held, declared) as room:
+        return await _accepted(request, who, kind, chosen, fields, texts, room)
+
+
+async def _accepted(
+    request: Request,
+    who: Caller,
+    kind: Kind,
+    chosen: Callable[[Form], tuple[str, dict[str, Any] | None]],
+    fields: Fields | None,
+    texts: tuple[str, ...],
+    room: Upload,
+) -> Job:
+    service: Service = request.app.state.service
     job, limits = new_id(), who.limits
     folder = await run_in_threadpool(room_for, request, service, job)
     accepted = False
     try:
         allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
-        form = await receive(request, folder / "inputs", allowed, texts, limits.upload_bytes, limits.max_rows)
+        form = await receive(request, folder / "inputs", allowed, texts, limits.upload_bytes, limits.max_rows, room)
         name, values = chosen(form)
         if values is None:
             values = parsed(form.texts.get("parameters") or "{}", "parameters")
@@ -60,7 +76,7 @@ async def accept(
         new = NewJob(
             job, who.id, kind.verb, name, values, form.files,
             {"max_seconds": limits.max_seconds, "max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes},
-            limits.max_running, service.settings.keep_s,
+            limits.max_running, service.settings.keep_s, room.counted, service.settings.four_eyes, who.who,
         )  # fmt: skip
 
         def add() -> None:

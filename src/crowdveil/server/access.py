@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 
 from crowdveil.server.answers import Refused
 from crowdveil.server.settings import Service
-from crowdveil.server.tokens import Caller
+from crowdveil.server.tokens import Caller, ExpiredError
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -36,19 +36,51 @@ def caller(request: Request) -> Caller:
     service: Service = request.app.state.service
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if token:
-        found = service.tokens.caller(token.strip()) if kind.lower() == "bearer" else None
+        try:
+            found = service.tokens.caller(token.strip()) if kind.lower() == "bearer" else None
+        except ExpiredError as error:
+            raise _who(str(error)) from None
         if found is None:
             raise _who("the token is not known, or it was revoked; ask whoever runs the server for one.")
-        request.scope["crowdveil.caller"] = found.id
+        request.scope["crowdveil.caller"] = found.who
+        service.rates.check(found)
         return found
     if service.settings.is_local and not service.needs_tokens():
         check_local(request)
-        return service.tokens.local()
+        local = service.tokens.local()
+        service.rates.check(local)
+        return local
     raise _who("wanted a token; send it as Authorization: Bearer TOKEN, or set CROWDVEIL_TOKEN.")
 
 
 Who = Annotated[Caller, Depends(caller)]
 """Whoever asks, as routes take it."""
+
+
+def _scoped(*scopes: str) -> Any:
+    """Whoever asks, if their token has one of some scopes."""
+
+    def scoped(who: Who) -> Caller:
+        if not who.scopes.intersection(scopes):
+            wanted = " or ".join(scopes)
+            raise Refused(
+                403, "no_scope", f"the token lacks the scope {wanted}; ask whoever runs the server for one that has it."
+            )
+        return who
+
+    return Depends(scoped)
+
+
+Sender = Annotated[Caller, _scoped("submit")]
+"""Who sends jobs, looks at files, and ends jobs."""
+Follower = Annotated[Caller, _scoped("submit", "read")]
+"""Who follows jobs."""
+Reader = Annotated[Caller, _scoped("read")]
+"""Who fetches results."""
+Reviewer = Annotated[Caller, _scoped("review")]
+"""Who decides on results of others."""
+Admin = Annotated[Caller, _scoped("admin")]
+"""Who lists and revokes tokens."""
 
 
 def check_local(request: Request) -> None:

@@ -10,9 +10,10 @@ from starlette.concurrency import run_in_threadpool
 
 from crowdveil.server import openapi
 from crowdveil.server.accept import accept, known
-from crowdveil.server.access import Who
+from crowdveil.server.access import Sender, Who
 from crowdveil.server.answers import add_error_answers
 from crowdveil.server.document import add_document_routes
+from crowdveil.server.edge import CheckAddress
 from crowdveil.server.jobs import add_job_routes, shown
 from crowdveil.server.kind import Kind
 from crowdveil.server.kinds import KINDS
@@ -22,6 +23,7 @@ from crowdveil.server.operations import add_operations
 from crowdveil.server.pages import add_pages
 from crowdveil.server.parts import add_parts
 from crowdveil.server.preview import add_preview
+from crowdveil.server.review import add_review
 from crowdveil.server.settings import Service
 from crowdveil.server.views import JobView
 
@@ -37,12 +39,13 @@ def make_app(service: Service) -> FastAPI:
     app.state.service = service
     add_error_answers(app)
     metrics = app.state.metrics = Metrics(service)
+    app.add_middleware(CheckAddress)
     app.add_middleware(Observe, service=service, metrics=metrics)
     for kind in KINDS.values():
         _add_kind(app, kind)
     add_job_routes(app)
     add_document_routes(app)
-    for add in (add_pages, add_parts, add_preview):
+    for add in (add_pages, add_parts, add_preview, add_review):
         add(app)
     add_operations(app, metrics)
     openapi.describe(app)
@@ -65,7 +68,7 @@ def _add_kind(app: FastAPI, kind: Kind) -> None:
     @app.post(f"/{kind.room}/{{name}}/jobs", status_code=202, summary=kind.summary, tags=[kind.room],
               operation_id=f"{kind.verb}", openapi_extra=openapi.upload_body(kind),
               response_model=JobView, responses=openapi.errors(400, 401, 403, 404, 413, 415, 422, 429))  # fmt: skip
-    async def post(request: Request, who: Who, name: Name) -> Any:
+    async def post(request: Request, who: Sender, name: Name) -> Any:
         registered = await run_in_threadpool(known, kind, name)
         job = await accept(request, who, kind, lambda _form: (registered, None))
         return await run_in_threadpool(shown, request.app.state.service, job)

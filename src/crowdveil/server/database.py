@@ -1,187 +1,154 @@
-"""One way to speak to two data bases: SQLite for one machine, PostgreSQL for several.
+"""The database of the service: SQLite for one machine, PostgreSQL for several. SQLAlchemy knows how they differ.
 
-SQL is written once, with `?` for values and `{now}` and the like for the few words that differ.
+Statements are SQLAlchemy Core expressions over the tables in `schema`. Connections are pooled; before a fork the pool is closed
+(`close`), and a forked process begins with an empty one.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
-import threading
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import InterfaceError, OperationalError
 
 from crowdveil.errors import CrowdveilError, MissingExtraError, ParameterError
 
 Row = dict[str, Any]
+Do = Callable[..., list[Row]]
+_LOCK = 4919011
+"""The number of the lock that makes transactions of PostgreSQL wait for each other."""
+_WAIT_S = 60
+_READS = "crowdveil_reads"
 
 
 class AwayError(CrowdveilError):
-    """The data base does not answer, or cannot write."""
+    """The database does not answer, or cannot write."""
 
     def __init__(self) -> None:
-        super().__init__("the data base does not answer; ask whoever runs the server, and try again later.")
+        super().__init__("the database does not answer; ask whoever runs the server, and try again later.")
 
 
-class _Held:
-    """The connection of a thread, which is closed when the thread ends."""
+class Database:
+    """A database: statements in, rows out."""
 
-    def __init__(self, connection: Any) -> None:
-        self.connection = connection
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        _OPEN.add(self)
+        weakref.finalize(self, engine.dispose)
 
-    def __del__(self) -> None:
-        with suppress(Exception):
-            self.connection.close()
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is a file."""
+        return self.engine.dialect.name == "sqlite"
 
+    def do(self, statement: Any) -> list[Row]:
+        """Run one statement, which takes effect whole or not at all; one that only reads does not wait for writers."""
+        if isinstance(statement, sa.Select):
+            with or_away(), self.engine.connect().execution_options(**{_READS: True}) as connection:
+                return _run(connection, statement)
+        with self.transaction() as do:
+            return do(statement)
 
-class Database(ABC):
-    """A data base: statements with values in, rows out. Each thread has a connection of its own."""
+    @contextmanager
+    def transaction(self, *, alone: bool = False) -> Iterator[Do]:
+        """Several statements that take effect together: gives a function as `do`. With `alone`, no two of these run at once."""
+        with or_away(), self.engine.begin() as connection:
+            if alone:
+                self.wait_for_others(connection)
+            yield lambda statement: _run(connection, statement)
 
-    words: dict[str, str]
-    """What stands for `{now}` (seconds since 1970, by one clock), `{serial}`, `{skip_locked}`, `{one_at_a_time}` and the like."""
+    def wait_for_others(self, connection: sa.Connection) -> None:
+        """Hold the one lock until the transaction ends; a transaction of SQLite that writes is alone already."""
+        if not self.is_sqlite:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
 
-    def __init__(self) -> None:
-        self._threads = threading.local()
-
-    def do(self, sql: str, *values: Any) -> list[Row]:
-        """Run one statement, which takes effect whole or not at all."""
-        with self.transaction() as statement:
-            rows: list[Row] = statement(sql, *values)
-            return rows
+    def lock(self, do: Do) -> None:
+        """The same inside a transaction, by its function."""
+        if not self.is_sqlite:
+            do(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
 
     def close(self) -> None:
-        """Close this thread's connection; the next statement opens another."""
-        self._threads.held = None
-
-    @contextmanager
-    def transaction(self) -> Iterator[Any]:
-        """Several statements that take effect together: gives a function as `do`."""
-        with self._or_away():
-            connection = self._open()
-            try:
-                self._begin(connection)
-                yield lambda sql, *values: self._run(connection, sql.format(**self.words), values)
-                connection.commit()
-            except BaseException:
-                # A connection that failed in the middle of something is not trusted again.
-                with suppress(Exception):
-                    connection.rollback()
-                self.close()
-                raise
-
-    @contextmanager
-    def _or_away(self) -> Iterator[None]:
-        """Tell a data base that does not answer from what is our own fault."""
-        try:
-            yield
-        except self._failures():
-            raise AwayError from None
-
-    @abstractmethod
-    def _failures(self) -> tuple[type[Exception], ...]: ...
-
-    def _open(self) -> Any:
-        held = getattr(self._threads, "held", None)
-        if held is None:
-            held = self._threads.held = _Held(self._connect())
-        return held.connection
-
-    @abstractmethod
-    def _connect(self) -> Any: ...
-
-    @abstractmethod
-    def _begin(self, connection: Any) -> None: ...
-
-    @abstractmethod
-    def _run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[Row]: ...
+        """Close all connections that are not in use; the next statement opens another."""
+        self.engine.dispose()
 
 
-class Sqlite(Database):
-    """A file; many readers and one writer at a time, who waits for the other."""
-
-    words = {  # noqa: RUF012  (never changed)
-        "now": "((julianday('now') - 2440587.5) * 86400.0)",
-        "serial": "INTEGER PRIMARY KEY",
-        "skip_locked": "",
-        "one_at_a_time": "SELECT 1",
-        "columns_of_log": "SELECT name FROM pragma_table_info('log')",
-    }
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.path = path
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=60, isolation_level=None)
-        connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA journal_mode=WAL")
-        # A job that was accepted is on the disk, whatever happens to the machine.
-        connection.execute("PRAGMA synchronous=FULL")
-        return connection
-
-    def _begin(self, connection: Any) -> None:
-        # The lock is taken at once: a reader that turns writer in the middle can be refused.
-        connection.execute("BEGIN IMMEDIATE")
-
-    def _run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[Row]:
-        return [dict(row) for row in connection.execute(sql, values).fetchall()]
-
-    def _failures(self) -> tuple[type[Exception], ...]:
-        return (sqlite3.OperationalError,)
-
-    def do(self, sql: str, *values: Any) -> list[Row]:
-        """As for every data base; what only reads does not wait for whoever writes."""
-        if not sql.lstrip().startswith("SELECT"):
-            return super().do(sql, *values)
-        with self._or_away():
-            return self._run(self._open(), sql.format(**self.words), values)
+_OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
-class Postgres(Database):
-    """A server that several machines share."""
+def _forget_connections() -> None:
+    """A connection must not be in two processes: a fork leaves those of its parent alone."""
+    for database in list(_OPEN):
+        database.engine.dispose(close=False)
 
-    words = {  # noqa: RUF012  (never changed)
-        "now": "extract(epoch FROM clock_timestamp())::double precision",
-        "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-        "skip_locked": "FOR UPDATE SKIP LOCKED",
-        "one_at_a_time": "SELECT 1 FROM (SELECT pg_advisory_xact_lock(4919011)) AS held",
-        "columns_of_log": "SELECT column_name AS name FROM information_schema.columns WHERE table_name = 'log' "
-        "AND table_schema = current_schema()",
-    }
 
-    def __init__(self, url: str) -> None:
-        super().__init__()
-        self.url = url
+os.register_at_fork(after_in_child=_forget_connections)
 
-    def _connect(self) -> Any:
-        try:
-            import psycopg
-            from psycopg.rows import dict_row
-        except ImportError:
-            raise MissingExtraError("psycopg", "postgres", "PostgreSQL") from None
-        return psycopg.connect(self.url, row_factory=dict_row, connect_timeout=10)
 
-    def _begin(self, connection: Any) -> None:
-        """A transaction begins by itself with the first statement."""
+@contextmanager
+def or_away() -> Iterator[None]:
+    """Distinguish a database that does not answer from an internal error."""
+    try:
+        yield
+    except (OperationalError, InterfaceError):
+        raise AwayError from None
 
-    def _run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[Row]:
-        cursor = connection.execute(sql.replace("?", "%s"), values)
-        return cursor.fetchall() if cursor.description is not None else []
 
-    def _failures(self) -> tuple[type[Exception], ...]:
-        try:
-            from psycopg import OperationalError
-        except ImportError:
-            return ()
-        return (OperationalError,)
+def _run(connection: sa.Connection, statement: Any) -> list[Row]:
+    result = connection.execute(sa.text(statement) if isinstance(statement, str) else statement)
+    return [dict(row) for row in result.mappings()] if result.returns_rows else []
 
 
 def open_database(url: str) -> Database:
-    """The data base of an address: `sqlite:///path` or `postgresql://…`."""
+    """The database of an address: `sqlite:///path` or `postgresql://…`."""
     if url.startswith(("postgresql://", "postgres://")):
-        return Postgres(url)
+        return Database(_postgres(url))
     if url.startswith("sqlite:///"):
-        return Sqlite(Path(url.removeprefix("sqlite:///")))
+        return Database(_sqlite(Path(url.removeprefix("sqlite:///"))))
     raise ParameterError("database-url: wanted postgresql://… or sqlite:///path, but it begins otherwise.")
+
+
+def _sqlite(path: Path) -> sa.Engine:
+    """A file; many readers and one writer at a time, who waits for the other."""
+    engine = sa.create_engine(
+        sa.URL.create("sqlite", database=str(path)), connect_args={"timeout": _WAIT_S}, pool_size=8, max_overflow=-1,
+        poolclass=sa.QueuePool,
+    )  # fmt: skip
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.isolation_level = None  # transactions begin as said below, and not by themselves
+        connection.execute("PRAGMA journal_mode=WAL")
+        # A job that was accepted is on the disk, whatever happens to the machine.
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: sa.Connection) -> None:
+        # The lock is taken at once: a reader that turns writer in the middle can be refused.
+        reads = connection.get_execution_options().get(_READS)
+        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _postgres(url: str) -> sa.Engine:
+    """A server that several machines share."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("psycopg", "postgres", "PostgreSQL") from None
+    try:
+        made = sa.make_url(url).set(drivername="postgresql+psycopg")
+    except (sa.exc.ArgumentError, ValueError):
+        raise ParameterError("database-url: wanted postgresql://USER@HOST/NAME; fix the address.") from None
+    # A server that was started again is found out before a statement is lost to it.
+    return sa.create_engine(
+        made, connect_args={"connect_timeout": 10}, pool_size=8, max_overflow=-1, pool_pre_ping=True
+    )  # fmt: skip

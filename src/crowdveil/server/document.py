@@ -22,10 +22,10 @@ from crowdveil.registry import find_analysis
 from crowdveil.runfile import known_only, need, tables
 from crowdveil.server import openapi
 from crowdveil.server.accept import Fields, accept
-from crowdveil.server.access import Who
+from crowdveil.server.access import Reader, Sender
 from crowdveil.server.answers import Refused
 from crowdveil.server.files import ID
-from crowdveil.server.jobs import result_of, sent
+from crowdveil.server.jobs import awaits, result_of, sent
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.filter import TRAJECTORIES
 from crowdveil.server.kinds.measure import ALL
@@ -106,10 +106,10 @@ def add_document_routes(app: FastAPI) -> None:
              responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
     @app.get("/task/", tags=["document"], summary="The result of a task, or why there is none yet", operation_id="get_task",
              responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
-    def task(request: Request, who: Who, task_id: str = Query(max_length=200)) -> Response:
+    def task(request: Request, who: Reader, task_id: str = Query(max_length=200)) -> Response:
         service = request.app.state.service
         job = service.store.get(task_id, who.id) if ID.fullmatch(task_id) else None
-        if job is None or job.state in ("queued", "running", "cancelled", "expired"):
+        if job is None or job.state in ("queued", "running", "cancelled", "expired") or awaits(service, job):
             # The caller's own words are not repeated to them.
             shown = job.id if job is not None else "asked for"
             waits = {"status": "NOT_AVAILABLE", "message": f"task {shown} not available or still processing"}
@@ -137,7 +137,7 @@ def _error(code: str, message: str, status: int) -> JSONResponse:
 
 
 def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[dict[str, Any]], Chosen]) -> None:
-    async def post(request: Request, who: Who) -> Response:
+    async def post(request: Request, who: Sender) -> Response:
         def read(form: Form) -> Chosen:
             if "config_file" not in form.texts:
                 raise ParameterError("config_file: wanted a file in this field of the form; add it.")

@@ -91,6 +91,12 @@ class Files:
                 if path != keep:
                     shutil.rmtree(path, ignore_errors=True)
 
+    def size(self, job: str, lease: str) -> int:
+        """Bytes that one run of a job holds on the disk."""
+        with suppress(FileNotFoundError):
+            return sum(path.stat().st_size for path in self.run(job, lease).rglob("*") if path.is_file())
+        return 0
+
     def sweep(self, store: Store) -> int:
         """Remove what no job needs any more; how many folders. What is queued or running is left alone.
 

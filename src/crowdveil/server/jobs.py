@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import IO, Annotated, Any, BinaryIO
 
 from fastapi import FastAPI, Header, Path, Query, Request, Response
@@ -14,15 +16,17 @@ from fastapi.responses import StreamingResponse
 
 from crowdveil.report.html import policy_in
 from crowdveil.server import openapi
-from crowdveil.server.access import Who
+from crowdveil.server.access import Follower, Reader, Sender
 from crowdveil.server.answers import Refused
 from crowdveil.server.child import SUMMARY
 from crowdveil.server.files import ID
 from crowdveil.server.settings import Service
 from crowdveil.server.store import Job
+from crowdveil.server.texts import plain
 from crowdveil.server.tokens import Caller
-from crowdveil.server.views import JOB_ID, JobList, JobView, ResultView, SummaryView, iso_time
+from crowdveil.server.views import JOB_ID, ErrorView, JobList, JobView, ResultView, SummaryView, iso_time
 
+_EMPTY = Job("", "", "", "", {}, {}, {}, "failed", 0.0, 0.0)
 REPORTS = ("report.html", "manifest.json")
 """What stands for the report of a job: the first of these in its result."""
 JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="A job's id.", examples=[JOB_ID])]
@@ -35,27 +39,27 @@ def add_job_routes(app: FastAPI) -> None:
              response_model=JobList, responses=openapi.errors(401, 403, 422))  # fmt: skip
     def jobs(
         request: Request,
-        who: Who,
+        who: Follower,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         before: Annotated[
             str | None, Query(pattern="^[0-9a-f]{32}$", description="Only those before this job of yours.")
         ] = None,
     ) -> JobList:
         service: Service = request.app.state.service
-        return JobList(jobs=[shown(service, job) for job in service.store.of_owner(who.id, limit, before)])
+        return JobList(jobs=[listed(service, job) for job in service.store.of_owner(who.id, limit, before)])
 
     @app.get("/jobs/{job_id}", tags=["jobs"], summary="State, progress and time of a job", operation_id="get_job",
              response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
-    def job(request: Request, who: Who, job_id: JobId) -> JobView:
+    def job(request: Request, who: Follower, job_id: JobId) -> JobView:
         return shown(request.app.state.service, theirs(request, who, job_id))
 
     @app.delete("/jobs/{job_id}", tags=["jobs"], summary="End a job, and remove its files", operation_id="delete_job",
                 response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
-    def delete(request: Request, who: Who, job_id: JobId) -> JobView:
+    def delete(request: Request, who: Sender, job_id: JobId) -> JobView:
         service: Service = request.app.state.service
-        ended = service.delete(job_id, who.id)
+        ended = service.delete(job_id, who.id, who.who)
         if ended is None:
-            raise _no_job()
+            raise no_job()
         return shown(service, ended)
 
     @app.get("/jobs/{job_id}/result", tags=["jobs"], summary="The result: a zip file, or one file", operation_id="get_result",
@@ -63,7 +67,7 @@ def add_job_routes(app: FastAPI) -> None:
              responses=openapi.errors(401, 403, 404, 409, 410, 416, 422) | openapi.file_answer())  # fmt: skip
     def result(
         request: Request,
-        who: Who,
+        who: Reader,
         job_id: JobId,
         range_: Annotated[str | None, Header(alias="Range", description="bytes=N- for what is left.")] = None,
     ) -> Response:
@@ -83,17 +87,21 @@ def add_job_routes(app: FastAPI) -> None:
 
     @app.get("/jobs/{job_id}/report", tags=["jobs"], summary="What a job says about its result", operation_id="get_report",
              responses=openapi.errors(401, 403, 404, 409, 410, 422) | openapi.file_answer())  # fmt: skip
-    def report(request: Request, who: Who, job_id: JobId) -> Response:
-        found = theirs(request, who, job_id)
-        file, about = result_of(request.app.state.service, found, who)
-        with file:
-            if about["media_type"] != "application/zip":
-                raise Refused(404, "no_report", "this kind of job has no report; its result says all of it.")
-            with zipfile.ZipFile(file) as archive:
-                for name in REPORTS:
-                    if name in archive.namelist():
-                        return as_report(name, archive.read(name))
-        raise Refused(404, "no_report", "this result has no report.")
+    def report(request: Request, who: Reader, job_id: JobId) -> Response:
+        return report_of(request.app.state.service, theirs(request, who, job_id), who)
+
+
+def report_of(service: Service, job: Job, who: Caller) -> Response:
+    """What a job says about its result; it can be seen before the result is approved, since it is what a review is about."""
+    file, about = result_of(service, job, who, review=False, what="saw a report")
+    with file:
+        if about["media_type"] != "application/zip":
+            raise Refused(404, "no_report", "this kind of job has no report; its result says all of it.")
+        with zipfile.ZipFile(file) as archive:
+            for name in REPORTS:
+                if name in archive.namelist():
+                    return as_report(name, archive.read(name))
+    raise Refused(404, "no_report", "this result has no report.")
 
 
 def as_report(name: str, content: bytes) -> Response:
@@ -109,11 +117,12 @@ def theirs(request: Request, who: Caller, job: str) -> Job:
     service: Service = request.app.state.service
     found = service.store.get(job, who.id) if ID.fullmatch(job) else None
     if found is None:
-        raise _no_job()
+        raise no_job()
     return found
 
 
-def _no_job() -> Refused:
+def no_job() -> Refused:
+    """The answer where there is no such job, or it is not theirs."""
     return Refused(404, "no_job", "there is no such job.")
 
 
@@ -138,10 +147,20 @@ def sent(
     )
 
 
+def review_of(service: Service, job: Job) -> str | None:
+    """Where the review of a result stands: awaiting, approved, rejected; None where none is asked for."""
+    return job.review or ("awaiting" if service.settings.four_eyes else None)
+
+
+def awaits(service: Service, job: Job) -> bool:
+    """Whether a result is there that nobody decided on yet."""
+    return job.state == "done" and review_of(service, job) == "awaiting"
+
+
 def result_of(
-    service: Service, job: Job, who: Caller, what: str = "fetched a result"
+    service: Service, job: Job, who: Caller, *, review: bool = True, what: str = "fetched a result"
 ) -> tuple[BinaryIO, dict[str, Any]]:
-    """A job's result, opened, and what is known of it; `what` is written to the audit log."""
+    """A job's result, opened, and what is known of it; with `review`, only once it was approved where that is asked for."""
     if job.state in ("queued", "running"):
         raise Refused(409, "not_done", f"the job is {job.state}; ask again later.", Retry_After="1")
     if job.state == "failed":
@@ -149,16 +168,38 @@ def result_of(
     gone = Refused(410, "gone", f"the job is {job.state}; its result was removed.")
     if job.state != "done" or job.result is None:
         raise gone
+    if review and awaits(service, job):
+        raise Refused(403, "awaiting_review", "the result awaits review; another token must approve its report first.")
+    if review and review_of(service, job) == "rejected":
+        raise Refused(403, "rejected", "the result was rejected in its review; see the comment on the job.")
     try:
         file = (service.files.run(job.id, job.result["lease"]) / job.result["name"]).open("rb")
     except OSError:
         raise gone from None
-    service.disk.writing(lambda: service.store.say(who.id, what, job.id))
+    service.disk.writing(lambda: service.store.say(who.who, what, job.id))
     return file, job.result
 
 
 def _digest(about: dict[str, Any]) -> dict[str, str]:
     return {"Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(about['sha256'])).decode()}:"}
+
+
+def listed(service: Service, job: Job) -> JobView:
+    """Return a job in a list, which one bad row must not break."""
+    try:
+        return shown(service, job)
+    except (ArithmeticError, KeyError, TypeError, ValueError):
+        unread = ErrorView(code="unreadable", message="the record of this job cannot be read; remove the job.")
+        plain_row = replace(_EMPTY, id=job.id, kind=job.kind, name=job.name, state=job.state)
+        return shown(service, plain_row).model_copy(update={"error": unread})
+
+
+def _review(service: Service, job: Job) -> dict[str, Any] | None:
+    state = review_of(service, job)
+    if state is None or job.state not in ("done", "expired"):
+        return None
+    by = service.tokens.name_of(job.reviewer)
+    return {"state": state, "by": by, "at": iso_time(job.reviewed), "comment": plain(job.comment)}
 
 
 def shown(service: Service, job: Job) -> JobView:
@@ -182,6 +223,7 @@ def shown(service: Service, job: Job) -> JobView:
         "error": None if job.error is None else {"code": job.error_code or "failed", "message": job.error},
         "result": {n: job.result[n] for n in ResultView.model_fields} if done and job.result else None,
         "summary": _summary(service, job) if done else None,
+        "review": _review(service, job),
     })  # fmt: skip
 
 
@@ -189,6 +231,6 @@ def _summary(service: Service, job: Job) -> SummaryView | None:
     """Read the summary next to a job's result; it may have just been removed."""
     try:
         text = (service.files.run(job.id, (job.result or {})["lease"]) / SUMMARY).read_text(encoding="utf-8")
-        return SummaryView.model_validate_json(text)
-    except (OSError, ValueError):
+        return SummaryView.model_validate(plain(json.loads(text)))
+    except (OSError, ValueError, KeyError):
         return None

@@ -13,7 +13,7 @@ from crowdveil.server.kinds import KINDS
 _MEANING = {
     400: "The request is broken.",
     401: "No token, or one that is not known.",
-    403: "The request comes from another site.",
+    403: "The request comes from another site, the token lacks a scope, or the result is not approved.",
     404: "There is no such thing, or it is not yours.",
     409: "The job is not done yet.",
     410: "The result was removed.",
@@ -21,8 +21,8 @@ _MEANING = {
     416: "The range begins after the end of the file.",
     415: "No form, or a kind of file that is not taken.",
     422: "A parameter or a file is wrong; the sentence is the command line's.",
-    429: "Too many jobs at a time.",
-    503: "The data base does not answer; try again later.",
+    429: "Too many jobs, previews or requests at a time, or too much on the disk; try again later.",
+    503: "The database does not answer; try again later.",
     507: "There is no room on the disk of the server.",
 }
 
@@ -30,7 +30,8 @@ _MEANING = {
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Answers that a route may give instead."""
     schema = {"$ref": "#/components/schemas/Error"}
-    told = (*statuses, 503, *((507,) if 413 in statuses else ()))  # whoever asks, and what is uploaded, needs those
+    # Whoever asks, what stands in an address, and what is uploaded, can be refused by every route.
+    told = dict.fromkeys((*statuses, 422, 429, 503, *((507,) if 413 in statuses else ())))
     return {s: {"description": _MEANING[s], "content": {"application/json": {"schema": schema}}} for s in told}
 
 

@@ -64,7 +64,10 @@ def add_pages(app: FastAPI) -> None:
              responses=openapi.errors(401, 403))  # fmt: skip
     def session(request: Request, who: Who) -> dict[str, Any]:
         service: Service = request.app.state.service
-        return {"name": who.name, "limits": who.limits.model_dump(), "keep_hours": service.settings.keep_s / 3600}
+        return {
+            "name": who.name, "limits": who.limits.model_dump(), "keep_hours": service.settings.keep_s / 3600,
+            "scopes": sorted(who.scopes), "four_eyes": service.settings.four_eyes,
+        }  # fmt: skip
 
     @app.get("/form", tags=["page"], summary="What a form for anonymising is drawn from", operation_id="form",
              responses=openapi.errors(401, 403))  # fmt: skip

@@ -12,9 +12,9 @@ from fastapi import FastAPI, Path, Request, Response
 from fastapi.responses import StreamingResponse
 
 from crowdveil.server import openapi
-from crowdveil.server.access import Who
+from crowdveil.server.access import Reader
 from crowdveil.server.answers import Refused
-from crowdveil.server.jobs import JobId, as_report, result_of, theirs
+from crowdveil.server.jobs import REPORTS, JobId, as_report, result_of, theirs
 from crowdveil.server.kinds.anonymize import PRIVATE
 from crowdveil.server.settings import Service
 
@@ -42,8 +42,8 @@ def add_parts(app: FastAPI) -> None:
 
     @app.get("/jobs/{job_id}/files", tags=["jobs"], summary="The files of a result", operation_id="list_files",
              responses=wrong | listed)  # fmt: skip
-    def files(request: Request, who: Who, job_id: JobId) -> dict[str, Any]:
-        file, about = result_of(request.app.state.service, theirs(request, who, job_id), who)
+    def files(request: Request, who: Reader, job_id: JobId) -> dict[str, Any]:
+        file, about = result_of(request.app.state.service, theirs(request, who, job_id), who, review=False)
         with file:
             if about["media_type"] != "application/zip":
                 return {"files": [{"name": about["name"], "bytes": about["bytes"]}]}
@@ -52,8 +52,11 @@ def add_parts(app: FastAPI) -> None:
 
     @app.get("/jobs/{job_id}/files/{name}", tags=["jobs"], summary="One file of a result", operation_id="get_file",
              response_class=StreamingResponse, responses=wrong | openapi.file_answer())  # fmt: skip
-    def one(request: Request, who: Who, job_id: JobId, name: FileName) -> Response:
-        file, about = result_of(request.app.state.service, theirs(request, who, job_id), who)
+    def one(request: Request, who: Reader, job_id: JobId, name: FileName) -> Response:
+        # What a review is about can be seen before it.
+        file, about = result_of(
+            request.app.state.service, theirs(request, who, job_id), who, review=name not in REPORTS
+        )  # fmt: skip
         try:
             if about["media_type"] != "application/zip":
                 if name != about["name"]:
@@ -69,10 +72,10 @@ def add_parts(app: FastAPI) -> None:
 
     @app.get("/jobs/{job_id}/before-after", tags=["jobs"], summary="The report that shows the original; not for release",
              operation_id="get_before_after", responses=wrong | openapi.file_answer())  # fmt: skip
-    def private(request: Request, who: Who, job_id: JobId) -> Response:
+    def private(request: Request, who: Reader, job_id: JobId) -> Response:
         service: Service = request.app.state.service
         job = theirs(request, who, job_id)
-        file, about = result_of(service, job, who, "fetched the report with the original")
+        file, about = result_of(service, job, who, what="fetched the report with the original")
         file.close()
         try:
             content = (service.files.run(job.id, about["lease"]) / PRIVATE).read_bytes()

@@ -9,11 +9,12 @@ from starlette.concurrency import run_in_threadpool
 
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
-from crowdveil.server.access import Who
+from crowdveil.server.access import Sender
 from crowdveil.server.answers import Refused
 from crowdveil.server.apart import apart
 from crowdveil.server.files import FLOWS, MAPS
 from crowdveil.server.kind import check_word, file_options
+from crowdveil.server.quotas import Upload
 from crowdveil.server.sentences import plain
 from crowdveil.server.settings import Service
 from crowdveil.server.store import new_id
@@ -80,21 +81,27 @@ def add_preview(app: FastAPI) -> None:
     @app.post("/preview", tags=["preview"], summary="Look at a file, and forget it", operation_id="preview",
               openapi_extra={"requestBody": body},
               responses=openapi.errors(400, 401, 403, 413, 415, 422, 429) | seen)  # fmt: skip
-    async def preview(request: Request, who: Who) -> dict[str, Any]:
-        return await _previewed(request, who)
+    async def preview(request: Request, who: Sender) -> dict[str, Any]:
+        service: Service = request.app.state.service
+        declared = request.headers.get("content-length", "")
+        async with service.previews.place(who):
+            held = await run_in_threadpool(service.quota.held, who)
+            with service.quota.upload(who, held, declared) as room:
+                return await _previewed(request, who, room)
 
 
-async def _previewed(request: Request, who: Caller) -> dict[str, Any]:
+async def _previewed(request: Request, who: Caller, room: Upload) -> dict[str, Any]:
     service: Service = request.app.state.service
     name, limits = new_id(), who.limits
-    await run_in_threadpool(lambda: service.disk.writing(lambda: service.store.say(who.id, "previewed a file")))
+    await run_in_threadpool(lambda: service.disk.writing(lambda: service.store.say(who.who, "previewed a file")))
     folder = await run_in_threadpool(room_for, request, service, name) / "inputs"
     try:
-        form = await receive(request, folder, _FIELDS, _TEXTS, limits.upload_bytes, limits.max_rows)
+        form = await receive(request, folder, _FIELDS, _TEXTS, limits.upload_bytes, limits.max_rows, room)
         asked = _asked(form, {"max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes})
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
         seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.settings.memory_bytes
-        seen = await apart("look", asked, folder, seconds, memory)
+        async with service.previews.turn():
+            seen = await apart("look", asked, folder, seconds, memory)
         told = {"notes": [plain(note) for note in seen["notes"]], "error": seen["error"] and plain(seen["error"])}
         return seen | told | {"part": asked["part"]}
     finally:

@@ -32,6 +32,10 @@ NO_TOKENS = (
     "data-dir: the service had tokens, and its database has none, so nobody is let in; restore the database from a backup, or "
     "make a token with crowdveil token create NAME."
 )
+NO_REVIEWERS = (
+    "four-eyes: there are no tokens, so nobody could approve a result; make some with crowdveil token create NAME, one of them "
+    "with --scope review."
+)
 TLS = (
     "note: put a proxy with TLS in front of this address, for what is sent is not encrypted here (see docs/service.md)."
 )
@@ -93,10 +97,22 @@ def check_address(service: Service) -> None:
         raise ParameterError(NO_TOKENS)
 
 
+def check_reviewers(service: Service) -> None:
+    """Raise where results would wait for a second person that there cannot be."""
+    if service.settings.four_eyes and not service.tokens.any():
+        raise ParameterError(NO_REVIEWERS)
+
+
 def serve(
-    settings: Settings, workers: int, say: Any, *, log_format: str = "text", accept_new_database: bool = False
+    settings: Settings,
+    workers: int,
+    say: Any,
+    *,
+    log_format: str = "text",
+    accept_new_database: bool = False,
+    backed_up: bool = False,
 ) -> None:
-    """Serve until told to stop."""
+    """Serve until told to stop. An older database is migrated first; a PostgreSQL one only where it is `backed_up`."""
     try:
         import uvicorn
 
@@ -105,8 +121,9 @@ def serve(
     except ImportError:
         raise MissingExtraError("fastapi", "server", "The service") from None
     logs.configure(log_format)
-    service = settings.open(accept_new_database=accept_new_database)
+    service = settings.open(accept_new_database=accept_new_database, migrate=True, backed_up=backed_up)
     check_address(service)
+    check_reviewers(service)
     app = make_app(service)
     listening = listen(settings)
     service.disk.keep_reserve()

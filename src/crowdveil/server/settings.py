@@ -17,6 +17,7 @@ from crowdveil.server.database import AwayError, open_database
 from crowdveil.server.disk import Disk
 from crowdveil.server.files import Files
 from crowdveil.server.limits import ClientLimits
+from crowdveil.server.quotas import DiskQuota, Previews, Rates
 from crowdveil.server.store import Job, Store
 from crowdveil.server.tokens import Limits, Tokens
 
@@ -58,6 +59,12 @@ class Settings:
         Free bytes on the disk below which uploads are refused.
     metrics_token
         Opens `/metrics` for other machines; None for this machine alone.
+    disk_bytes
+        Size of the files of all jobs together; 0 for as much as there is.
+    previews
+        Files that are looked at at once, of all tokens together; 0 for any number.
+    four_eyes
+        Whether a result is given out only after another token approved it.
     """
 
     data: Path
@@ -75,6 +82,9 @@ class Settings:
     quarantine_s: float = 7 * 86_400.0
     min_free_bytes: int = 256 << 20
     metrics_token: str | None = None
+    disk_bytes: int = 0
+    previews: int = 2
+    four_eyes: bool = False
 
     @property
     def url(self) -> str:
@@ -91,14 +101,17 @@ class Settings:
         except ValueError:
             return False
 
-    def open(self, *, accept_new_database: bool = False) -> Service:
-        """Open the files and the database, and make them where the data directory is new."""
+    def open(self, *, accept_new_database: bool = False, migrate: bool = False, backed_up: bool = False) -> Service:
+        """Open the files and the database, and make them where the data directory is new.
+
+        With `migrate`, a database of an older schema is migrated (see `migrate.prepare`).
+        """
         own = self.database_url is None
         with data_dir.held(self.data):
             marker = data_dir.check_folder(self.data, own_database=own, accept_new_database=accept_new_database)
             if own:
                 (self.data / data_dir.DATABASE).touch(mode=0o600)
-            store = Store(open_database(self.url))
+            store = Store(open_database(self.url), migrate=migrate, backed_up=backed_up)
             data_dir.bind(self.data, marker, store, accept_new_database=accept_new_database)
             files = Files(self.data)
         return self._service(files, store)
@@ -115,7 +128,8 @@ class Settings:
         return self._service(Files(self.data, create=False), Store(open_database(self.url), create=False))
 
     def _service(self, files: Files, store: Store) -> Service:
-        return Service(self, files, store, Tokens(store, self.limits))
+        quota, previews = DiskQuota(store, self.disk_bytes), Previews(self.previews)
+        return Service(self, files, store, Tokens(store, self.limits), Rates(), previews, quota)
 
 
 @dataclass(frozen=True)
@@ -126,6 +140,9 @@ class Service:
     files: Files
     store: Store
     tokens: Tokens
+    rates: Rates
+    previews: Previews
+    quota: DiskQuota
 
     def __enter__(self) -> Service:
         return self
@@ -163,15 +180,15 @@ class Service:
     def _tokens_seen(self) -> list[bool]:
         return []
 
-    def delete(self, job: str, owner: str) -> Job | None:
+    def delete(self, job: str, owner: str, by: str = "") -> Job | None:
         """End a job of an owner and remove its files, even where the disk is full; None if it is not theirs."""
         try:
-            ended = self.disk.writing(lambda: self.store.cancel(job, owner))
+            ended = self.disk.writing(lambda: self.store.cancel(job, owner, by))
         except AwayError:
             if not self.disk.is_full() or self.store.get(job, owner) is None:
                 raise
             self.files.remove(job)  # first the files, which makes room for the row
-            ended = self.store.cancel(job, owner)
+            ended = self.store.cancel(job, owner, by)
         if ended is not None:
             self.files.remove(job)
         return ended

@@ -15,8 +15,14 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
+import sqlalchemy as sa
+
 from crowdveil.server import audit
-from crowdveil.server.database import Database, Row
+from crowdveil.server.database import Database, Do, Row
+from crowdveil.server.migrate import prepare
+from crowdveil.server.schedule import next_job
+from crowdveil.server.schema import about, jobs, log, now
+from crowdveil.server.texts import plain
 
 STATES = ("queued", "running", "done", "failed", "cancelled", "expired")
 OPEN = ("queued", "running")
@@ -26,32 +32,8 @@ LOST_MOST = 10
 """Times that a worker may vanish with a job; nobody knows whose fault it was, so it is more."""
 
 CRASHED = "the job ended the process that ran it twice{why}; give it less data, or other parameters."
-LOST = f"the job's worker vanished {LOST_MOST} times; ask whoever runs the server."
 REMOVED = "the message was removed with the files of the job."
-_SCRUBBED = (
-    "parameters = '{{}}', files = '{{}}', result = NULL, "
-    f"error = CASE WHEN error IS NULL THEN NULL ELSE '{REMOVED}' END"
-)
-"""The change that leaves nothing of a user in the row of a job: names of files, parameters, sentences about the data."""
-
-_SCHEMA = (
-    """CREATE TABLE IF NOT EXISTS jobs (
-        place {serial}, id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL,
-        parameters TEXT NOT NULL,
-        files TEXT NOT NULL, limits TEXT NOT NULL, max_running BIGINT NOT NULL, state TEXT NOT NULL,
-        created DOUBLE PRECISION NOT NULL, started DOUBLE PRECISION, ended DOUBLE PRECISION, expires DOUBLE PRECISION,
-        keep_s DOUBLE PRECISION NOT NULL, lease TEXT, lease_until DOUBLE PRECISION, worker TEXT,
-        stage TEXT, done BIGINT, total BIGINT, runs BIGINT NOT NULL DEFAULT 0, crashes BIGINT NOT NULL DEFAULT 0,
-        lost BIGINT NOT NULL DEFAULT 0, error_code TEXT, error TEXT, result TEXT)""",
-    "CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, place)",
-    "CREATE INDEX IF NOT EXISTS jobs_by_owner ON jobs (owner, place)",
-    """CREATE TABLE IF NOT EXISTS tokens (
-        id TEXT PRIMARY KEY, name TEXT NOT NULL, hash TEXT NOT NULL UNIQUE, limits TEXT NOT NULL,
-        created DOUBLE PRECISION NOT NULL, revoked DOUBLE PRECISION)""",
-    "CREATE TABLE IF NOT EXISTS log (id {serial}, at DOUBLE PRECISION NOT NULL, who TEXT NOT NULL, what TEXT NOT NULL, job TEXT, "
-    "previous TEXT, hash TEXT)",
-    "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-)
+LOST = f"the job's worker vanished {LOST_MOST} times; ask whoever runs the server."
 
 
 @dataclass(frozen=True)
@@ -79,21 +61,26 @@ class Job:
     error_code: str | None = None
     error: str | None = None
     result: dict[str, Any] | None = None
+    bytes: int = 0
+    review: str | None = None
+    reviewer: str | None = None
+    reviewed: float | None = None
+    comment: str | None = None
 
     @staticmethod
     def of(row: Row) -> Job:
-        """A job from its row."""
+        """A job from its row, which never fails: one bad row must not hide the others."""
         known = {name: row[name] for name in Job.__dataclass_fields__}
         for name in ("parameters", "files", "limits"):
-            known[name] = json.loads(known[name])
-        result = known["result"]
-        return Job(**known | {"result": json.loads(result) if result else None,
+            known[name] = _object(known[name]) or {}
+        return Job(**known | {"result": _object(known["result"]), "error": plain(known["error"]),
                               "done": row["done"] or 0, "total": row["total"] or 0})  # fmt: skip
 
 
 @dataclass(frozen=True)
 class NewJob:
-    """What a job begins with."""
+    """What a job begins with: `bytes` are those of its files, `review` says whether somebody must approve its result, and `by` is
+    the token that sent it, where that is not its owner."""
 
     id: str
     owner: str
@@ -104,6 +91,9 @@ class NewJob:
     limits: dict[str, Any] = field(default_factory=dict)
     max_running: int = 4
     keep_s: float = 86_400.0
+    bytes: int = 0
+    review: bool = False
+    by: str = ""
 
 
 def new_id() -> str:
@@ -111,137 +101,175 @@ def new_id() -> str:
     return secrets.token_hex(16)
 
 
-class Store:
-    """The table of jobs."""
+def _object(text: str | None) -> dict[str, Any] | None:
+    """An object of JSON in a row; None where there is none, or it is broken."""
+    try:
+        found = json.loads(text or "null")
+    except ValueError:
+        return None
+    return plain(found) if isinstance(found, dict) else None
 
-    def __init__(self, database: Database, *, create: bool = True) -> None:
+
+class Store:
+    """The table of jobs. With `migrate`, an older database is brought up to date first; without `create`, nothing is made."""
+
+    def __init__(
+        self, database: Database, *, migrate: bool = False, backed_up: bool = False, create: bool = True
+    ) -> None:
         self.db = database
-        if not create:  # commands that only read change nothing
-            return
-        with self.db.transaction() as do:
-            do("{one_at_a_time}")  # two that begin at once would both make the tables
-            for statement in _SCHEMA:
-                do(statement)
-            if "hash" not in {row["name"] for row in do("{columns_of_log}")}:  # of a version without hashes
-                do("ALTER TABLE log ADD COLUMN previous TEXT")
-                do("ALTER TABLE log ADD COLUMN hash TEXT")
+        prepare(database, migrate=migrate, backed_up=backed_up, create=create)
 
     # Which data directory it belongs to
 
     def data_id(self) -> str | None:
         """Return the id of the data directory that the database belongs to."""
-        rows = self.db.do("SELECT value FROM about WHERE name = 'data_id'")
+        rows = self.db.do(sa.select(about.c.value).where(about.c.name == "data_id"))
         return rows[0]["value"] if rows else None
 
     def set_data_id(self, data_id: str, *, replace: bool = False) -> str:
         """Set the id where there is none yet, or in any case; returns the one that holds."""
-        kept = "UPDATE SET value = excluded.value" if replace else "NOTHING"
-        self.db.do(f"INSERT INTO about (name, value) VALUES ('data_id', ?) ON CONFLICT (name) DO {kept}", data_id)
-        return self.data_id() or data_id
+        with self.db.transaction(alone=True) as do:
+            found = do(sa.select(about.c.value).where(about.c.name == "data_id"))
+            if found and not replace:
+                return str(found[0]["value"])
+            do(sa.delete(about).where(about.c.name == "data_id"))
+            do(sa.insert(about).values(name="data_id", value=data_id))
+        return data_id
 
     # What callers of the service do
 
     def add(self, job: NewJob, waiting_most: int) -> bool:
         """Put a job at the end of the queue; False if its owner has too many there."""
-        with self.db.transaction() as do:
-            do("{one_at_a_time}")
-            waiting = do("SELECT count(*) AS n FROM jobs WHERE owner = ? AND state IN ('queued', 'running')", job.owner)
-            if waiting[0]["n"] >= waiting_most:
+        with self.db.transaction(alone=True) as do:
+            mine = sa.select(sa.func.count().label("n")).where(jobs.c.owner == job.owner, jobs.c.state.in_(OPEN))
+            if do(mine)[0]["n"] >= waiting_most:
                 return False
             do(
-                "INSERT INTO jobs (id, owner, kind, name, parameters, files, limits, max_running, keep_s, state, created) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', {now})",
-                job.id, job.owner, job.kind, job.name, json.dumps(job.parameters), json.dumps(job.files),
-                json.dumps(job.limits), job.max_running, job.keep_s,
+                sa.insert(jobs).values(
+                    id=job.id, owner=job.owner, kind=job.kind, name=job.name, parameters=json.dumps(job.parameters),
+                    files=json.dumps(job.files), limits=json.dumps(job.limits), max_running=job.max_running,
+                    keep_s=job.keep_s, state="queued", created=now(), bytes=job.bytes,
+                    review="awaiting" if job.review else None,
+                )
             )  # fmt: skip
-            self.record(do, job.owner, f"put a job to {job.kind} into the queue", job.id)
+            self.record(do, job.by or job.owner, f"put a job to {job.kind} into the queue", job.id)
             return True
 
     def get(self, job: str, owner: str | None = None) -> Job | None:
         """A job; with an owner, only if it is theirs."""
-        mine = "" if owner is None else " AND owner = ?"
-        rows = self.db.do(f"SELECT * FROM jobs WHERE id = ?{mine}", job, *([] if owner is None else [owner]))
+        found = sa.select(jobs).where(jobs.c.id == job)
+        rows = self.db.do(found if owner is None else found.where(jobs.c.owner == owner))
         return Job.of(rows[0]) if rows else None
 
     def of_owner(self, owner: str, limit: int = 100, before: str | None = None) -> list[Job]:
         """The newest jobs of somebody, or those before one of them."""
-        older = "" if before is None else " AND place < (SELECT place FROM jobs WHERE id = ? AND owner = ?)"
-        values = [owner, *([] if before is None else [before, owner]), limit]
-        rows = self.db.do(f"SELECT * FROM jobs WHERE owner = ?{older} ORDER BY place DESC LIMIT ?", *values)
-        return [Job.of(row) for row in rows]
+        found = sa.select(jobs).where(jobs.c.owner == owner)
+        if before is not None:
+            at = jobs.alias("at")
+            place = sa.select(at.c.place).where(at.c.id == before, at.c.owner == owner).scalar_subquery()
+            found = found.where(jobs.c.place < place)
+        return [Job.of(row) for row in self.db.do(found.order_by(jobs.c.place.desc()).limit(limit))]
 
-    def cancel(self, job: str, owner: str) -> Job | None:
+    def cancel(self, job: str, owner: str, by: str = "") -> Job | None:
         """End a job of somebody, or give up the result of one that ended. None if it is not theirs."""
+        theirs = (jobs.c.id == job, jobs.c.owner == owner)
         with self.db.transaction() as do:
-            do(
-                "UPDATE jobs SET state = CASE WHEN state IN ('queued', 'running') THEN 'cancelled' WHEN state = 'done' "
-                f"THEN 'expired' ELSE state END, lease = NULL, ended = COALESCE(ended, {{now}}), {_SCRUBBED} "
-                "WHERE id = ? AND owner = ?",
-                job, owner,
-            )  # fmt: skip
-            rows = do("SELECT * FROM jobs WHERE id = ? AND owner = ?", job, owner)
+            state = sa.case(
+                (jobs.c.state.in_(OPEN), "cancelled"), (jobs.c.state == "done", "expired"), else_=jobs.c.state
+            )
+            ended = sa.func.coalesce(jobs.c.ended, now())
+            do(sa.update(jobs).where(*theirs).values(state=state, lease=None, ended=ended, **_scrubbed()))
+            rows = do(sa.select(jobs).where(*theirs))
             if rows:
-                self.record(do, owner, "ended a job and removed its files", job)
+                self.record(do, by or owner, "ended a job and removed its files", job)
             return Job.of(rows[0]) if rows else None
+
+    def disk(self, owner: str | None = None) -> int:
+        """Bytes of files that jobs hold, of somebody or of all."""
+        held = sa.select(sa.func.coalesce(sa.func.sum(jobs.c.bytes), 0).label("n"))
+        held = held.where(jobs.c.state.in_((*OPEN, "done")))
+        return int(self.db.do(held if owner is None else held.where(jobs.c.owner == owner))[0]["n"])
+
+    # What reviewers do
+
+    def awaiting(self, other_than: str, *, all_done: bool, limit: int = 1000) -> list[Job]:
+        """Finished jobs of others that nobody decided on, oldest first; with `all_done`, those too that were not to be reviewed
+        when they were sent."""
+        open_ = jobs.c.review == "awaiting"
+        waits = sa.or_(open_, jobs.c.review.is_(None)) if all_done else open_
+        found = sa.select(jobs).where(jobs.c.state == "done", jobs.c.owner != other_than, waits)
+        return [Job.of(row) for row in self.db.do(found.order_by(jobs.c.place).limit(limit))]
+
+    def decide(self, job: str, reviewer: str, owner: str, *, approved: bool, comment: str) -> bool:
+        """Write down the decision on a result; False if it is not there any more, or was decided on, or is the reviewer's own."""
+        decision = "approved" if approved else "rejected"
+        open_ = sa.or_(jobs.c.review == "awaiting", jobs.c.review.is_(None))
+        change = (
+            sa.update(jobs).where(jobs.c.id == job, jobs.c.state == "done", jobs.c.owner != owner, open_)
+            .values(review=decision, reviewer=reviewer, reviewed=now(), comment=plain(comment)).returning(jobs.c.id)
+        )  # fmt: skip
+        with self.db.transaction() as do:
+            rows = do(change)
+            if rows:
+                self.record(do, reviewer, f"{decision} a result", job)
+            return bool(rows)
 
     # What workers do
 
     def claim(self, worker: str, lease_s: float) -> Job | None:
-        """Take the job that has waited longest, of those whose owner does not have too many running."""
-        if not self.db.do("SELECT id FROM jobs WHERE state = 'queued' LIMIT 1"):
+        """Take the job whose turn it is."""
+        if not self.db.do(sa.select(jobs.c.id).where(jobs.c.state == "queued").limit(1)):
             return None  # most of the time, and without a lock
-        with self.db.transaction() as do:
-            do("{one_at_a_time}")
-            rows = do(
-                "UPDATE jobs SET state = 'running', lease = ?, lease_until = {now} + ?, worker = ?, "
-                "started = COALESCE(started, {now}), stage = 'starting', done = 0, total = 0, runs = runs + 1 "
-                "WHERE id = (SELECT j.id FROM jobs j WHERE j.state = 'queued' AND (SELECT count(*) FROM jobs r "
-                "WHERE r.owner = j.owner AND r.state = 'running') < j.max_running ORDER BY j.place LIMIT 1 "
-                "{skip_locked}) RETURNING *",
-                secrets.token_hex(16), lease_s, worker,
-            )  # fmt: skip
+        change = (
+            sa.update(jobs).where(jobs.c.id == next_job().scalar_subquery())
+            .values(
+                state="running", lease=secrets.token_hex(16), lease_until=now() + lease_s, worker=worker, claimed=now(),
+                started=sa.func.coalesce(jobs.c.started, now()), stage="starting", done=0, total=0, runs=jobs.c.runs + 1,
+            ).returning(jobs)
+        )  # fmt: skip
+        with self.db.transaction(alone=True) as do:
+            rows = do(change)
             return Job.of(rows[0]) if rows else None
 
     def holds(self, job: Job) -> bool:
         """Whether the job is still this worker's."""
-        return bool(self.db.do("SELECT id FROM jobs WHERE id = ? AND lease = ?", job.id, job.lease))
+        return bool(self.db.do(sa.select(jobs.c.id).where(jobs.c.id == job.id, jobs.c.lease == job.lease)))
 
     def beat(self, job: Job, lease_s: float, stage: str, done: int, total: int) -> bool:
         """Keep the lease, and tell how far it is; False if the lease was lost."""
-        return self._held(
-            job, "lease_until = {now} + ?, stage = ?, done = ?, total = ?", lease_s, stage, done, total
-        )  # fmt: skip
+        return self._held(job, lease_until=now() + lease_s, stage=stage, done=done, total=total)
 
-    def finish(self, job: Job, result: dict[str, Any]) -> bool:
-        """Publish a result: from here on it is the job's, and no other can become it. False if the lease was lost."""
+    def finish(self, job: Job, result: dict[str, Any], size: int | None = None) -> bool:
+        """Publish a result: from here on it is the job's, and no other can become it. False if the lease was lost.
+
+        `size` is that of all that is kept; the result's own where nothing is said.
+        """
+        held = int(result.get("bytes", 0)) if size is None else size
         return self._held(
-            job, "state = 'done', lease = NULL, ended = {now}, expires = {now} + keep_s, result = ?", json.dumps(result),
-            what="finished a job",
+            job, "finished a job", state="done", lease=None, ended=now(), expires=now() + jobs.c.keep_s,
+            result=json.dumps(result), bytes=held,
         )  # fmt: skip
 
     def fail(self, job: Job, code: str, message: str) -> bool:
         """End a job with a sentence; False if the lease was lost."""
         return self._held(
-            job, "state = 'failed', lease = NULL, ended = {now}, parameters = '{{}}', error_code = ?, error = ?",
-            code, message, what=f"failed a job ({code})",
+            job, f"failed a job ({code})", state="failed", lease=None, ended=now(), parameters="{}", error_code=code,
+            error=plain(message),
         )  # fmt: skip
 
     def crash(self, job: Job, why: str) -> bool:
         """Note that a job ended the process that ran it: it is run again, but not for ever."""
-        change = f"crashes = crashes + 1, {_again_unless(f'crashes + 1 >= {CRASHES_MOST}', 'crashed')}"
-        return self._held(job, change, CRASHED.format(why=why), what="saw a job end its process")
+        return self._held(job, "saw a job end its process", **_crashed(why))
 
     def give_back(self, job: Job) -> bool:
         """Put a job back as it was: its worker is told to stop."""
-        return self._held(job, "state = 'queued', lease = NULL, runs = runs - 1, stage = NULL, done = 0, total = 0")
+        return self._held(job, state="queued", lease=None, runs=jobs.c.runs - 1, stage=None, done=0, total=0)
 
-    def _held(self, job: Job, change: str, *values: Any, what: str = "") -> bool:
+    def _held(self, job: Job, what: str = "", **values: Any) -> bool:
         """Change the row of a job if its worker still holds it."""
+        mine = (jobs.c.id == job.id, jobs.c.lease == job.lease, jobs.c.state == "running")
         with self.db.transaction() as do:
-            rows = do(
-                f"UPDATE jobs SET {change} WHERE id = ? AND lease = ? AND state = 'running' RETURNING id",
-                *values, job.id, job.lease,
-            )  # fmt: skip
+            rows = do(sa.update(jobs).where(*mine).values(**values).returning(jobs.c.id))
             if rows and what:
                 self.record(do, "worker", what, job.id)
             return bool(rows)
@@ -250,84 +278,89 @@ class Store:
 
     def void(self, worker: str) -> None:
         """Take every lease from a worker that is known to be dead."""
-        self.db.do("UPDATE jobs SET lease_until = 0 WHERE worker = ? AND state = 'running'", worker)
+        held = (jobs.c.worker == worker, jobs.c.state == "running")
+        self.db.do(sa.update(jobs).where(*held).values(lease_until=0.0))
+
+    def crashed(self, worker: str, why: str) -> None:
+        """Note that a worker was ended by its own fault while it held jobs: they are suspects, and not for ever run again."""
+        held = (jobs.c.worker == worker, jobs.c.state == "running")
+        with self.db.transaction() as do:
+            for row in do(sa.update(jobs).where(*held).values(**_crashed(why)).returning(jobs.c.id)):
+                self.record(do, "worker", "saw a job end its worker", row["id"])
 
     def holders(self) -> list[str]:
         """Workers that hold a job."""
-        return [row["worker"] for row in self.db.do("SELECT DISTINCT worker FROM jobs WHERE state = 'running'")]
+        return [
+            row["worker"] for row in self.db.do(sa.select(jobs.c.worker).distinct().where(jobs.c.state == "running"))
+        ]
 
     def take_back(self) -> int:
         """Put jobs that nobody holds any more back into the queue; how many."""
-        if not self.db.do("SELECT id FROM jobs WHERE state = 'running' AND lease_until < {now} LIMIT 1"):
+        late = (jobs.c.state == "running", jobs.c.lease_until < now())
+        if not self.db.do(sa.select(jobs.c.id).where(*late).limit(1)):
             return 0
-        rows = self.db.do(
-            f"UPDATE jobs SET lost = lost + 1, {_again_unless(f'lost + 1 >= {LOST_MOST}', 'lost')} "
-            "WHERE state = 'running' AND lease_until < {now} RETURNING id",
-            LOST,
-        )
-        return len(rows)
+        values = _again_unless(jobs.c.lost + 1 >= LOST_MOST, "lost", LOST)
+        return len(self.db.do(sa.update(jobs).where(*late).values(lost=jobs.c.lost + 1, **values).returning(jobs.c.id)))
 
     def expire(self) -> list[str]:
         """Let results go whose time is over; ids of their jobs."""
+        over = (jobs.c.state == "done", jobs.c.expires < now())
         with self.db.transaction() as do:
-            rows = do(
-                f"UPDATE jobs SET state = 'expired', {_SCRUBBED} WHERE state = 'done' AND expires < {{now}} RETURNING id"
-            )
-            do(
-                f"UPDATE jobs SET {_SCRUBBED} WHERE state IN ('failed', 'cancelled', 'expired') AND ended + keep_s < {{now}} "
-                "AND files <> '{{}}'"
-            )
+            rows = do(sa.update(jobs).where(*over).values(state="expired", **_scrubbed()).returning(jobs.c.id))
+            old = (jobs.c.state.in_(("failed", "cancelled", "expired")), jobs.c.ended + jobs.c.keep_s < now())
+            do(sa.update(jobs).where(*old, jobs.c.files != "{}").values(**_scrubbed()))
             for row in rows:
                 self.record(do, "server", "removed a result whose time was over", row["id"])
         return [row["id"] for row in rows]
 
     def due(self) -> list[str]:
         """Return ids of jobs whose result is to be removed."""
-        return [row["id"] for row in self.db.do("SELECT id FROM jobs WHERE state = 'done' AND expires < {now}")]
+        over = sa.select(jobs.c.id).where(jobs.c.state == "done", jobs.c.expires < now())
+        return [row["id"] for row in self.db.do(over)]
 
     def forget(self, after_s: float) -> None:
         """Remove rows of jobs that ended long ago, and old lines of the log."""
-        self.db.do("DELETE FROM jobs WHERE state IN ('failed', 'cancelled', 'expired') AND ended < {now} - ?", after_s)
+        ended = jobs.c.state.in_(("failed", "cancelled", "expired"))
+        self.db.do(sa.delete(jobs).where(ended, jobs.c.ended < now() - after_s))
         # Not line by line: each removal is a line of the log, too.
-        if not self.db.do("SELECT id FROM log WHERE at < {now} - ? LIMIT 1", after_s + min(after_s / 10, 86_400.0)):
+        late = sa.select(log.c.id).where(log.c.at < now() - (after_s + min(after_s / 10, 86_400.0)))
+        if not self.db.do(late.limit(1)):
             return
-        with self.db.transaction() as do:
-            do("{one_at_a_time}")
-            last = do("SELECT id, hash FROM log WHERE at < {now} - ? ORDER BY id DESC LIMIT 1", after_s)
+        with self.db.transaction(alone=True) as do:
+            last = do(sa.select(log).where(log.c.at < now() - after_s).order_by(log.c.id.desc()).limit(1))
             if last:
                 self.record(do, "server", f"{audit.REMOVED}{last[0]['hash'] or audit.START}")
-                do("DELETE FROM log WHERE id <= ?", last[0]["id"])
+                do(sa.delete(log).where(log.c.id <= last[0]["id"]))
 
     def state_of(self, job: str) -> tuple[str, dict[str, Any] | None] | None:
         """The state and the result of a job."""
-        rows = self.db.do("SELECT state, result FROM jobs WHERE id = ?", job)
-        return (rows[0]["state"], json.loads(rows[0]["result"] or "null")) if rows else None
+        rows = self.db.do(sa.select(jobs.c.state, jobs.c.result).where(jobs.c.id == job))
+        return (rows[0]["state"], _object(rows[0]["result"])) if rows else None
 
     def counts(self) -> dict[str, int]:
         """How many jobs there are in each state."""
-        return {row["state"]: row["n"] for row in self.db.do("SELECT state, count(*) AS n FROM jobs GROUP BY state")}
+        rows = self.db.do(sa.select(jobs.c.state, sa.func.count().label("n")).group_by(jobs.c.state))
+        return {row["state"]: row["n"] for row in rows}
 
     def counts_by_kind(self) -> dict[tuple[str, str], int]:
         """Return how many jobs there are of each kind and state."""
-        rows = self.db.do("SELECT kind, state, count(*) AS n FROM jobs GROUP BY kind, state")
-        return {(row["kind"], row["state"]): row["n"] for row in rows}
+        found = sa.select(jobs.c.kind, jobs.c.state, sa.func.count().label("n")).group_by(jobs.c.kind, jobs.c.state)
+        return {(row["kind"], row["state"]): row["n"] for row in self.db.do(found)}
 
     def queue_age(self) -> float:
         """Return how many seconds the job that waits longest has waited; 0 where none waits."""
-        rows = self.db.do("SELECT {now} - min(created) AS age FROM jobs WHERE state = 'queued'")
+        rows = self.db.do(sa.select((now() - sa.func.min(jobs.c.created)).label("age")).where(jobs.c.state == "queued"))
         return max(0.0, rows[0]["age"] or 0.0)
 
     def last_end(self) -> float:
         """Return when the last job ended, in seconds since 1970; 0 where none did."""
-        return self.db.do("SELECT max(ended) AS ended FROM jobs")[0]["ended"] or 0.0
+        return self.db.do(sa.select(sa.func.max(jobs.c.ended).label("ended")))[0]["ended"] or 0.0
 
     def ended_since(self, since: float) -> list[Row]:
         """Return id, kind, state, start and end of jobs that ran and ended since a time, in the order of their ends."""
-        return self.db.do(
-            "SELECT id, kind, CASE WHEN state = 'expired' THEN 'done' ELSE state END AS state, started, ended FROM jobs "
-            "WHERE ended >= ? AND started IS NOT NULL ORDER BY ended",
-            since,
-        )
+        state = sa.case((jobs.c.state == "expired", "done"), else_=jobs.c.state).label("state")
+        found = sa.select(jobs.c.id, jobs.c.kind, state, jobs.c.started, jobs.c.ended)
+        return self.db.do(found.where(jobs.c.ended >= since, jobs.c.started.is_not(None)).order_by(jobs.c.ended))
 
     def say(self, who: str, what: str, job: str | None = None) -> None:
         """Write a line of the log: who did what, and never anything of the data."""
@@ -336,31 +369,36 @@ class Store:
 
     def log(self) -> list[Row]:
         """The log, oldest first."""
-        return self.db.do("SELECT * FROM log ORDER BY id")
+        return self.db.do(sa.select(log).order_by(log.c.id))
 
-    @staticmethod
-    def record(do: Any, who: str, what: str, job: str | None = None) -> None:
+    def record(self, do: Do, who: str, what: str, job: str | None = None) -> None:
         """Write a line of the log in a transaction."""
-        do("{one_at_a_time}")  # lines are a chain
-        last = do("SELECT at, hash FROM log ORDER BY id DESC LIMIT 1")
-        at = round(do("SELECT {now} AS at")[0]["at"], 3)
+        self.db.lock(do)  # lines are a chain
+        last = do(sa.select(log.c.hash).order_by(log.c.id.desc()).limit(1))
+        at = round(do(sa.select(now().label("at")))[0]["at"], 3)
         previous = (last[0]["hash"] if last else None) or audit.START
         link = audit.hash_of(previous, audit.time_text(at), who, what, job)
-        do(
-            "INSERT INTO log (at, who, what, job, previous, hash) VALUES (?, ?, ?, ?, ?, ?)",
-            at,
-            who,
-            what,
-            job,
-            previous,
-            link,
-        )
+        do(sa.insert(log).values(at=at, who=who, what=what, job=job, previous=previous, hash=link))
 
 
-def _again_unless(often: str, code: str) -> str:
+def _scrubbed() -> dict[str, Any]:
+    """The change that leaves nothing of a user in the row of a job: names of files, parameters, sentences about the data."""
+    message = sa.case((jobs.c.error.is_(None), None), else_=REMOVED)
+    return {"parameters": "{}", "files": "{}", "result": None, "error": message, "comment": None}
+
+
+def _crashed(why: str) -> dict[str, Any]:
+    values = _again_unless(jobs.c.crashes + 1 >= CRASHES_MOST, "crashed", CRASHED.format(why=plain(why)))
+    return {"crashes": jobs.c.crashes + 1, **values}
+
+
+def _again_unless(often: Any, code: str, sentence: str) -> dict[str, Any]:
     """The change that puts a job back into the queue, or ends it with a sentence where that happened too often."""
-    return (
-        f"lease = NULL, state = CASE WHEN {often} THEN 'failed' ELSE 'queued' END, stage = NULL, done = 0, total = 0, "
-        f"ended = CASE WHEN {often} THEN {{now}} ELSE ended END, error_code = CASE WHEN {often} THEN '{code}' END, "
-        f"parameters = CASE WHEN {often} THEN '{{{{}}}}' ELSE parameters END, error = CASE WHEN {often} THEN ? END"
-    )
+    return {
+        "lease": None, "stage": None, "done": 0, "total": 0,
+        "state": sa.case((often, "failed"), else_="queued"),
+        "ended": sa.case((often, now()), else_=jobs.c.ended),
+        "error_code": sa.case((often, code), else_=None),
+        "error": sa.case((often, sentence), else_=None),
+        "parameters": sa.case((often, "{}"), else_=jobs.c.parameters),
+    }  # fmt: skip

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
+import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import sqlalchemy as sa
 from pydantic import Field
 
 from crowdveil.errors import ParameterError
 from crowdveil.params import Params
+from crowdveil.server.database import AwayError
+from crowdveil.server.schema import now, tokens
 from crowdveil.server.store import Store
 
 PREFIX = "cv_"
 LOCAL = "local"
 """Who everybody on this machine is, where there are no tokens."""
+SCOPES = {
+    "submit": "send jobs, look at files, follow and end its jobs",
+    "read": "follow its jobs, and fetch their results and reports",
+    "review": "see reports of others' jobs, and approve or reject their results",
+    "admin": "list and revoke tokens",
+}
+USUAL = ("submit", "read")
+"""Scopes of a token that is made without saying which."""
+SEEN_EVERY_S = 60.0
+"""How often the last use of a token is written down."""
+GRACE_S = 86_400.0
+_UNITS = {"min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_LONGEST_S = 100 * 366 * 86_400
 
 
 class Limits(Params):
@@ -32,6 +51,12 @@ class Limits(Params):
     """Jobs that run or wait; more are refused."""
     max_seconds: int = Field(3600, ge=1)
     """Time that a job may run, in seconds."""
+    max_disk_mib: int = Field(51_200, ge=0)
+    """Size of all files of its jobs together, in MiB; 0 for any."""
+    max_previews: int = Field(4, ge=0)
+    """Files that are looked at (previews) at once; 0 for any number."""
+    max_requests: int = Field(30_000, ge=0)
+    """Requests in a minute; 0 for any number."""
 
     @property
     def upload_bytes(self) -> int:
@@ -41,11 +66,32 @@ class Limits(Params):
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who may use the service."""
+    """Somebody who may use the service.
+
+    Attributes
+    ----------
+    id
+        Whose jobs these are: the token's own, or another's that it was made for.
+    name, token
+        Of the token, as the log has it.
+    scopes
+        What it may do.
+    """
 
     id: str
     name: str
     limits: Limits = field(default_factory=Limits)
+    scopes: frozenset[str] = frozenset(USUAL)
+    token: str = ""
+
+    @property
+    def who(self) -> str:
+        """Who did it, for the log."""
+        return self.token or self.id
+
+
+class ExpiredError(ParameterError):
+    """The token was good until a while ago."""
 
 
 class Tokens:
@@ -53,55 +99,135 @@ class Tokens:
 
     def __init__(self, store: Store, default: Limits | None = None) -> None:
         self.store, self.default = store, default or Limits()
+        self._seen: dict[str, float] = {}
 
-    def create(self, name: str, **limits: Any) -> str:
-        """Make a token; it is returned once, and only its hash is kept."""
+    def create(
+        self,
+        name: str,
+        *,
+        scopes: tuple[str, ...] = USUAL,
+        expires_s: float | None = None,
+        jobs_of: str | None = None,
+        **limits: Any,
+    ) -> str:
+        """Make a token; it is returned once, and only its hash is kept. With `jobs_of`, it works on the jobs of another token."""
         if not name or len(name) > 100 or not name.isprintable():
             raise ParameterError("name: wanted up to 100 printable signs.")
         Limits.checked(limits)
-        if any(row["name"] == name and row["revoked"] is None for row in self.all()):
+        strange = sorted(set(scopes) - set(SCOPES))
+        if strange or not scopes:
+            raise ParameterError(f"scope: wanted one or more of {', '.join(SCOPES)}.")
+        rows = [row for row in self.all() if row["revoked"] is None]
+        if any(row["name"] == name for row in rows):
             raise ParameterError("name: there is a token of that name; revoke it first, or take another name.")
-        token = PREFIX + secrets.token_urlsafe(32)
+        other = next((row for row in rows if row["name"] == jobs_of), None)
+        if jobs_of is not None and other is None:
+            raise ParameterError("jobs-of: there is no such token, or it was revoked; see crowdveil token list.")
+        secret = _secret()
+        row = sa.insert(tokens).values(
+            id=secrets.token_hex(8), name=name, hash=hashed(secret), limits=json.dumps(limits), created=now(),
+            scopes=" ".join(s for s in SCOPES if s in scopes), expires=_after(expires_s),
+            owner=None if other is None else other["owner"] or other["id"],
+        )  # fmt: skip
         with self.store.db.transaction() as do:
-            do(
-                "INSERT INTO tokens (id, name, hash, limits, created) VALUES (?, ?, ?, ?, {now})",
-                secrets.token_hex(8), name, hashed(token), json.dumps(limits),
-            )  # fmt: skip
+            do(row)
             self.store.record(do, "operator", f"made the token {name}")
-        return token
+        return secret
 
-    def revoke(self, name: str) -> None:
-        """Take a token's rights away; its jobs stay its own, and nobody can see them."""
+    def rotate(self, name: str, grace_s: float = GRACE_S, expires_s: float | None = None) -> str:
+        """Give a token a new secret, which is returned once; the old one works for `grace_s` more seconds."""
+        secret = _secret()
+        mine = (tokens.c.name == name, tokens.c.revoked.is_(None))
+        values: dict[str, Any] = {"old_hash": tokens.c.hash, "old_until": now() + grace_s, "hash": hashed(secret)}
+        good = () if expires_s is not None else (sa.or_(tokens.c.expires.is_(None), tokens.c.expires > now()),)
+        if expires_s is not None:
+            values["expires"] = _after(expires_s)
         with self.store.db.transaction() as do:
-            rows = do("UPDATE tokens SET revoked = {now} WHERE name = ? AND revoked IS NULL RETURNING id", name)
+            if not do(sa.select(tokens.c.id).where(*mine)):
+                raise ParameterError("name: there is no such token, or it was revoked; see crowdveil token list.")
+            if not do(sa.update(tokens).where(*mine, *good).values(**values).returning(tokens.c.id)):
+                raise ParameterError("expires: the token has expired; say until when it is to be good, such as 90d.")
+            self.store.record(do, "operator", f"rotated the token {name}")
+        return secret
+
+    def revoke(self, name: str, by: str = "operator") -> None:
+        """Take a token's rights away; its jobs stay its own, and nobody can see them."""
+        mine = (tokens.c.name == name, tokens.c.revoked.is_(None))
+        with self.store.db.transaction() as do:
+            rows = do(sa.update(tokens).where(*mine).values(revoked=now(), old_hash=None).returning(tokens.c.id))
             if not rows:
                 raise ParameterError(
                     "name: there is no such token, or it was revoked before; see crowdveil token list."
                 )
-            self.store.record(do, "operator", f"revoked the token {name}")
+            self.store.record(do, by, f"revoked the token {name}")
 
     def all(self) -> list[dict[str, Any]]:
         """Tokens without their hashes, oldest first."""
-        return self.store.db.do("SELECT id, name, limits, created, revoked FROM tokens ORDER BY created")
+        shown = [c for c in tokens.c if c.name not in ("hash", "old_hash")]
+        return self.store.db.do(sa.select(*shown).order_by(tokens.c.created))
 
     def any(self) -> bool:
         """Whether there ever was one: from then on nobody comes in without."""
-        return bool(self.store.db.do("SELECT id FROM tokens LIMIT 1"))
+        return bool(self.store.db.do(sa.select(tokens.c.id).limit(1)))
+
+    def name_of(self, owner: str | None) -> str | None:
+        """What a token is called."""
+        rows = [] if owner is None else self.store.db.do(sa.select(tokens.c.name).where(tokens.c.id == owner))
+        return rows[0]["name"] if rows else owner
 
     def caller(self, token: str) -> Caller | None:
-        """Whose token it is, None if it is nobody's."""
+        """Whose token it is, None if it is nobody's; raises where it has expired."""
         # Looked up by hash: how long that takes tells nothing of a token.
-        rows = self.store.db.do("SELECT id, name, limits FROM tokens WHERE hash = ? AND revoked IS NULL", hashed(token))
+        told = hashed(token)
+        over = sa.func.coalesce(tokens.c.expires < now(), sa.false()).label("over")
+        shown = (tokens.c.id, tokens.c.name, tokens.c.limits, tokens.c.scopes, tokens.c.owner, over)
+        good = tokens.c.revoked.is_(None)
+        rows = self.store.db.do(sa.select(*shown).where(tokens.c.hash == told, good))
+        if not rows:
+            old = (tokens.c.old_hash == told, tokens.c.old_until > now())
+            rows = self.store.db.do(sa.select(*shown).where(*old, good))
         if not rows:
             return None
-        given = json.loads(rows[0]["limits"])
-        return Caller(rows[0]["id"], rows[0]["name"], self.default.model_copy(update=given))
+        row = rows[0]
+        if row["over"]:
+            raise ExpiredError("the token has expired; ask whoever runs the server for a new one.")
+        self._note_use(row["id"])
+        limits = self.default.model_copy(update=json.loads(row["limits"]))
+        scopes = frozenset(row["scopes"].split())
+        return Caller(row["owner"] or row["id"], row["name"], limits, scopes, row["id"])
+
+    def _note_use(self, token: str) -> None:
+        """Write down that a token was used, but not at every request."""
+        at, before = time.monotonic(), self._seen.get(token)
+        if before is not None and at - before < SEEN_EVERY_S:
+            return
+        self._seen[token] = at
+        late = sa.or_(tokens.c.last_used.is_(None), tokens.c.last_used < now() - SEEN_EVERY_S)
+        with suppress(AwayError):  # a full disk must not keep anybody from reading
+            self.store.db.do(sa.update(tokens).where(tokens.c.id == token, late).values(last_used=now()))
 
     def local(self) -> Caller:
-        """Everybody on this machine."""
+        """Everybody on this machine, who may do all that needs no second person."""
         return Caller(LOCAL, LOCAL, self.default)
+
+
+def length_s(text: str, name: str) -> float:
+    """Seconds of a length of time such as 90d, 12h, 4w or 30min."""
+    match = re.fullmatch(r"(\d{1,6})\s*(min|h|d|w)", text.strip())
+    seconds = int(match[1]) * _UNITS[match[2]] if match else -1
+    if not 0 <= seconds <= _LONGEST_S:
+        raise ParameterError(f"{name}: wanted a length of time such as 90d, 12h, 4w or 30min.")
+    return float(seconds)
 
 
 def hashed(token: str) -> str:
     """What is kept of a token. It has 256 random bits, so that a plain hash cannot be turned round."""
-    return hashlib.sha256(token.encode()).hexdigest()
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _secret() -> str:
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def _after(seconds: float | None) -> Any:
+    return None if seconds is None else now() + seconds

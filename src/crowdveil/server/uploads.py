@@ -16,7 +16,9 @@ from starlette.requests import ClientDisconnect, Request
 from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.io.archive import check_archive
 from crowdveil.server.answers import Refused
+from crowdveil.server.edge import check_text, filename_of
 from crowdveil.server.files import safe_name, sync_file
+from crowdveil.server.quotas import Upload
 from crowdveil.server.settings import Service
 
 TEXT_MOST = 1 << 20
@@ -99,7 +101,7 @@ class _Receiver:
             return
         if b"filename" not in options:
             raise Refused(422, "bad_form", f"{name}: wanted a file in this field of the form; add it with its name.")
-        given = options[b"filename"].decode("utf-8", "replace")
+        given = filename_of(options[b"filename"], name)
         safe = safe_name(given, name, self.fields[name], tuple(self.form.files.values()))
         if safe is None:
             raise Refused(415, "bad_type", f"{name}: wanted a file whose name ends in {', '.join(self.fields[name])}.")
@@ -135,9 +137,11 @@ class _Receiver:
         part = self.part
         if part.file is None:
             try:
-                self.form.texts[part.name] = part.text.decode("utf-8-sig")
+                text = part.text.decode("utf-8-sig")
             except UnicodeDecodeError:
                 raise Refused(422, "bad_form", f"{part.name}: wanted text in UTF-8.") from None
+            check_text(part.name, text)
+            self.form.texts[part.name] = text
             return
         part.file.close()
         self.form.files[part.name] = part.filename
@@ -174,6 +178,7 @@ async def receive(
     texts: tuple[str, ...],
     most: int,
     rows_most: int,
+    room: Upload,
 ) -> Form:
     """Write the files of a form to a folder; its fields are known beforehand, with the endings of names."""
     kind, options = parse_options_header(request.headers.get("content-type", "").encode())
@@ -190,6 +195,7 @@ async def receive(
             came += len(piece)
             if came > most:
                 raise too_large
+            room.came(came)
             parser.write(piece)
         parser.finalize()
     except FormParserError:
@@ -235,6 +241,7 @@ def parsed(text: str, name: str) -> dict[str, Any]:
         raise Refused(422, "bad_form", f"{name}: wanted valid JSON; mend it.") from None
     if not isinstance(values, dict) or _depth(values) > DEPTH_MOST:
         raise Refused(422, "bad_form", f"{name}: wanted an object of names and values.")
+    check_text(name, values)
     return values
 
 

@@ -52,6 +52,15 @@ class SummaryView(View):
     lines: list[str]
 
 
+class ReviewView(View):
+    """The review of a result."""
+
+    state: Literal["awaiting", "approved", "rejected"]
+    by: str | None = Field(description="The name of the reviewer's token.")
+    at: str | None
+    comment: str | None
+
+
 class JobView(View):
     """A job as its owner sees it."""
 
@@ -63,7 +72,7 @@ class JobView(View):
                 "created_at": "2026-11-15T13:28:23.500+00:00", "started_at": "2026-11-15T13:28:23.700+00:00", "ended_at": None,
                 "expires_at": None, "seconds": None, "runs": 1, "progress": {"stage": "anonymising", "done": 12, "total": 48},
                 "files": {"data": "trips.parquet", "zones": "zones.geojson"}, "parameters": {"k": 10}, "error": None,
-                "result": None, "summary": None,
+                "result": None, "summary": None, "review": None,
             }
         },
     )  # fmt: skip
@@ -85,6 +94,7 @@ class JobView(View):
     error: ErrorView | None
     result: ResultView | None
     summary: SummaryView | None
+    review: ReviewView | None = Field(description="The state of the review; null where none is asked for.")
 
 
 class JobList(View):

@@ -35,6 +35,7 @@ PRELOADED = (
     "crowdveil.api", "crowdveil.report.html", "jinja2", "duckdb", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute",
     "pyarrow.dataset", "shapely", "pyproj", "h3", "scipy.spatial", "fastcluster",
 )  # fmt: skip
+_OWN_FAULT = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
 IF_THERE = ("pandas",)
 """What pyarrow imports at its first table where it is installed."""
 
@@ -84,8 +85,7 @@ class Worker:
                 time.sleep(5 * LOOK_EVERY_S)
                 continue
             if job is not None:
-                with suppress(AwayError):  # the lease runs out, and somebody takes the job
-                    self.run(job)
+                self._run_safely(job)
             elif once:
                 return
             else:
@@ -94,6 +94,18 @@ class Worker:
     def stop(self, *_: Any) -> None:
         """Stop as soon as can be; the job at hand goes back into the queue."""
         self.stopping = True
+
+    def _run_safely(self, job: Job) -> None:
+        """Run a job; whatever it does to this process is held against the job, and the worker goes on."""
+        try:
+            self.run(job)
+        except AwayError:
+            pass  # the lease runs out, and somebody takes the job
+        except Exception as error:
+            logs.say("worker", "a job broke its worker", logging.ERROR, **logs.located(error))
+            with suppress(AwayError):
+                self.store.crash(job, f" ({type(error).__name__} in its worker)")
+                self._remove_if("failed", job)
 
     def run(self, job: Job) -> None:
         """Run one job to its end, or until it is not ours any more."""
@@ -183,7 +195,7 @@ class Worker:
             self.store.crash(job, f" (signal {os.WTERMSIG(status)})" if signalled else "")
             self._remove_if("failed", job)
         elif heard.end["end"] == "done":
-            if not self.store.finish(job, heard.end["result"]):
+            if not self.store.finish(job, heard.end["result"], self.files.size(job.id, job.lease or "")):
                 return False
             self.files.keep_result(job.id, job.lease or "")
             return True
@@ -278,10 +290,19 @@ class Crew:
 
     def _bury(self, store: Store) -> None:
         """Take the jobs of workers that died back."""
-        dead = {w for w in self.workers if os.waitpid(w, os.WNOHANG)[0] == w}
-        self.workers -= dead
+        dead: dict[int, int] = {}
+        for worker in self.workers:
+            found, status = os.waitpid(worker, os.WNOHANG)
+            if found == worker:
+                dead[worker] = status
+        self.workers -= dead.keys()
         if dead:
             with suppress(AwayError):
+                for worker, status in dead.items():
+                    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in _OWN_FAULT:
+                        # Nobody sends these: the job that it held did it. Who was killed may have been killed by anybody.
+                        name = f"{socket.gethostname()}:{worker}"
+                        store.crashed(name, f" (signal {os.WTERMSIG(status)} in its worker)")
                 void_dead(store)
                 store.take_back()
 

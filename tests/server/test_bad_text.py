@@ -1,0 +1,177 @@
+"""NUL and half of a surrogate pair are refused wherever text comes in, and one bad row spoils nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from crowdveil.server.answers import Refused
+from crowdveil.server.app import make_app
+from crowdveil.server.edge import _check_scope
+from crowdveil.server.files import Files
+from crowdveil.server.schema import jobs
+from crowdveil.server.settings import Service, Settings
+from crowdveil.server.store import CRASHES_MOST, Job, NewJob, Store, new_id
+from crowdveil.server.worker import Crew, Worker
+from serving import Within, cabs, put
+
+GENERALISE = "/methods/simple-generalization/jobs"
+CABS = ("a.csv", cabs())
+BAD = ["a\\u0000b", "\\ud800", "x\\udfffy"]
+WRONG = "the text has a NUL character or half of a surrogate pair; remove it."
+
+
+@pytest.fixture
+def service(database_url: str, tmp_path: Path) -> Iterator[Service]:
+    with Settings(tmp_path / "data", database_url).open() as opened:
+        yield opened
+
+
+@pytest.fixture
+def anna(service: Service) -> Within:
+    token = service.tokens.create("anna", scopes=("submit", "read", "review", "admin"))
+    return Within(make_app(service), Authorization=f"Bearer {token}")
+
+
+def sentence(answer: httpx.Response) -> str:
+    assert answer.status_code == 422, answer.text
+    return str(answer.json()["error"]["message"])
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_parameters(service: Service, anna: Within, bad: str) -> None:
+    for path, field, text, named in (
+        (GENERALISE, "parameters", f'{{"user": "{bad}"}}', "user"),
+        (GENERALISE, "parameters", f'{{"user": {{"inner": ["{bad}"]}}}}', "inner"),
+        (GENERALISE, "parameters", f'{{"{bad}": 1}}', "a name in parameters"),
+        ("/preview", "parameters", f'{{"time_format": "{bad}"}}', "time_format"),
+    ):
+        assert sentence(anna.post(path, files={"data": CABS}, data={field: text})) == f"{named}: {WRONG}"
+    config = f'{{"method": "SimpleGeneralization", "input_file": "{bad}"}}'
+    files = {"input_dataset": CABS, "config_file": ("p.json", config)}
+    assert sentence(anna.post("/anonymize/", files=files)) == f"input_file: {WRONG}"
+    assert anna.get("/jobs").json() == {"jobs": []} and list(service.files.incoming.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [b"a\0.csv", b"\xed\xa0\x80.csv"])
+def test_names_of_files(anna: Within, name: bytes) -> None:
+    for path in (GENERALISE, "/preview"):
+        body = b'--x\r\nContent-Disposition: form-data; name="data"; filename="' + name + b'"\r\n\r\na\r\n--x--\r\n'
+        answer = anna.post(path, content=body, headers={"Content-Type": "multipart/form-data; boundary=x"})
+        if answer.status_code == 400:  # the parser of forms takes no NUL in a header
+            continue
+        assert sentence(answer) == f"data (the name of its file): {WRONG}"
+
+
+def test_texts_of_a_form(anna: Within) -> None:
+    assert sentence(anna.post("/preview", files={"data": CABS}, data={"takes": "\0"})) == f"takes: {WRONG}"
+
+
+def test_addresses_and_headers_of_every_route(anna: Within) -> None:
+    paths = [(m.upper(), path) for path, there in anna.app.openapi()["paths"].items() for m in there]
+    for method, path in paths:
+        for query in ("before=%00", "limit=%ED%A0%80"):
+            name = query.partition("=")[0]
+            assert sentence(anna.request(method, f"{path}?{query}")) == f"{name}: {WRONG}", path
+        if "{" in path:
+            for odd in ("%00", "%ED%A0%80"):
+                assert (
+                    sentence(anna.request(method, path.replace("{job_id}", odd).replace("{name}", odd)))
+                    == f"path: {WRONG}"
+                )
+    scope = {"type": "http", "path": "/jobs", "query_string": b"", "headers": [(b"x-odd", b"a\0b")]}
+    with pytest.raises(Refused, match="x-odd: "):
+        _check_scope(scope)
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_comments_of_reviews(anna: Within, bad: str) -> None:
+    body = f'{{"decision": "approve", "comment": "{bad}"}}'
+    answer = anna.post(f"/reviews/{new_id()}", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422 and answer.json()["error"]["message"].startswith("comment: ")
+
+
+def test_one_bad_row_does_not_break_the_list(service: Service, anna: Within) -> None:
+    """As an older version let them in."""
+    ids = [put(anna, GENERALISE, {"data": CABS}) for _ in range(5)]
+    for job, values in zip(
+        ids,
+        (
+            {"parameters": json.dumps({"user": "\ud800", "a\0": "\0"})},
+            {"parameters": "no JSON", "files": "[1]", "limits": ""},
+            {"created": 1e300},
+            {"state": "done", "result": json.dumps({"name": "\udfff"})},
+            {"kind": "of old"},
+        ),
+        strict=True,
+    ):
+        service.store.db.do(sa.update(jobs).where(jobs.c.id == job).values(**values))
+    answer = anna.get("/jobs")
+    assert answer.status_code == 200
+    seen = {job["id"]: job for job in answer.json()["jobs"]}
+    assert set(seen) == set(ids) and seen[ids[0]]["parameters"] == {"user": "�", "a�": "�"}
+    assert seen[ids[2]]["error"]["code"] == "unreadable"
+    assert service.store.claim("w", 60) is not None  # nor the queue
+
+
+def suspects(store: Store, files: Files) -> str:
+    job = new_id()
+    (files.receive(job) / "inputs" / "a.csv").write_text("x\n1\n")
+    files.accept(job)
+    assert store.add(NewJob(job, "anna", "filter", "trajectories", {}, {"data": "a.csv"}), 100)
+    return job
+
+
+def test_a_job_that_breaks_its_worker_twice_is_failed_and_the_worker_goes_on(
+    store: Store, files: Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job, worker, runs = suspects(store, files), Worker(store, files), []
+
+    def broken(_self: Worker, job: Job) -> None:
+        runs.append(job.id)
+        "\ud800".encode()
+
+    monkeypatch.setattr(Worker, "run", broken)
+    worker.work(once=True)
+    found = store.get(job)
+    assert (
+        runs == [job] * CRASHES_MOST and found is not None and (found.state, found.error_code) == ("failed", "crashed")
+    )
+    assert found.error is not None and "twice (UnicodeEncodeError in its worker)" in found.error
+    assert not files.job(job).exists() and "ud800" not in capsys.readouterr().err
+
+
+def test_messages_with_bad_text_can_be_stored(store: Store, files: Files) -> None:
+    job = suspects(store, files)
+    held = store.claim("w", 60)
+    assert held is not None and store.fail(held, "bad_input", "a\0b\ud800: wanted rows.")
+    found = store.get(job)
+    assert found is not None and found.error == "a�b�: wanted rows."
+
+
+def test_a_worker_that_a_job_ends_by_a_fault_is_held_against_the_job(store: Store, files: Files) -> None:
+    """By a signal that nobody sends; who was killed may have been killed by anybody."""
+    job = suspects(store, files)
+    for often, (number, state) in enumerate(
+        ((signal.SIGKILL, "queued"), (signal.SIGSEGV, "queued"), (signal.SIGABRT, "failed"))
+    ):
+        child = os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "60")
+        held = store.claim(f"{socket.gethostname()}:{child}", 60)
+        assert held is not None and held.runs == often + 1
+        crew = Crew(lambda: Worker(store, files), 0)
+        crew.workers = {child}
+        os.kill(child, number)
+        while crew.workers:
+            crew._bury(store)
+        found: Any = store.get(job)
+        assert found.state == state
+    assert "signal 6 in its worker" in found.error

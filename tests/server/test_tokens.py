@@ -1,0 +1,89 @@
+"""Tokens end, are rotated, and their use is noted now and then; on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from crowdveil.errors import ParameterError
+from crowdveil.server import tokens as module
+from crowdveil.server.schema import now, tokens
+from crowdveil.server.store import Store
+from crowdveil.server.tokens import ExpiredError, Tokens, length_s
+
+
+def row(known: Tokens, name: str) -> dict[str, Any]:
+    (found,) = [row for row in known.all() if row["name"] == name]
+    return found
+
+
+def later(store: Store, **columns: float) -> None:
+    """As if the clock had gone on: times of all tokens go back."""
+    store.db.do(sa.update(tokens).values({name: tokens.c[name] - seconds for name, seconds in columns.items()}))
+
+
+def test_a_token_ends(store: Store) -> None:
+    known = Tokens(store)
+    secret = known.create("anna", expires_s=3600.0)
+    assert known.caller(secret) is not None
+    later(store, expires=3601)
+    with pytest.raises(ExpiredError, match="the token has expired"):
+        known.caller(secret)
+    assert known.any()  # nobody comes in without one, all the same
+    with pytest.raises(ParameterError, match="expires: the token has expired"):
+        known.rotate("anna")
+    assert known.caller(known.rotate("anna", expires_s=60.0)) is not None
+
+
+def test_a_rotated_token_has_a_new_secret_and_the_old_one_for_a_while(store: Store) -> None:
+    known = Tokens(store)
+    first = known.create("anna", max_running=2, scopes=("read",))
+    second = known.rotate("anna", 3600.0)
+    old, new = known.caller(first), known.caller(second)
+    assert old == new and new is not None and new.limits.max_running == 2 and new.scopes == {"read"}
+    third = known.rotate("anna", 3600.0)
+    assert known.caller(first) is None and known.caller(second) is not None  # the last but one alone
+    later(store, old_until=3601)
+    assert known.caller(second) is None and known.caller(third) is not None
+    fourth = known.rotate("anna", 0.0)
+    later(store, old_until=0.01)
+    assert known.caller(third) is None
+    known.rotate("anna", 3600.0)
+    known.revoke("anna")
+    assert known.caller(fourth) is None  # revoked with all its secrets
+    assert all(first not in str(found) for found in (known.all(), store.log()))
+
+
+def test_the_last_use_is_noted_at_most_once_a_minute(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Tokens(store)
+    secret = known.create("anna")
+    assert row(known, "anna")["last_used"] is None
+    known.caller(secret)
+    first = row(known, "anna")["last_used"]
+    assert first is not None and abs(store.db.do(sa.select(now().label("n")))[0]["n"] - first) < 60
+    known.caller(secret)
+    assert row(known, "anna")["last_used"] == first
+    Tokens(store).caller(secret)  # another process, which does not know of it
+    assert row(known, "anna")["last_used"] == first
+    later(store, last_used=100)
+    monkeypatch.setattr(module, "SEEN_EVERY_S", -1.0)
+    known.caller(secret)
+    assert row(known, "anna")["last_used"] >= first
+    known.caller(secret + "x")  # who is not known leaves nothing
+
+
+def test_scopes_are_known_ones(store: Store) -> None:
+    for scopes in ((), ("all",), ("read", "all")):
+        with pytest.raises(ParameterError, match="scope: wanted one or more of submit, read, review, admin"):
+            Tokens(store).create("anna", scopes=scopes)
+
+
+def test_lengths_of_time() -> None:
+    assert [length_s(text, "x") for text in ("90d", "12h", "4w", "30min", "0h")] == [
+        7_776_000.0, 43_200.0, 2_419_200.0, 1800.0, 0.0,
+    ]  # fmt: skip
+    for wrong in ("", "d", "1", "1y", "-1d", "1.5d", "1e3d", "9999999d"):
+        with pytest.raises(ParameterError, match="x: wanted a length of time"):
+            length_s(wrong, "x")
