@@ -8,11 +8,13 @@ import socket
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from crowdveil.server.app import make_app
 from crowdveil.server.child import _outcome
 from crowdveil.server.kind import Task, Told
 from crowdveil.server.kinds import KINDS
+from crowdveil.server.schema import jobs
 from crowdveil.server.sentences import plain
 from crowdveil.server.settings import Settings
 from crowdveil.server.store import NewJob, Store, new_id
@@ -89,7 +91,7 @@ def _queued(store: Store) -> str:
 
 
 def _row(store: Store, job: str) -> str:
-    return json.dumps(store.db.do("SELECT * FROM jobs WHERE id = ?", job))
+    return json.dumps(store.db.do(sa.select(jobs).where(jobs.c.id == job)))
 
 
 @pytest.mark.parametrize("end", ["deleted", "deleted after", "expired", "failed and deleted", "failed and expired"])

@@ -96,10 +96,12 @@ def test_a_folder_of_an_earlier_version_is_adopted_once(tmp_path: Path) -> None:
         database.execute("DROP TABLE about")
         for column in ("previous", "hash"):
             database.execute(f"ALTER TABLE log DROP COLUMN {column}")
+        database.execute("UPDATE alembic_version SET version_num = '0002'")
     database.close()
-    listed = CliRunner().invoke(cli, ["token", "list", "--data-dir", str(folder)], catch_exceptions=False)
-    assert listed.output.startswith("anna") and not (folder / MARKER).exists()
-    with Settings(folder).open() as service:
+    with pytest.raises(ParameterError, match="start crowdveil serve, which migrates it"):
+        CliRunner().invoke(cli, ["token", "list", "--data-dir", str(folder)], catch_exceptions=False)
+    assert not (folder / MARKER).exists()
+    with Settings(folder).open(migrate=True) as service:
         assert [t["name"] for t in service.tokens.all()] == ["anna"]
         service.store.say("anna", "did something")
         assert [line["hash"] is None for line in service.store.log()] == [True, False]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -19,6 +20,7 @@ from crowdveil.server import logs
 from crowdveil.server.app import make_app
 from crowdveil.server.database import AwayError
 from crowdveil.server.heartbeat import Heartbeat
+from crowdveil.server.schema import jobs
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.store import NewJob, new_id
 from serving import Within, cabs, post, put
@@ -77,14 +79,14 @@ def test_figures_of_jobs_requests_and_refusals(service: Service) -> None:
     client = Within(make_app(service))
     put(client, GENERALISE, {"data": (f"{SECRET}.csv", cabs())})
     done = put(client, GENERALISE, {"data": ("a.csv", cabs())})
-    for _ in range(2):
-        job = service.store.claim("host:1", 60)
+    for job in [service.store.claim("host:1", 60) for _ in range(2)]:
         assert job is not None
         if job.id == done:
             service.store.finish(job, {"lease": job.lease, "name": "x.zip"})
         else:
             service.store.give_back(job)
-            service.store.db.do("UPDATE jobs SET max_running = 0, created = created - 100 WHERE id = ?", job.id)
+            older = sa.update(jobs).where(jobs.c.id == job.id).values(created=jobs.c.created - 100)
+            service.store.db.do(older)
     assert client.get(f"/jobs/{'0' * 32}").status_code == 404
     assert client.get(f"/{SECRET}").status_code == 404
     assert client.request(SECRET.upper(), "/jobs").status_code == 405

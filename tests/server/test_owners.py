@@ -145,14 +145,17 @@ def test_no_token_reaches_anothers_job_by_any_route(house: House, state: str) ->
     assert [job["id"] for job in house.bert.get("/jobs").json()["jobs"]] == [own]
 
 
+MOBIDATALAB = [
+    f"{name}{slash}" for name in ("anonymize", "analyze", "compute_measures", "filter") for slash in ("/", "")
+]
 ROOMS = ("methods", "measures", "analyses", "attacks", "filter")
 NEEDS = {
-    **{f"POST /{route}": "submit" for route in ("preview", "anonymize/", "analyze/", "compute_measures/", "filter/")},
+    **{f"POST /{route}": "submit" for route in ("preview", *MOBIDATALAB)},
     **{f"POST /{room}/{{name}}/jobs": "submit" for room in ROOMS},
     **dict.fromkeys(["GET /jobs", "GET /jobs/{job_id}"], "submit read"),
     "DELETE /jobs/{job_id}": "submit",
     **{f"GET /jobs/{{job_id}}/{part}": "read" for part in ("result", "report", "files", "files/{name}", "before-after")},
-    "GET /task/": "read",
+    **dict.fromkeys(["GET /task/", "GET /task"], "read"),
     **{f"GET /reviews{part}": "review" for part in ("", "/{job_id}", "/{job_id}/report")},
     "POST /reviews/{job_id}": "review",
     **dict.fromkeys(["GET /tokens", "DELETE /tokens/{name}"], "admin"),

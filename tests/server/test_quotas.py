@@ -136,13 +136,13 @@ def test_a_limit_holds_where_no_length_is_declared(service: Service) -> None:
     answer = anna.post(GENERALISE, content=pieces(), headers={"Content-Type": kind})
     assert told(answer)[:2] == (413, "too_large")
     assert list(service.files.incoming.iterdir()) == [] and list(service.files.jobs.iterdir()) == []
-    assert service.disk._coming == {}  # nothing is counted any more
+    assert service.quota._coming == {}  # nothing is counted any more
 
 
 def test_uploads_that_come_at_once_are_counted_together(service: Service) -> None:
     who = Caller("a", "a", Limits(max_disk_mib=2))
-    disk = service.disk
+    disk = service.quota
     with disk.upload(who, (0, 0), str(1 << 20)), pytest.raises(Refused, match="may take 2 MiB"):
         disk.upload(who, (0, 0), str((1 << 20) + 1)).__enter__()
-    with service.disk.upload(who, (0, 0), str(2 << 20)):
+    with service.quota.upload(who, (0, 0), str(2 << 20)):
         pass

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 JOB_ID = "30c2ad9df0f9470abfd8198b4cb4f86a"
 JobState = Literal["queued", "running", "done", "failed", "cancelled", "expired"]
-JobKind = Literal["anonymize", "measure", "analyze", "attack", "filter"]
+JobKind = Annotated[str, Field(json_schema_extra={"enum": ["anonymize", "measure", "analyze", "attack", "filter"]})]
+"""Any text, since a row may be of another version, which must not break a list."""
 
 
 class View(BaseModel):
