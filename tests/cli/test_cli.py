@@ -84,7 +84,7 @@ def test_anonymize_verify_and_tamper(crowdveil: Any, points: Path, tmp_path: Pat
     code, shown, _ = crowdveil("verify", out)
     assert code == 0 and shown.count("holds") == 2 and "heuristic" in shown
     findings = json.loads(crowdveil("verify", out, "--json")[1])["findings"]
-    assert all(f["holds"] for f in findings)
+    assert all(f["outcome"] == "holds" for f in findings)
     table = pq.read_table(out / "trajectories.parquet")
     pq.write_table(table.slice(1), out / "trajectories.parquet")
     code, _, err = crowdveil("verify", out)
