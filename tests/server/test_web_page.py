@@ -134,7 +134,9 @@ def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_p
         assert page.input_value("#f-k") == "11" and "households" in page.inner_text(".sources")
         page.check("#f-before_after")
         job = run(visit)
-        assert "promises hold" in page.inner_text(".verdict") and "at least 11 people" in page.inner_text(".verdict")
+        assert "guarantees verified on these files" in page.inner_text(
+            ".verdict"
+        ) and "at least 11 people" in page.inner_text(".verdict")
         assert drawn(visit) > 3
         archive = fetched(visit, "button:has-text('Download the release')", tmp_path)
         zipfile.ZipFile(archive).extractall(tmp_path / "out")

@@ -21,6 +21,8 @@ from crowdveil.model.trajectories import Trajectories
 GEOJSON, PNG, HTML = "heatmap.geojson", "heatmap.png", "heatmap.html"
 _FILES = {"data": GEOJSON, "picture": PNG, "page": HTML}
 _ENDINGS = (".geojson", ".json")
+_FARTHEST = 360.0
+"""Degrees; beyond it nothing is on a map."""
 _EVERY = (SectorKAnonymity, DisjointSectors, EveryLocationCounted, WellFormedSectors)
 """What every heat map guarantees."""
 Checked = list[tuple[SectorGuarantee, Finding]]
@@ -64,7 +66,16 @@ def stated_guarantee(promise: SectorGuarantee) -> dict[str, Any]:
 
 def is_heat_map(path: Path) -> bool:
     """Whether a path is that of a heat map, a folder or a GeoJSON, and not of a release."""
-    return path.suffix.lower() in _ENDINGS if path.is_file() else (path / GEOJSON).is_file()
+    if path.is_file():
+        return path.suffix.lower() in _ENDINGS
+    return (path / GEOJSON).is_file() or _names_an_analysis(path / MANIFEST_FILE)
+
+
+def _names_an_analysis(manifest: Path) -> bool:
+    try:
+        return "analysis" in json.loads(manifest.read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return False
 
 
 def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[Checked, str]:
@@ -122,8 +133,10 @@ def _read_map(path: Path) -> WrittenSectors:
         written = read_sectors(path)
     except (ValueError, RecursionError, OverflowError, OSError):
         raise wrong from None
-    numbers = (written.area_km2, written.locations_per_km2, written.bounds)
-    if not all(np.isfinite(values).all() for values in numbers) or any(shape is None for shape in written.polygons):
+    import shapely
+
+    numbers = (written.area_km2, written.locations_per_km2, written.bounds, shapely.bounds(written.polygons))
+    if not all(np.isfinite(values).all() for values in numbers) or np.abs(numbers[-1]).max(initial=0) > _FARTHEST:
         raise wrong
     return written
 
