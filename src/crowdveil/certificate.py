@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 Number = int | float | None
+FORMAT: Final = 2
+"""Of manifests. 1: a guarantee had `holds`, true also where it was not checked; 2: it has `outcome`."""
 
 
 class _Form(BaseModel):
@@ -20,12 +22,15 @@ class _File(_Form):
     """Where it is a folder, its files with their hashes."""
 
 
-class _Promise(_Form):
+class _Stated(_Form):
     name: str
     kind: str
     parameters: dict[str, JsonValue]
     statement: str
-    holds: bool
+
+
+class _Promise(_Stated):
+    outcome: Literal["holds", "violated", "not checked"]
     checked: str
     with_original: bool
 
@@ -83,7 +88,7 @@ class _CostOfTrajectories(_Form):
 class Certificate(_Form):
     """All that a certificate must have; more may be in it."""
 
-    format: Literal[1]
+    format: Literal[2]
     created: str
     crowdveil: str
     python: str
@@ -95,6 +100,45 @@ class Certificate(_Form):
     cost: _CostOfFlows | _CostOfTrajectories
     risk: list[_Risk] | None
     files: dict[str, _File]
+
+
+class HeatMapManifest(_Form):
+    """All that the manifest of a heat map must have."""
+
+    format: Literal[2]
+    crowdveil: str
+    analysis: str
+    parameters: dict[str, JsonValue]
+    k_counts: str
+    promises: list[_Promise]
+    files: dict[str, _File]
+
+
+class _Plane(_Form):
+    longitude: float = Field(ge=-180, le=180)
+    latitude: float = Field(ge=-90, le=90)
+
+
+class _SectorAbout(_Form):
+    analysis: str
+    parameters: dict[str, JsonValue]
+    k: int
+    k_counts: Literal["people", "trajectories"]
+    withheld_locations: int | None
+    promises: list[_Stated]
+    plane: _Plane
+
+
+class _Sector(_Form):
+    properties: dict[str, int | float]
+    geometry: dict[str, Any]
+
+
+class SectorFile(_Form):
+    """All that the GeoJSON of a heat map must have."""
+
+    crowdveil: _SectorAbout
+    features: list[_Sector]
 
 
 class _Area(_Form):

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from crowdveil.certificate import Certificate
+from crowdveil.certificate import FORMAT, Certificate
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.io.atomic import new_file
@@ -20,7 +20,6 @@ from crowdveil.io.written import MANIFEST_FILE, file_hash, folder_hash
 from crowdveil.method import Method
 from crowdveil.params import Params
 
-FORMAT = 1
 FILES = ("zones", "voronoi", "hierarchy", "destination_hierarchy")
 """Options of reading that name a file, or are data themselves."""
 _TREES = ("hierarchy", "destination_hierarchy")
@@ -69,7 +68,7 @@ def build_manifest(
                 "kind": promise.kind,
                 "parameters": promise.model_dump(mode="json"),
                 "statement": promise.statement(),
-                "holds": finding.holds,
+                "outcome": finding.outcome.value,
                 "checked": finding.detail,
                 "with_original": finding.with_original,
             }
@@ -151,6 +150,11 @@ def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
         )
 
 
+def _format(value: Any) -> str:
+    """A format in words; what is no number is not repeated."""
+    return str(value) if type(value) is int else "unknown"
+
+
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Write the certificate into the release's folder; at every moment there is a whole one."""
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
@@ -171,7 +175,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT:
-            raise InputError(f"{path}: its format is {manifest['format']}, and this version reads {FORMAT}.")
+            raise InputError(
+                f"{path}: its format is {_format(manifest['format'])}, and this version reads {FORMAT}; verify the release with "
+                "the version of Crowdveil that made it, or make it again with this one."
+            )
+        if "analysis" in manifest:
+            raise InputError(
+                f"{folder}: wanted a release, but this is the result of an analysis; it can only be verified."
+            )
         Certificate.model_validate(manifest)
         # Whoever wrote the manifest must not choose which files of this machine are opened.
         names = [f["name"] for f in manifest["files"].values()]

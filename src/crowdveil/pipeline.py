@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map
 from crowdveil.attacks.known_points import measured_lines
 from crowdveil.attacks.risk import against_promises, refuse_beaten
 from crowdveil.checking import (
@@ -22,7 +23,7 @@ from crowdveil.checking import (
 )
 from crowdveil.errors import InputError, ParameterError, PromiseBrokenError
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
-from crowdveil.guarantees.base import refuse_broken
+from crowdveil.guarantees.base import refuse_unchecked, tally
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import kept_pairing
@@ -123,6 +124,7 @@ class Result:
         promised = [f"  promise  {p['statement']}" for p in manifest["promises"] if p["kind"] == "privacy"]
         if manifest["method"]["status"] == "heuristic":
             promised.append("  promise  none of anonymity: this method is a heuristic")
+        promised.append(f"  checked  {tally([p['outcome'] for p in manifest['promises']])}")
         # Facts of several numbers are told in words among the costs.
         plain = {n: v for n, v in manifest["method"]["facts"].items() if not isinstance(v, dict)}
         facts = [f"  {name.replace('_', ' '):32}{value}" for name, value in plain.items()]
@@ -169,7 +171,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             stage("verifying")
             written = read_release(folder, files)
             checked = check(written, promises, data, getattr(release, "source", None))
-            refuse_broken(checked)
+            refuse_unchecked(checked)
             trials = []
             if request.attack:
                 stage("attacking")
@@ -246,17 +248,29 @@ def verify_there(
 def verify(
     folder: Path, original: Any = None, reading: dict[str, Any] | None = None
 ) -> list[tuple[Guarantee, Finding]]:
-    """Check a release: that the files are the ones that were written, and every promise in the manifest.
+    """Check a release or a heat map: that the files are the ones that were written, and every promise in the manifest.
 
     The files are enough for most of it. With the `original` data, or the file or table that they are to be read from,
     the rest is checked too. They are read as the manifest says, with the options in `reading` in place of its own.
     """
+    return verified(folder, original, reading)[0]
+
+
+def verified(
+    folder: Path, original: Any = None, reading: dict[str, Any] | None = None
+) -> tuple[list[tuple[Guarantee, Finding]], str]:
+    """As `verify`, with what k counts."""
+    if is_heat_map(Path(folder)):
+        options = TrajectoryReading.checked(reading or {})
+        points = None if original is None else read(Trajectories, original, options, ReadNotes())
+        sectors, counts = verify_heat_map(Path(folder), points)
+        return list(sectors), counts
     manifest, written = open_release(Path(folder))
     promises = tuple(guarantee_from_manifest(entry) for entry in manifest["promises"])
     if original is None:
-        return check(written, promises)
+        return check(written, promises), manifest["k_counts"]
     takes = Flows if written.is_flows else Trajectories
-    return check(written, promises, _read_again(manifest, takes, original, reading or {}))
+    return check(written, promises, _read_again(manifest, takes, original, reading or {})), manifest["k_counts"]
 
 
 def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:

@@ -52,16 +52,17 @@ def test_one_destination_for_all() -> None:
             (60, "a", "b", 10, 10), (60, "a", "c", 10, 10)]  # fmt: skip
     found = attacked("homogeneity", flow_release(rows))
     assert found.values["origins"] == 4 and found.values["fewest_destinations"] == 1
-    assert found.values["origins_with_one_end_percent"] == 50 and found.values["origins_with_one_tile_percent"] == 25
-    assert found.values["trips_of_origins_with_one_end_percent"] == 40
-    assert found.values["trips_of_origins_with_one_tile_percent"] == 10
-    assert found.values["destinations"] == 6 and found.values["destinations_with_one_end_percent"] == 100
+    assert found.values["origins_with_destination_area_known_percent"] == 50
+    assert found.values["origins_with_destination_tile_known_percent"] == 25
+    assert found.values["trips_with_destination_area_known_percent"] == 40
+    assert found.values["trips_with_destination_tile_known_percent"] == 10
+    assert found.values["destinations"] == 6 and found.values["destinations_with_origin_area_known_percent"] == 100
+    assert not found.beats_k and found.worst is None
     assert (
-        not found.beats_k
-        and found.worst is None
-        and "from 2 all published travellers go to one area" in found.explanation
+        "from 2 all published trips go to one area (destination area known), from 1 of these to one tile"
+        in found.explanation
     )
-    assert attacked("homogeneity", flow_release([])).values["origins_with_one_end_percent"] is None
+    assert attacked("homogeneity", flow_release([])).values["origins_with_destination_area_known_percent"] is None
 
 
 def test_what_is_left_of_a_row() -> None:

@@ -19,6 +19,7 @@ from crowdveil.guarantees import (
     CombinationKAnonymity,
     Finding,
     FlowKAnonymity,
+    Outcome,
     TrajectoryKAnonymity,
     TrueVolumes,
 )
@@ -114,7 +115,7 @@ def test_what_is_proved_holds_against_adversaries(method: Any, data: Trajectorie
 def test_an_adversary_stops_a_run_whose_checker_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A method that takes trajectories for people puts three of two people together."""
     data = world([walk("ABC")] * 3 + [walk("FGH")] * 3, [0, 0, 1, 1, 2, 3])
-    monkeypatch.setattr(TrajectoryKAnonymity, "check_behind", lambda *_: Finding(True, "looks fine."))
+    monkeypatch.setattr(TrajectoryKAnonymity, "check_behind", lambda *_: Finding(Outcome.HOLDS))
     own = microaggregation.METHOD
     careless = lambda d, p, r, s: own.run(replace(d, person=np.arange(6), people_ids=d.ids), p, r, s)  # noqa: E731
     monkeypatch.setattr(pipeline, "find_method", lambda name: replace(own, run=careless))
@@ -140,7 +141,8 @@ def test_a_small_row_stops_a_run() -> None:
     flows = flow_release([(0, "a", "b", 12, 10), (0, "c", "b", 12, 9)])
     trials = against_promises(None, flows, [crowd], "proved")  # type: ignore[arg-type]
     assert [(t.attack, t.stops, t.worst) for t in trials] == [
-        ("homogeneity", False, None), ("minimum-crowd", True, 9), ("singleton-margins", True, 9),
+        ("homogeneity-area", False, None), ("homogeneity-tile", False, None), ("minimum-crowd", True, 9),
+        ("singleton-margins", True, 9),
     ]  # fmt: skip
     refuse_beaten(against_promises(None, flow_release([(0, "a", "b", 12, 10)]), [crowd], "proved"))  # type: ignore[arg-type]
 

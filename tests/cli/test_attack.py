@@ -75,7 +75,10 @@ def test_flows_are_attacked_in_their_release(command: Any, flows: Path, tmp_path
     assert "one destination for all: told, not promised" in ran.out
     assert command("attack", "homogeneity", flows, "-o", tmp_path / "h.json").code == 0
     found = json.loads((tmp_path / "h.json").read_text())
-    assert found["k"] == 10 and found["attacks"]["homogeneity"]["values"]["origins_with_one_end_percent"] == 100
+    assert (
+        found["k"] == 10
+        and found["attacks"]["homogeneity"]["values"]["origins_with_destination_area_known_percent"] == 100
+    )
     assert (
         command("attack", "minimum-crowd", flows, "--k", 31).out.splitlines()[0]
         == "smallest crowd: finds fewer than 31"

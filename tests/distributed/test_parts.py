@@ -18,17 +18,31 @@ from hypothesis import strategies as st
 import crowdveil
 from crowdveil import testing
 from crowdveil.checking import form_of
-from crowdveil.distributed.gathering import Gathered, in_parts, together
+from crowdveil.distributed.gathering import Gathered, checked_parts, in_parts
 from crowdveil.distributed.rows import PACKS, PartReader, TripReader
 from crowdveil.distributed.steps import StepsPart, row_schema
 from crowdveil.engine.packing import unpacked
 from crowdveil.errors import InputError, MissingExtraError, ParameterError
-from crowdveil.guarantees import Finding
+from crowdveil.guarantees import (
+    DifferentialPrivacy,
+    DisjointFlows,
+    Finding,
+    FlowKAnonymity,
+    GeneralisationLimit,
+    Guarantee,
+    LeastInhabitedTiles,
+    LeastTiles,
+    MostArea,
+    TrueVolumes,
+    WellFormedFlows,
+    WithheldBudget,
+)
 from crowdveil.io.geojson import write_zones
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import find_od_columns
 from crowdveil.io.source import open_source
 from crowdveil.io.steps import Steps
+from crowdveil.io.written import WrittenRelease
 from crowdveil.io.zones import read_zones
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
@@ -39,6 +53,7 @@ from crowdveil.synth.city import City
 from crowdveil.synth.trips import write_trips
 from spark_runs import same_rows
 from test_every_method import _on_grid
+from written_flows import written
 
 OD = [name for name in METHODS if find_method(name).takes is Flows]
 HOUR = 3600
@@ -152,15 +167,56 @@ def test_a_failing_time_step_is_named_among_all_of_the_data(city: Path) -> None:
         hard(last)
 
 
-def test_what_parts_found_is_added_up() -> None:
-    both = together([Finding(True, "1 row looked at, 0 below k."), Finding(True, "1,200 rows looked at, 0 below k.")])
-    assert both == Finding(True, "1,201 rows looked at, 0 below k.")
-    broken = together([Finding(True, "3 rows looked at."), Finding(False, "2 rows looked at, 1 below k.")])
-    assert broken == Finding(False, "2 rows looked at, 1 below k.")
-    some = together([Finding(True, "2 time steps looked at; 1 below k."), Finding(True, "1 time step looked at.")])
-    assert some.detail == "3 time steps looked at; 1 below k."
-    mixed = together([Finding(True, "a.", looked=False), Finding(True, "b.", with_original=True)])
-    assert mixed.holds and mixed.looked and mixed.with_original
+def _merged(promise: Guarantee, releases: list[WrittenRelease]) -> Finding:
+    """The finding of partitions, as it comes back from executors."""
+    lines = [json.dumps([promise.check(release).as_json()]) for release in releases]
+    return checked_parts([promise], [json.loads(line) for line in lines])[0][1]
+
+
+OF_FLOWS: tuple[Guarantee, ...] = (
+    FlowKAnonymity(k=10, counts="trips"), DisjointFlows(), WithheldBudget(suppress=0.1, k=10), GeneralisationLimit(tiles=2),
+    LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2), MostArea(km2=3), WellFormedFlows(), TrueVolumes(),
+    DifferentialPrivacy(epsilon=1, most_trips=1),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("promise", OF_FLOWS, ids=lambda promise: promise.name)
+@settings(max_examples=30)
+@given(draw=st.data())
+def test_partitions_find_what_is_found_in_all_of_it(promise: Guarantee, draw: st.DataObject) -> None:
+    """Outcome, counts and sentence of the whole, whatever time steps lie in which partition."""
+    areas = st.sampled_from(["a", "b", "ab", "c"])
+    row = st.tuples(st.sampled_from([0, 3600, 7200]), areas, areas, st.integers(8, 30), st.integers(8, 30))
+    rows = draw.draw(st.lists(row, max_size=8))
+    listed = [(t, 1, draw.draw(st.sampled_from([None, 0, 3, 20]))) for t in (0, 3600, 7200)]
+    place = {t: draw.draw(st.integers(0, 2)) for t in (0, 3600, 7200)}
+    parts = [
+        written([r for r in rows if place[r[0]] == i], [s for s in listed if place[s[0]] == i], counts="trips")
+        for i in range(3)
+    ]
+    assert _merged(promise, parts) == promise.check(written(rows, listed, counts="trips"))
+
+
+def test_counts_are_merged_and_never_read_out_of_sentences() -> None:
+    small = written([(0, "a", "b", 12, 12)])
+    merged = _merged(LeastTiles(tiles=2), [small] * 3)
+    assert merged.violated and merged.counts == {"rows": 3, "small": 3}
+    assert merged.detail == "3 rows looked at, 3 name a smaller area."
+    broken = written([(0, "nowhere", "b", 12, 12)])
+    flagged = _merged(WellFormedFlows(), [broken, small, broken])
+    assert flagged.counts["unlisted_area"] == 1, "a flag is no sum"
+    assert flagged.detail == "a row names an area that is not in the list of areas."
+
+
+def test_one_open_partition_leaves_the_whole_not_checked() -> None:
+    promise = WithheldBudget(suppress=0.1, k=10)
+    told, open_ = written([(0, "a", "b", 90, 90)], [(0, 90, 3)]), written([(0, "a", "b", 20, 10)], [(0, 20, None)])
+    over = written([(0, "a", "b", 20, 10)], [(0, 20, 11)])
+    assert _merged(promise, [told, told]).holds
+    merged = _merged(promise, [told, open_])
+    assert merged.outcome == "not checked" and merged.detail.endswith("not told in 1 time step.")
+    assert _merged(promise, [told, open_, over]).violated
+    assert _merged(promise, []).outcome == "not checked", "nothing was looked at"
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(1, 60))

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from crowdveil import testing
 from crowdveil.checking import form_of
 from crowdveil.distributed.filtering import FilterPart
-from crowdveil.distributed.gathering import together
 from crowdveil.distributed.point_rows import AT, BLOCK, FILE, ORDER, PointReader
 from crowdveil.distributed.rows import BAD
 from crowdveil.distributed.running import refuse_what_stays_here
@@ -28,7 +27,7 @@ from crowdveil.distributed.track_verifying import CheckedPiece, _follow, refuse_
 from crowdveil.distributed.tracks import KEYED, Plan, TrackReader, TracksPart
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.filters import Filter, filter_trajectories
-from crowdveil.guarantees import CombinationKAnonymity, Finding, TrajectoryKAnonymity, WellFormedTrajectories
+from crowdveil.guarantees import CombinationKAnonymity, TrajectoryKAnonymity, WellFormedTrajectories
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release import trajectory_table
 from crowdveil.io.source import open_source
@@ -136,7 +135,7 @@ def test_parts_give_the_rows_of_one_machine(method: Method, draw: st.DataObject)
     expected = trajectory_table(here, "parquet")
     for name in expected.column_names:
         assert there[name].cast(expected[name].type).to_pylist() == expected[name].to_pylist(), name
-    assert all(finding.holds for _, finding in told.checked(promises))
+    assert not any(finding.violated for _, finding in told.checked(promises))
     assert told.facts(method, params) == here.facts
     assert (told.cost.trajectories, told.cost.points) == (len(here), here.points)
     assert (told.cost.all_trajectories, told.cost.all_points) == (len(whole), whole.points)
@@ -257,13 +256,15 @@ def test_filters_in_parts_keep_what_they_keep_in_one(data: Trajectories, cut: in
 
 
 def test_findings_of_parts_add_up_and_bounds_stay() -> None:
-    parts = [Finding(True, f"{n} group{'' if n == 1 else 's'} of equal trajectories, 0 with fewer than 3 people.", True, True)
-             for n in (1, 4, 7)]  # fmt: skip
-    assert together(parts) == Finding(True, "12 groups of equal trajectories, 0 with fewer than 3 people.", True, True)
-    assert together(parts[:1]).detail == "1 group of equal trajectories, 0 with fewer than 3 people."
-    looked = [Finding(True, f"{n:,} trajector{'y' if n == 1 else 'ies'} in 1 group of equal ones, 0 with fewer than 2.")
-              for n in (1, 1_200)]  # fmt: skip
-    assert together(looked).detail == "1,201 trajectories in 2 groups of equal ones, 0 with fewer than 2."
+    promise = TrajectoryKAnonymity(k=3, counts="people")
+    parts = [promise.judged(False, {"trajectories": 3 * n, "groups": n}, with_original=True) for n in (1, 4, 7)]
+    merged = promise.merged(parts)
+    assert merged.holds and merged.with_original
+    assert merged.detail == "12 groups of equal trajectories, 0 with fewer than 3 people."
+    assert promise.merged(parts[:1]).detail == "1 group of equal trajectories, 0 with fewer than 3 people."
+    alone = TrajectoryKAnonymity(k=2, counts="trajectories")
+    looked = [alone.judged(False, {"trajectories": n, "groups": 1}) for n in (1, 1_200)]
+    assert alone.merged(looked).detail == "1,201 trajectories in 2 groups of equal ones, 0 with fewer than 2."
 
 
 def _piece(numbers: list[int], file: str = "a", t: list[int] | None = None) -> pa.Table:
@@ -277,21 +278,21 @@ def test_pieces_of_files_are_checked_and_must_follow_one_another() -> None:
     function = CheckedPiece((WellFormedTrajectories(),), [])
     first, second = function(_piece([1, 1, 2], "a")), function(_piece([3, 4, 4], "b"))
     for told in (first, second):
-        assert json.loads(told["told"][0].as_py())[0]["holds"]
+        assert json.loads(told["told"][0].as_py())[0]["outcome"] == "holds"
     assert _follow(pa.concat_tables([second, first]))
     assert not _follow(second)
     assert not _follow(pa.concat_tables([first, function(_piece([4, 5], "b"))]))
     assert not _follow(pa.concat_tables([first, function(_piece([2, 3], "b"))]))
     gap = function(_piece([1, 3], "a"))
-    assert not json.loads(gap["told"][0].as_py())[0]["holds"]
+    assert json.loads(gap["told"][0].as_py())[0]["outcome"] == "violated"
 
 
 def test_equal_trajectories_of_a_piece_are_counted() -> None:
     function = CheckedPiece((TrajectoryKAnonymity(k=3, counts="trajectories"),), [])
     crowd = function(_piece([5, 5, 9, 9, 11, 11], t=[0, 1, 0, 1, 0, 1]))
-    assert json.loads(crowd["told"][0].as_py())[0]["holds"]
+    assert json.loads(crowd["told"][0].as_py())[0]["outcome"] == "holds"
     few = function(_piece([5, 5, 9, 9, 11, 11], t=[0, 1, 0, 1, 0, 2]))
-    assert not json.loads(few["told"][0].as_py())[0]["holds"]
+    assert json.loads(few["told"][0].as_py())[0]["outcome"] == "violated"
 
 
 def test_promises_about_all_trajectories_at_once_are_left_to_one_machine() -> None:

@@ -39,8 +39,8 @@ def _written(*listed: list[Row]) -> WrittenRelease:
 def test_k_equal_ones_of_k_people_pass() -> None:
     good = _written(A, B, A, B, A, B)
     finding = PEOPLE.check(good)
-    assert finding.holds and finding.detail.startswith("6 trajectories in 2 groups of equal ones, 0 with fewer than 3.")
-    assert finding.detail.endswith("files do not tell.")
+    assert finding.outcome == "not checked" and finding.detail.endswith("files do not show it.")
+    assert finding.detail.startswith("6 trajectories in 2 groups of equal ones, 0 with fewer than 3; which people")
     behind = PEOPLE.check_behind(good, np.array([0, 0, 1, 1, 2, 2]))
     assert behind.holds and behind.with_original
     assert PEOPLE.check(_written()).holds and PEOPLE.check_behind(_written(), np.zeros(0, np.int64)).holds
@@ -59,18 +59,18 @@ def test_k_equal_ones_of_k_people_pass() -> None:
 )
 def test_a_copy_that_differs_is_none(third: list[Row]) -> None:
     finding = PEOPLE.check(_written(A, A, third))
-    assert not finding.holds and "in 2 groups of equal ones, 2 with fewer than 3" in finding.detail
+    assert finding.violated and "in 2 groups of equal ones, 2 with fewer than 3" in finding.detail
     assert not PEOPLE.check_behind(_written(A, A, third), np.arange(3)).holds
 
 
 def test_a_missing_copy_and_equal_points_in_one_trajectory_are_found() -> None:
-    assert not PEOPLE.check(_written(A, A, A, B, B)).holds
-    assert not PEOPLE.check(_written(A + A + A)).holds
+    assert PEOPLE.check(_written(A, A, A, B, B)).violated
+    assert PEOPLE.check(_written(A + A + A)).violated
 
 
-def test_one_persons_group_passes_by_the_files_and_fails_with_people_at_hand() -> None:
+def test_one_persons_group_is_not_checked_by_the_files_and_violated_with_people() -> None:
     files = _written(A, A, A, B, B, B)
-    assert PEOPLE.check(files).holds
+    assert PEOPLE.check(files).outcome == "not checked"
     finding = PEOPLE.check_behind(files, np.array([7, 7, 7, 0, 1, 2]))
     assert not finding.holds and finding.detail == "2 groups of equal trajectories, 1 with fewer than 3 people."
     assert not PEOPLE.check_behind(files, np.array([0, 1, 1, 2, 3, 4])).holds
@@ -99,7 +99,7 @@ def test_a_release_that_breaks_the_promise_is_not_published(tmp_path: Path, monk
 
     monkeypatch.setattr(microaggregation, "release_of", wrong)
     data = make_trajectories(City.make(2), 40, seed=3)
-    with pytest.raises(PromiseBrokenError, match="trajectory-k-anonymity does not hold, so nothing was published"):
+    with pytest.raises(PromiseBrokenError, match="trajectory-k-anonymity is violated, so nothing was published"):
         pipeline.run(pipeline.Request("microaggregation", data, tmp_path / "out", {"k": 3}))
     assert list(tmp_path.iterdir()) == []
 
@@ -107,7 +107,7 @@ def test_a_release_that_breaks_the_promise_is_not_published(tmp_path: Path, monk
 def test_a_changed_file_is_refused_later(tmp_path: Path) -> None:
     data, out = make_trajectories(City.make(2), 40, seed=3), tmp_path / "out"
     pipeline.run(pipeline.Request("microaggregation", data, out, {"k": 3}))
-    assert all(finding.holds for _, finding in pipeline.verify(out))
+    assert not any(finding.violated for _, finding in pipeline.verify(out))
     file = out / "trajectories.parquet"
     pq.write_table(pq.read_table(file).slice(1), file)
     with pytest.raises(PromiseBrokenError, match=r"trajectories\.parquet changed since the release was made"):

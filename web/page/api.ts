@@ -29,7 +29,7 @@ export interface Seen {
 export type { JobView as Job } from "./views";
 export interface Manifest {
   method: { name: string; status: string; seed: number | null; parameters: Record<string, unknown>; facts?: Record<string, unknown> };
-  k_counts: string; cost: Record<string, unknown>; promises: { name: string; kind: string; statement: string; holds: boolean; checked: string }[];
+  k_counts: string; cost: Record<string, unknown>; promises: { name: string; kind: string; statement: string; outcome: "holds" | "violated" | "not checked"; checked: string }[];
   risk?: Record<string, unknown>[]; files: Record<string, { name: string; sha256: string }>;
 }
 

@@ -121,7 +121,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
       {!draft.data && <dl class="about">
         <div><dt>Look</dt><dd>The server reads the file, tells what each column means and what is wrong with it, and forgets it.</dd></div>
         <div><dt>Choose</dt><dd>A method, and how large a crowd must be. Every parameter says what it does.</dd></div>
-        <div><dt>Check</dt><dd>Each promise is verified on the written files and attacked before you get them. A report shows what was lost.</dd></div>
+        <div><dt>Check</dt><dd>Guarantees are checked on the written files, and some attacks are tried, before you get them. A report shows what was lost, and what could not be checked.</dd></div>
       </dl>}
       {seen && takes && <>
         <Reading form={form} draft={draft} takes={takes} seen={seen} set={set} attach={attach} />

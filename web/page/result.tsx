@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type Job, json, type Manifest, remove, said } from "./api";
 import { Action, Alert, Asked, Download, Pairs, ReportFrame, Tabs } from "./parts";
-import { number, shown, size, spoken, told } from "./words";
+import { number, RISKS, shown, size, spoken, told } from "./words";
 
 export interface Found { manifest: Manifest; files: { name: string; bytes: number }[] }
 
@@ -25,10 +25,13 @@ export function costs(manifest: Manifest): [string, string][] {
 }
 
 export function verdict(manifest: Manifest): { good: boolean; words: string } {
-  const broken = manifest.promises.filter((p) => !p.holds), n = manifest.promises.length;
-  if (broken.length) return { good: false, words: `Broken: ${broken.map((p) => p.name).join(", ")}` };
-  if (manifest.method.status === "heuristic") return { good: false, words: "No promise of anonymity: the method is a heuristic" };
-  return { good: true, words: `${n} of ${n} promises hold on the written files` };
+  const with_ = (outcome: string) => manifest.promises.filter((p) => p.outcome === outcome);
+  const broken = with_("violated"), open = with_("not checked"), holds = with_("holds").length;
+  if (broken.length) return { good: false, words: `Violated: ${broken.map((p) => p.name).join(", ")}` };
+  if (manifest.method.status === "heuristic") return { good: false, words: "No guarantee of anonymity: the method is a heuristic" };
+  // What was not checked is never counted among what holds; a guarantee of privacy that was not checked is no good news.
+  const words = `${number(holds)} ${holds === 1 ? "guarantee" : "guarantees"} verified on these files${open.length ? `, ${number(open.length)} not checked` : ""}`;
+  return { good: !open.some((p) => p.kind === "privacy"), words };
 }
 
 export function Result({ job, removed, reuse }: { job: Job; removed: () => void; reuse: (job: Job) => void }) {
@@ -55,7 +58,7 @@ function Verdict({ manifest }: { manifest: Manifest }) {
   const privacy = manifest.promises.filter((p) => p.kind === "privacy");
   return <div class={good ? "verdict good" : "verdict bad"}>
     <p><b>{words}</b></p>
-    {privacy.map((p) => <p key={p.name}>{p.statement}</p>)}
+    {privacy.map((p) => <p key={p.name}>{p.outcome === "holds" ? "" : `${p.outcome[0].toUpperCase()}${p.outcome.slice(1)}: `}{p.statement}{p.outcome === "holds" ? "" : ` (${p.checked})`}</p>)}
   </div>;
 }
 
@@ -88,10 +91,11 @@ function Measures({ job, manifest }: { job: Job; manifest: Manifest }) {
     <Pairs caption="What was published, and what was lost, as in the certificate" rows={costs(manifest)} />
     {trials.length > 0 && <div class="wide" role="region" aria-label="Attacks" tabIndex={0}><table><caption>Attacks on the release, in whole percents</caption>
       <thead><tr><th scope="col">attack</th><th scope="col">what is known</th><th scope="col" class="num">before</th><th scope="col" class="num">in the release</th></tr></thead>
-      <tbody>{trials.map((t, n) => <tr key={n}><th scope="row">{shown(t.attack)}</th><td>{shown(t.knowledge)}</td><td class="num">{shown(t.risk_percent_before)}</td><td class="num">{shown(t.risk_percent)}</td></tr>)}</tbody></table></div>}
+      <tbody>{trials.map((t, n) => <tr key={n}><th scope="row">{shown(t.attack)}</th><td>{shown(t.knowledge)}</td><td class="num">{shown(t.risk_percent_before)}</td><td class="num">{shown(t.risk_percent)}</td></tr>)}</tbody></table>
+      {[...new Set(trials.map((t) => shown(t.attack)))].filter((name) => RISKS[name]).map((name) => <p class="hint" key={name}>{name}: {RISKS[name]}.</p>)}</div>}
     <div class="wide" role="region" aria-label="Promises" tabIndex={0}><table class="broad"><caption>Promises, and how each was checked</caption>
-      <thead><tr><th scope="col">promise</th><th scope="col">what it says</th><th scope="col">holds</th><th scope="col">how it was checked</th></tr></thead>
-      <tbody>{manifest.promises.map((p) => <tr key={p.name}><th scope="row">{p.name}</th><td>{p.statement}</td><td class={p.holds ? "yes" : "no"}>{p.holds ? "yes" : "NO"}</td><td>{p.checked}</td></tr>)}</tbody></table></div>
+      <thead><tr><th scope="col">promise</th><th scope="col">what it says</th><th scope="col">outcome</th><th scope="col">how it was checked</th></tr></thead>
+      <tbody>{manifest.promises.map((p) => <tr key={p.name}><th scope="row">{p.name}</th><td>{p.statement}</td><td class={p.outcome === "holds" ? "yes" : p.outcome === "violated" ? "no" : ""}>{p.outcome === "violated" ? "VIOLATED" : p.outcome}</td><td>{p.checked}</td></tr>)}</tbody></table></div>
     <Said job={job} />
   </>;
 }

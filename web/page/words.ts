@@ -83,3 +83,9 @@ export function shown(value: unknown): string {
   if (typeof value === "object") return Object.entries(value).map(([name, inner]) => `${name.replace(/_/g, " ")} ${shown(inner)}`).join(", ");
   return String(value);
 }
+
+/** What risks in a manifest mean, where the name does not say it. */
+export const RISKS: Record<string, string> = {
+  "homogeneity-area": "share of trips whose destination area is known: all published flows of their origin area in their time step go to one area, of one tile or of many",
+  "homogeneity-tile": "share of trips whose destination tile is known: all published flows of their origin area in their time step go to one area that is a single tile",
+};

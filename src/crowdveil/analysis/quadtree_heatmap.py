@@ -52,8 +52,17 @@ import pyarrow as pa
 from pydantic import Field, ValidationInfo, field_validator
 
 from crowdveil.analysis.base import Analysis
+from crowdveil.analysis.heatmap_manifest import (
+    GEOJSON,
+    HTML,
+    PNG,
+    Checked,
+    check_sectors,
+    stated_guarantee,
+    write_heatmap_manifest,
+)
 from crowdveil.errors import InputError, OutputError
-from crowdveil.guarantees.base import refuse_broken
+from crowdveil.guarantees.base import refuse_unchecked
 from crowdveil.guarantees.sectors import (
     DisjointSectors,
     EveryLocationCounted,
@@ -71,7 +80,6 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 
 NAME = "quadtree-heatmap"
-GEOJSON, PNG, HTML = "heatmap.geojson", "heatmap.png", "heatmap.html"
 _GEOJSON_ENDINGS = (".geojson", ".json")
 ENDINGS = (*_GEOJSON_ENDINGS, ".png", ".html")
 
@@ -172,25 +180,18 @@ class HeatMap:
             "fewer, possibly none.",
             "k": k,
             "withheld_locations": self.withheld,
-            "promises": [
-                {
-                    "name": promise.name,
-                    "kind": promise.kind,
-                    "parameters": promise.model_dump(mode="json"),
-                    "statement": promise.statement(),
-                }
-                for promise in self.promises()
-            ],
+            "promises": [stated_guarantee(promise) for promise in self.promises()],
         }
 
     def write(self, path: str | Path, progress: Progress = no_progress, *, overwrite: bool = False) -> None:
-        """Write GeoJSON, PNG or HTML as the ending of the name says, or all three into a folder; all of it or nothing."""
+        """Write GeoJSON, PNG or HTML as the ending says, or all three and a manifest into a folder; all of it or nothing."""
         path = Path(path)
         if _is_folder(path):
             with new_folder(path, overwrite=overwrite, mark_file=GEOJSON) as folder:
-                written = self._checked(folder / GEOJSON)
+                written, checked = self._checked(folder / GEOJSON)
                 draw_sectors(written, folder / PNG)
                 write_page(written, folder / HTML)
+                write_heatmap_manifest(folder, self.about(), self.cut.counts, checked)
             return
         check_output(path, overwrite=overwrite)
         with new_file(path, overwrite=overwrite) as file, tempfile.TemporaryDirectory() as scratch:
@@ -198,14 +199,15 @@ class HeatMap:
                 self._checked(file)
                 return
             draw = draw_sectors if path.suffix.lower() == ".png" else write_page
-            draw(self._checked(Path(scratch) / GEOJSON), file)
+            draw(self._checked(Path(scratch) / GEOJSON)[0], file)
 
-    def _checked(self, file: Path) -> WrittenSectors:
+    def _checked(self, file: Path) -> tuple[WrittenSectors, Checked]:
         """Write the sectors, read them back, and hold what was read against the promises and the original."""
         write_sectors(self.cut, self.about(), file)
         written = read_sectors(file)
-        refuse_broken([(promise, promise.check_sectors(written, self.data)) for promise in self.promises()])
-        return written
+        checked = check_sectors(self.promises(), written, self.data)
+        refuse_unchecked(checked)
+        return written, checked
 
 
 def check_output(path: Path, *, overwrite: bool) -> None:
@@ -249,7 +251,8 @@ ANALYSIS = Analysis(
     run=run,
     doc=__doc__ or "",
     help="Reads original trajectories, and what it writes may be published: every sector hides at least --min-k people, which "
-    "is checked on the written file. A folder gets heatmap.geojson, heatmap.png and heatmap.html; a name that ends in "
+    "is checked on the written file. A folder gets heatmap.geojson, heatmap.png, heatmap.html and manifest.json, "
+    "which crowdveil verify reads; a name that ends in "
     ".geojson, .png or .html gets that one. Without -o a summary is printed.",
     compares=False,
     check_output=check_output,

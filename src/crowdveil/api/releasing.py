@@ -67,11 +67,12 @@ def anonymize(
 def verify(
     folder: str | Path, original: Any = None, *, spark: Any = None, **options: Any
 ) -> list[tuple[Guarantee, Finding]]:
-    """Check a release from its files; returns each promise with what came of it.
+    """Check a release or a heat map from its files; returns each guarantee with its finding.
 
-    `original` is what the release of flows was made from: `Flows`, or a path, a table or a data frame, which is read as
-    the manifest says. Files that were needed for it, such as zones, are given again as `options`. With it, promises are
-    checked that files alone cannot tell of; without it, the findings of these have `looked` false. With a session of Spark in
+    `folder` is that of a release or of a heat map, or the GeoJSON of a heat map. A finding's `outcome` is `Outcome.HOLDS`,
+    `VIOLATED` or `NOT_CHECKED`: what files alone do not show is not checked, and does not hold. `original` is what the release
+    was made from: `Flows`, `Trajectories`, or a path, a table or a data frame, which is read as the manifest says (for a heat map
+    as `options` say). Files that were needed for it, such as zones, are given again as `options`. With a session of Spark in
     `spark` the files, and the original of flows, are read and checked there.
 
     >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson")  # doctest: +SKIP

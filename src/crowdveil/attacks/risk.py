@@ -176,8 +176,10 @@ def _on_flows(release: FlowRelease, promises: Sequence[Guarantee], proved: bool)
     exact = any(isinstance(p, TrueVolumes) for p in promises)
     published = Published(release, None if crowd is None else crowd.k, "exact" if exact else "overlapping")
     found = homogeneity.run(published, FlowAttackParams())
-    alone = found.values["trips_of_origins_with_one_tile_percent"]
-    trials = [Trial("homogeneity", "the origin", None if alone is None else round(alone), share=alone)]
+    trials = []
+    for name, unit in ((homogeneity.AREA, "area"), (homogeneity.TILE, "tile")):
+        known = found.values[f"trips_with_destination_{unit}_known_percent"]
+        trials.append(Trial(name, "the origin area and the time step", _whole(known), share=known))
     if crowd is None:
         return trials
     attacks = [minimum_crowd, singleton_margins]
@@ -192,6 +194,10 @@ def _on_flows(release: FlowRelease, promises: Sequence[Guarantee], proved: bool)
             )
         )  # fmt: skip
     return trials
+
+
+def _whole(percent: float | None) -> int | None:
+    return None if percent is None else round(percent)
 
 
 def _on_trajectories(

@@ -9,7 +9,7 @@ import click
 
 from crowdveil import api
 from crowdveil.analysis.base import IN_THE_HOUSE, Analysis
-from crowdveil.analysis.quadtree_heatmap import GEOJSON
+from crowdveil.analysis.heatmap_manifest import GEOJSON
 from crowdveil.analysis.study import Study, StudyReading
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.elsewhere import (

@@ -8,7 +8,7 @@ import click
 
 from crowdveil import pipeline
 from crowdveil.cli.console import progress_bar
-from crowdveil.guarantees.base import refuse_broken
+from crowdveil.guarantees.base import FROM_FILES, refuse_broken, tally
 from crowdveil.io.atomic import new_folder
 from crowdveil.io.geojson import write_zones
 from crowdveil.synth.city import City
@@ -54,10 +54,8 @@ def command(output: str, seed: int, overwrite: bool) -> None:
         click.echo(f"\n{what:<14} {out / where}: verified, method {result.manifest['method']['name']}")
         for line in result.cost:
             click.echo(f"  {line}")
-    looked = sum(finding.looked for _, finding in checked)
-    click.echo(
-        f"\n{looked} promises checked on the written files, all kept. Check again: crowdveil verify {out / 'flows'}"
-    )
+    said = tally([finding.outcome for _, finding in checked], FROM_FILES)
+    click.echo(f"\n{said}. Check again: crowdveil verify {out / 'flows'}")
     click.echo(f"Look at it: {out / 'flows' / 'report.html'} and {out / 'trajectories' / 'report.html'}")
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from crowdveil import pipeline
+from crowdveil.analysis.heatmap_manifest import is_heat_map
 from crowdveil.cli.console import progress_bar, show_sentences
 from crowdveil.errors import ParameterError
 from crowdveil.guarantees.base import refuse_broken
@@ -193,9 +194,11 @@ def put_files(packed: Path, targets: Mapping[str, str | None], *, overwrite: boo
 
 
 def put_folder(packed: Path, target: Path, *, overwrite: bool, mark_file: str) -> None:
-    """Unpack a result into a folder: all of it or nothing."""
+    """Unpack a result into a folder: all of it or nothing. A heat map is verified from its files before."""
     with new_folder(target, overwrite=overwrite, mark_file=mark_file) as folder:
         unpack(packed, folder, LARGEST)
+        if is_heat_map(folder):
+            refuse_broken(pipeline.verify(folder))
 
 
 def form_of(output: str | Path | None, default: str) -> str:

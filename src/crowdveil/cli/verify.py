@@ -1,4 +1,4 @@
-"""`crowdveil verify FOLDER`: every promise of a release, checked from its files, and with the original if given."""
+"""`crowdveil verify FOLDER`: every guarantee of a release or a heat map, checked from its files, or with the original."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import click
 
 from crowdveil import pipeline
 from crowdveil.cli.options import engine_options, given, options_of
-from crowdveil.guarantees import Finding
-from crowdveil.manifest import read_manifest
+from crowdveil.guarantees import Finding, Guarantee
+from crowdveil.guarantees.base import FROM_FILES, tally
 from crowdveil.reading import FlowReading, TrajectoryReading
-
-NOT_CHECKED = "not checked: needs the original data; give it with --original"
 
 
 class EitherReading(FlowReading, TrajectoryReading):
@@ -27,15 +25,18 @@ class EitherReading(FlowReading, TrajectoryReading):
 @click.option("--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(folder: str, original: str | None, as_json: bool, engine: str, master: str | None, **values: Any) -> None:
-    """Check a release from its files alone, or with the original data too.
+    """Check a release or a heat map from its files alone, or with the original data too.
 
-    The original is read as it was for the release; the other options are for that, and only files, such as zones, must
-    be given again. Exit code 0 if no promise is broken, 1 if one is or a file was changed, 2 if it cannot be checked.
+    Each guarantee holds, is violated, or is not checked: files alone do not show everything, and noise is shown by no file.
+    The original is read as it was for the release; the other options are for that, and only files, such as zones, must be given
+    again. For a heat map they are given as for the map. Exit code 0 if no guarantee is violated (the last lines say how many
+    were not checked), 1 if one is or a file was changed, 2 if nothing can be checked.
 
     \b
     Examples:
       crowdveil verify out/
       crowdveil verify out/ --original trips.parquet --zones zones.geojson
+      crowdveil verify map/ --original cabs.csv
       crowdveil verify hdfs:///releases/january --engine spark --master yarn
     """
     reading = given(EitherReading, values)
@@ -43,32 +44,45 @@ def command(folder: str, original: str | None, as_json: bool, engine: str, maste
         raise click.UsageError("options of reading are for the original data; give it with --original.")
     if engine == "spark":
         checked, manifest = pipeline.verify_there(folder, original, reading, master=master)
+        counts = manifest["k_counts"]
     else:
-        checked = pipeline.verify(Path(folder), original, reading)
-        manifest = read_manifest(Path(folder))
+        checked, counts = pipeline.verified(Path(folder), original, reading)
     if as_json:
         findings = [
             {"name": p.name, "kind": p.kind, "statement": p.statement(), **_as_json(finding)} for p, finding in checked
         ]
-        click.echo(json.dumps({"folder": folder, "k_counts": manifest["k_counts"], "findings": findings}, indent=2))
+        click.echo(json.dumps({"folder": folder, "k_counts": counts, "findings": findings}, indent=2))
     else:
-        for promise, finding in checked:
-            click.echo(f"{_verdict(finding)}  {promise.name}: {promise.statement()}")
-            click.echo(f"        {finding.detail}")
-            if not finding.looked:
-                click.echo(f"        {NOT_CHECKED if original is None else 'not checked'}.")
-        if not any(p.kind == "privacy" for p, _ in checked):
-            click.echo("        no promise of anonymity is made: the method is a heuristic.")
-        click.echo(f"k counts {manifest['k_counts']}; files are as they were written.")
-    if not all(finding.holds for _, finding in checked):
+        _show(checked, original is None)
+        hashes = (
+            "a GeoJSON alone has no hash to compare it with" if _is_file(folder) else "files are as they were written"
+        )
+        click.echo(f"k counts {counts}; {hashes}.")
+    if any(finding.violated for _, finding in checked):
         sys.exit(1)
 
 
-def _verdict(finding: Finding) -> str:
-    return "BROKEN" if not finding.holds else "holds " if finding.looked else "?     "
+def _show(checked: list[tuple[Guarantee, Finding]], from_files: bool) -> None:
+    """Print each guarantee with its outcome, and how many have which."""
+    for promise, finding in checked:
+        verdict = "VIOLATED" if finding.violated else finding.outcome.value
+        click.echo(f"{verdict:<13}{promise.name}: {promise.statement()}")
+        click.echo(f"{'':13}{finding.detail}")
+    if not any(p.kind == "privacy" for p, _ in checked):
+        click.echo(f"{'':13}no guarantee of anonymity is given: the method is a heuristic.")
+    said = tally([finding.outcome for _, finding in checked], FROM_FILES if from_files else "not checked")
+    click.echo(f"{said}.")
+
+
+def _is_file(folder: str) -> bool:
+    return Path(folder).is_file()
 
 
 def _as_json(finding: Finding) -> dict[str, Any]:
-    """A finding in plain values; what was not checked neither holds nor does it not."""
-    holds = finding.holds if finding.looked or not finding.holds else None
-    return {"holds": holds, "checked": finding.detail, "with_original": finding.with_original}
+    """A finding in plain values."""
+    return {
+        "outcome": finding.outcome.value,
+        "counts": finding.counts,
+        "checked": finding.detail,
+        "with_original": finding.with_original,
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -153,5 +153,5 @@ def verify_with_original(
         refuse_other_counts(release.manifest, both.trips.counts)
         findings = findings_there(engine, both.packs, CheckedBeside(promises, both.read), both.parts, progress)
         rest, frame = rest_of(both.read.release, both.moments), both.trips.frame
-        findings.append([asdict(finding) for _, finding in check(rest, promises, frame)])
+        findings.append([finding.as_json() for _, finding in check(rest, promises, frame)])
     return checked_parts(promises, findings), release.manifest

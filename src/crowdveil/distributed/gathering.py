@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +25,6 @@ PART_ROWS, PARTS_A_SLOT = 2_000_000, 4
 """Rows that a part of time steps has at most, unless one alone has more; and parts that each slot of a cluster gets at least."""
 ROW, AREA, TOLD = "row", "area", "told"
 """The kinds of what a part gives: rows of the release, its areas, and one line of JSON that tells what came of it."""
-_PLURALS = {word: f"{word}s" for word in ("row", "time step", "area", "point", "position", "group")}
-_PLURALS["trajectory"] = "trajectories"
-_BOUNDS = ("fewer than ", "at least ")
-"""Words before a number that was promised, and not counted."""
 
 
 @dataclass(frozen=True)
@@ -94,39 +89,11 @@ def facts_of(rows: Sequence[Sequence[float]], method: Method, params: Params) ->
 def checked_parts(
     promises: Sequence[Guarantee], findings: Sequence[Sequence[dict[str, Any]]]
 ) -> list[tuple[Guarantee, Finding]]:
-    """What came of each promise, from what came of it in each part."""
-    return [(promise, together([Finding(**of_part[i]) for of_part in findings])) for i, promise in enumerate(promises)]
-
-
-def together(findings: Sequence[Finding]) -> Finding:
-    """One finding of those of all parts, or of the parts in which the promise is broken: what they counted is added up."""
-    if not findings:
-        return Finding(True, "there is nothing to look at.")
-    broken = [finding for finding in findings if not finding.holds]
-    looked, used = any(f.looked for f in findings), any(f.with_original for f in findings)
-    return Finding(not broken, _added([f.detail for f in broken or findings]), looked, used)
-
-
-def _added(details: Sequence[str]) -> str:
-    """Sentences that differ in their numbers, and in clauses that only some of them have, as one."""
-    sums: dict[tuple[str, ...], list[int]] = {}
-    for detail in details:
-        for clause in detail.removesuffix(".").split("; "):
-            said = re.split(r"(\d[\d,]*)", _worded(clause, _PLURALS))
-            numbers = [int(number.replace(",", "")) for number in said[1::2]]
-            before = sums.setdefault(tuple(said[::2]), [0] * len(numbers))
-            bound = [words.endswith(_BOUNDS) for words in said[:-1:2]]
-            before[:] = [b if fixed else a + b for a, b, fixed in zip(before, numbers, bound, strict=True)]
-    clauses = [
-        "".join(part for pair in zip(words, [*(f"{n:,}" for n in numbers), ""], strict=True) for part in pair)
-        for words, numbers in sums.items()
+    """What came of each promise, from what came of it in each part: counts are merged as it declares, and then put into words."""
+    return [
+        (promise, promise.merged([Finding.from_json(of_part[i]) for of_part in findings]))
+        for i, promise in enumerate(promises)
     ]
-    return _worded("; ".join(clauses), {many: one for one, many in _PLURALS.items()}) + "."
-
-
-def _worded(text: str, words: dict[str, str]) -> str:
-    """A text with other words behind the number 1."""
-    return re.sub(rf"(?<![\d,])1 ({'|'.join(words)})\b", lambda found: f"1 {words[found[1]]}", text)
 
 
 def areas_of(table: pa.Table, zones: Zones) -> tuple[Areas, Mask]:

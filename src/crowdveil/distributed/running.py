@@ -24,7 +24,7 @@ from crowdveil.engine.finished import kept_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import ParameterError, PromiseBrokenError
 from crowdveil.guarantees import Guarantee
-from crowdveil.guarantees.base import refuse_broken
+from crowdveil.guarantees.base import refuse_broken, refuse_unchecked
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release import area_features, area_properties
@@ -115,7 +115,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
         gathered = Gathered.of(told_by(engine, outcome))
         refuse_large_k(job.params, gathered.crowd, trips.counts)
         checked = gathered.checked(promises)
-        refuse_broken(checked)
+        refuse_unchecked(checked)
         trials = gathered.trials if job.attack else []
         refuse_beaten(trials)
         say_what_matters(job.method, trips.frame, job.params, gathered.cost.flows, notes)

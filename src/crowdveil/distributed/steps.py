@@ -101,7 +101,7 @@ class StepsPart:
             "t": flows.t.tolist(),
             "crowd": flows.crowd,
             "figures": None if release.figures is None else release.figures.tolist(),
-            "findings": [asdict(finding) for _, finding in checked],
+            "findings": [finding.as_json() for _, finding in checked],
             "trials": [asdict(trial) for trial in trials],
             "cost": asdict(FlowCost.of(flows, release)),
         }  # fmt: skip

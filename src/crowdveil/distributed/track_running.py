@@ -36,7 +36,7 @@ from crowdveil.distributed.verifying import part_hashes
 from crowdveil.engine.finished import kept_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.guarantees import Finding, Guarantee
-from crowdveil.guarantees.base import refuse_broken
+from crowdveil.guarantees.base import refuse_broken, refuse_unchecked
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release import area_features, area_properties
@@ -85,7 +85,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
         outcome = _in_parts(engine, job, points, promises, finished, f"{aside}/{PARTS_FOLDER}", progress)
         told = Told.of(told_by(engine, outcome))
         checked = told.checked(promises)
-        refuse_broken(checked)
+        refuse_unchecked(checked)
         say_what_matters(job.method, points.frame, job.params, told.cost.trajectories, notes)
         if job.attack:
             notes.say(NO_ATTACK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.checking import check
-from crowdveil.distributed.gathering import together
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Finding, Guarantee
@@ -24,7 +23,6 @@ from crowdveil.progress import Progress, no_progress
 PIECE_POINTS = 1_000_000
 """Points that are looked at together, about so many."""
 _PLACED = ("file", "at")
-_NOT_NUMBERED = "trajectories are not numbered 1, 2, … in the order of the rows."
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class CheckedPiece:
         if first is not None:
             plain = plain.set_column(place, "trajectory_id", pc.subtract(number, first - 1))
         written = WrittenRelease(Path("the piece"), plain, None, self.features)
-        told = json.dumps([asdict(finding) for _, finding in check(written, self.promises)])
+        told = json.dumps([finding.as_json() for _, finding in check(written, self.promises)])
         made = [[told], [rows["file"][0].as_py()], [first], [last]]
         return pa.table([pa.array(m, f.type) for m, f in zip(made, self.schema, strict=True)], schema=self.schema)
 
@@ -94,11 +92,11 @@ def check_tracks_there(
         findings = [json.loads(line) for line in told["told"].to_pylist()]
         if not findings:  # nothing is published
             nothing = WrittenRelease(Path("nothing"), _empty(engine, data), None, plain)
-            findings = [[asdict(finding) for _, finding in check(nothing, function.promises)]]
+            findings = [[finding.as_json() for _, finding in check(nothing, function.promises)]]
         for place, i in enumerate(which):
-            found[i] = together([Finding(**of_piece[place]) for of_piece in findings])
+            found[i] = promises[i].merged([Finding.from_json(of_piece[place]) for of_piece in findings])
             if promises[i].name == "well-formed-trajectories" and not _follow(told):
-                found[i] = Finding(False, _NOT_NUMBERED)
+                found[i] = promises[i].judged(True, {"not_numbered": 1})
     return [(promise, found[i]) for i, promise in enumerate(promises)]
 
 

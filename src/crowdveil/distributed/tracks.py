@@ -160,7 +160,7 @@ class TracksPart:
             far = apart(TrajectoryComparison(data, release), DistanceParams(time_weight=0.0))
         told = {
             "part": number,
-            "findings": [asdict(finding) for _, finding in checked],
+            "findings": [finding.as_json() for _, finding in checked],
             "figures": None if release.figures is None else release.figures.tolist(),
             "cost": asdict(TrackCost.of(data, release)),
             "squares": float(far @ far),

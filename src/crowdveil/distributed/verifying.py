@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,7 @@ class CheckedPart:
 
 def told_findings(checked: Sequence[tuple[Guarantee, Finding]]) -> pa.Table:
     """What came of each promise in a part, as one line."""
-    line = json.dumps([asdict(finding) for _, finding in checked])
+    line = json.dumps([finding.as_json() for _, finding in checked])
     return pa.table({"told": [line]}, schema=CheckedPart.schema)
 
 
@@ -130,7 +130,7 @@ def check_there(
         packs = engine.map_rows(rows, packer, RowPacker.schema)
         function = CheckedPart(tuple(promises), release)
         findings = findings_there(engine, packs, function, len(parts), progress)
-    findings.append([asdict(finding) for _, finding in check(rest_of(release, moments), tuple(promises))])
+    findings.append([finding.as_json() for _, finding in check(rest_of(release, moments), tuple(promises))])
     return checked_parts(promises, findings)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from crowdveil.errors import InputError
-from crowdveil.guarantees.base import Finding, Guarantee
+from crowdveil.guarantees.base import Finding, Guarantee, Outcome
 from crowdveil.guarantees.combinations import CombinationKAnonymity
 from crowdveil.guarantees.extent import GeneralisationLimit, LeastInhabitedTiles, LeastTiles, MostArea
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows, WithheldBudget
@@ -68,6 +68,7 @@ __all__ = [
     "MostArea",
     "NoOwnPoints",
     "OriginalPoints",
+    "Outcome",
     "SectorGuarantee",
     "SectorKAnonymity",
     "SharedTilePairs",

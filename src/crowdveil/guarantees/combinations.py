@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
+from crowdveil.guarantees.trajectories import OTHER_NUMBER, WHOSE
 from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Ints
 
@@ -21,6 +22,7 @@ class CombinationKAnonymity(Guarantee):
 
     name: ClassVar[str] = "combination-k-anonymity"
     kind: ClassVar[Kind] = "privacy"
+    tallies: ClassVar[Mapping[str, Merge]] = {"looked": "sum", "small": "sum", "whose": "max", "other_number": "max"}
     k: int
     """Smallest crowd."""
     knowledge: int
@@ -49,25 +51,35 @@ class CombinationKAnonymity(Guarantee):
 
     def check(self, written: WrittenRelease) -> Finding:
         """Count the trajectories of each combination. The files do not tell whose they are."""
-        return self._counted(written, np.arange(int(written.column("trajectory_id").max(initial=0))), "trajectories")
+        looked, small = self._counted(written, np.arange(int(written.column("trajectory_id").max(initial=0))))
+        whose = self.counts == "people" and looked > 0 and not small
+        return self.judged(small > 0, {"looked": looked, "small": small, "whose": whose}, open_=whose)
 
     def check_behind(self, written: WrittenRelease, person: Ints) -> Finding:
         """Count the people of each combination."""
         if int(written.column("trajectory_id").max(initial=0)) != len(person):
-            return Finding(False, "the files have another number of trajectories than were made.", with_original=True)
+            return self.judged(True, {"other_number": 1}, with_original=True)
         if self.counts != "people":
             return self.check(written)
-        finding = self._counted(written, person, "people")
-        return Finding(finding.holds, finding.detail, with_original=True)
+        looked, small = self._counted(written, person)
+        return self.judged(small > 0, {"looked": looked, "small": small}, with_original=True)
 
-    def _counted(self, written: WrittenRelease, who: Ints, what: str) -> Finding:
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say how many combinations have too few."""
+        if counts["other_number"]:
+            return OTHER_NUMBER
+        what = "people" if with_original else "trajectories"
+        said = f"{counted(counts['looked'], 'combination')} looked at, {counts['small']:,} with fewer than {self.k:,} {what}"
+        return f"{said}; {WHOSE}." if counts["whose"] else f"{said}."
+
+    def _counted(self, written: WrittenRelease, who: Ints) -> tuple[int, int]:
+        """How many combinations there are, and how many have too few."""
         symbol, number = self._visits(written)
         looked, small = 0, 0
         for crowd in _crowds(symbol, number, who, self.knowledge):
             looked += len(crowd)
             small += int((crowd < self.k).sum())
-        detail = f"{counted(looked, 'combination')} looked at, {small:,} with fewer than {self.k:,} {what}."
-        return Finding(small == 0, detail)
+        return looked, small
 
     def _visits(self, written: WrittenRelease) -> tuple[Ints, Ints]:
         """A number for each place with its time, as finely as it may be known, and the trajectory (from 0); rows that follow one

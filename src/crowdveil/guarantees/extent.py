@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
 from crowdveil.guarantees.original import NEEDS_ORIGINAL, original_zones
 from crowdveil.io.values import codes
 from crowdveil.io.written import WrittenRelease
@@ -25,6 +26,7 @@ class GeneralisationLimit(Guarantee):
 
     name: ClassVar[str] = "generalisation-limit"
     kind: ClassVar[Kind] = "structure"
+    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "over": "sum"}
 
     tiles: float = Field(gt=0)
 
@@ -40,7 +42,11 @@ class GeneralisationLimit(Guarantee):
         size, rows = _sizes(written), _published(written)
         to = size[written.area_numbers("destination_area")[rows]]
         over = int(((to > 1) & (size[written.area_numbers("origin_area")[rows]] + to > self.tiles)).sum())
-        return Finding(over == 0, f"{counted(len(to), 'row')} looked at, {over:,} are larger.")
+        return self.judged(over > 0, {"rows": len(to), "over": over})
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say how many rows are larger."""
+        return f"{counted(counts['rows'], 'row')} looked at, {counts['over']:,} are larger."
 
 
 class LeastTiles(Guarantee):
@@ -48,6 +54,7 @@ class LeastTiles(Guarantee):
 
     name: ClassVar[str] = "least-tiles"
     kind: ClassVar[Kind] = "privacy"
+    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "small": "sum"}
 
     tiles: int = Field(ge=1)
 
@@ -56,10 +63,13 @@ class LeastTiles(Guarantee):
         return f"Every origin and every destination has at least {counted(self.tiles, 'tile')}."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Count the tiles of each area that a row names."""
-        named = _named(written)
-        small = int((_sizes(written)[named] < self.tiles).sum())
-        return Finding(small == 0, f"{counted(len(named), 'area')} looked at, {small:,} are smaller.")
+        """Count the tiles of the areas that each row names."""
+        small = _rows_naming(written, _sizes(written) < self.tiles)
+        return self.judged(small > 0, {"rows": len(written.data), "small": small})
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say how many rows name a smaller area."""
+        return f"{counted(counts['rows'], 'row')} looked at, {counts['small']:,} name a smaller area."
 
 
 class LeastInhabitedTiles(Guarantee):
@@ -67,6 +77,7 @@ class LeastInhabitedTiles(Guarantee):
 
     name: ClassVar[str] = "least-inhabited-tiles"
     kind: ClassVar[Kind] = "privacy"
+    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "small": "sum"}
 
     tiles: int = Field(ge=1)
 
@@ -78,20 +89,22 @@ class LeastInhabitedTiles(Guarantee):
         )
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Count the tiles of each area that a row names; which are inhabited is not published."""
-        finding = LeastTiles(tiles=self.tiles).check(written)
-        return Finding(
-            finding.holds, f"{finding.detail} {NEEDS_ORIGINAL} which tiles are inhabited.", not finding.holds
-        )
+        """Count the tiles of the areas that each row names; which are inhabited is not published."""
+        rows, small = len(written.data), _rows_naming(written, _sizes(written) < self.tiles)
+        return self.judged(small > 0, {"rows": rows, "small": small}, open_=rows > 0)
 
     def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Count the tiles of each area that a row names and that a flow of any time step starts or ends in."""
+        """Count the tiles of the areas that each row names and that a flow of any time step starts or ends in."""
         inhabited = np.append(original.visited, False)  # the last is for tiles that the original does not have
         lived_in = inhabited[original_zones(written, original)]
         homes = [int(lived_in[np.unique(tiles)].sum()) for tiles in written.area_tiles]
-        named = _named(written)
-        few = int((np.array([*homes, 0])[named] < self.tiles).sum())
-        return Finding(few == 0, f"{counted(len(named), 'area')} looked at, {few:,} have fewer.", with_original=True)
+        small = _rows_naming(written, np.array([*homes, 0]) < self.tiles)
+        return self.judged(small > 0, {"rows": len(written.data), "small": small}, with_original=True)
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say how many rows name an area with fewer tiles."""
+        said = f"{counted(counts['rows'], 'row')} looked at, {counts['small']:,} name an area with fewer"
+        return f"{said}." if with_original else f"{said}; {NEEDS_ORIGINAL} which tiles are inhabited."
 
 
 class MostArea(Guarantee):
@@ -99,6 +112,7 @@ class MostArea(Guarantee):
 
     name: ClassVar[str] = "most-area"
     kind: ClassVar[Kind] = "structure"
+    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "over": "sum", "unknown": "max"}
 
     km2: float = Field(gt=0)
 
@@ -119,8 +133,12 @@ class MostArea(Guarantee):
         rows = _published(written)
         ends = [written.area_numbers(f"{end}_area")[rows] for end in ("origin", "destination")]
         over = int((large[ends[0]] | large[ends[1]]).sum())
-        unknown = ", or the size of their areas is not known" if None in given else ""
-        return Finding(over == 0, f"{counted(len(ends[0]), 'row')} looked at, {over:,} are larger{unknown}.")
+        return self.judged(over > 0, {"rows": len(ends[0]), "over": over, "unknown": None in given})
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say how many rows are larger."""
+        unknown = ", or the size of their areas is not known" if counts["unknown"] else ""
+        return f"{counted(counts['rows'], 'row')} looked at, {counts['over']:,} are larger{unknown}."
 
 
 def _sizes(written: WrittenRelease) -> Ints:
@@ -128,12 +146,13 @@ def _sizes(written: WrittenRelease) -> Ints:
     return np.array([*(len(np.unique(tiles)) for tiles in written.area_tiles), 0], np.int64)
 
 
-def _named(written: WrittenRelease) -> Ints:
-    """The areas that a row names; the number behind the last stands for one that is not in the list."""
-    named = np.zeros(len(written.features) + 1, bool)
-    for end in ("origin", "destination"):
-        named[written.area_numbers(f"{end}_area")] = True
-    return np.flatnonzero(named)
+def _rows_naming(written: WrittenRelease, areas: Mask) -> int:
+    """How many rows have one of some areas at either end; the last stands for an area that is not in the list.
+
+    Rows are counted and not areas: a row lies in one partition, but an area in as many as name it.
+    """
+    ends = [areas[written.area_numbers(f"{end}_area")] for end in ("origin", "destination")]
+    return int((ends[0] | ends[1]).sum())
 
 
 def _published(written: WrittenRelease) -> Mask:

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
 from crowdveil.guarantees.original import step_volumes, volumes_by_step
 from crowdveil.guarantees.painting import blocks, by_step
 from crowdveil.guarantees.runs import Runs
 from crowdveil.io.written import FLOW_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
-from crowdveil.model.flows import Flows, trips_within
+from crowdveil.model.flows import Flows
 from crowdveil.model.release import STATES
+
+_FAULTS = {
+    "columns": "columns are missing or more than they should be",
+    "two_crowds": "two columns count the crowd",
+    "missing_values": "values are missing",
+    "unknown_state": "a state is unknown",
+    "small_volume": "a volume is below 1",
+    "unlisted_area": "a row names an area that is not in the list of areas",
+    "empty_area": "an area has no tiles",
+    "repeated_tile": "an area has a tile twice",
+    "repeated_area": "two areas have one name",
+}
 
 
 class FlowKAnonymity(Guarantee):
@@ -23,6 +36,7 @@ class FlowKAnonymity(Guarantee):
 
     name: ClassVar[str] = "flow-k-anonymity"
     kind: ClassVar[Kind] = "privacy"
+    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "small": "sum", "totals": "sum"}
 
     k: int = Field(ge=1)
     counts: Literal["people", "trips"]
@@ -38,9 +52,13 @@ class FlowKAnonymity(Guarantee):
         small = int((crowd < self.k).sum())
         withheld, given = written.listed("withheld")
         # A total of fewer than k trips cannot have been made by k people, whatever was counted.
-        told = int((given & (withheld > 0) & (withheld < self.k)).sum())
-        detail = f"{counted(len(crowd), 'row')} looked at, {small:,} below k; {told:,} withheld totals below k."
-        return Finding(small == 0 and told == 0, detail)
+        totals = int((given & (withheld > 0) & (withheld < self.k)).sum())
+        return self.judged(small + totals > 0, {"rows": len(crowd), "small": small, "totals": totals})
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say how many rows and totals are below k."""
+        rows = counted(counts["rows"], "row")
+        return f"{rows} looked at, {counts['small']:,} below k; {counts['totals']:,} withheld totals below k."
 
 
 class DisjointFlows(Guarantee):
@@ -48,6 +66,7 @@ class DisjointFlows(Guarantee):
 
     name: ClassVar[str] = "disjoint-flows"
     kind: ClassVar[Kind] = "privacy"
+    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "crossed": "sum", "unlisted": "max"}
 
     def statement(self) -> str:
         """The promise in one sentence."""
@@ -58,15 +77,19 @@ class DisjointFlows(Guarantee):
         step = written.row_steps()[1]
         origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
         if min(origin.min(initial=0), destination.min(initial=0)) < 0:
-            return Finding(False, "rows name an area that is not in the list of areas.")
+            return self.judged(True, {"rows": len(step), "unlisted": 1})
         areas = len(written.features)
         named = np.bincount(origin, minlength=areas) + np.bincount(destination, minlength=areas)
         runs = Runs.of(written.area_tiles, written.tile_count, named)
         _, rows = by_step(step, origin, destination)
         crossed = sum(int(block.painted().crossed.sum()) for block in blocks(runs, *rows))
-        return Finding(
-            crossed == 0, f"{counted(len(step), 'row')} looked at, {crossed:,} time steps have a pair twice."
-        )
+        return self.judged(crossed > 0, {"rows": len(step), "crossed": crossed})
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say how many time steps have a pair of tiles twice."""
+        if counts["unlisted"]:
+            return "rows name an area that is not in the list of areas."
+        return f"{counted(counts['rows'], 'row')} looked at, {counts['crossed']:,} time steps have a pair twice."
 
 
 class WithheldBudget(Guarantee):
@@ -74,6 +97,7 @@ class WithheldBudget(Guarantee):
 
     name: ClassVar[str] = "withheld-budget"
     kind: ClassVar[Kind] = "structure"
+    tallies: ClassVar[Mapping[str, Merge]] = dict.fromkeys(("steps", "over", "open", "below_k", "strange"), "sum")
 
     suppress: float = Field(ge=0)
     k: int = Field(ge=1)
@@ -94,9 +118,8 @@ class WithheldBudget(Guarantee):
         )
         most = np.full(len(withheld), self.k - 1)
         open_ = ~told & ~(trips & self._within(most, published + most))
-        detail = f"{counted(len(told), 'time step')} looked at, more is withheld in {int(over.sum()):,}"
-        detail += f"; not told in {counted(int(open_.sum()), 'time step')}." if open_.any() else "."
-        return Finding(not over.any(), detail, looked=bool(over.any()) or not (len(told) and open_.all()))
+        counts = {"steps": len(told), "over": int(over.sum()), "open": int(open_.sum())}
+        return self.judged(counts["over"] > 0, counts, open_=counts["open"] > 0)
 
     def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
         """Compare what is missing of each time step of the original, told or not, with its volume."""
@@ -106,15 +129,30 @@ class WithheldBudget(Guarantee):
         whole = over & (published == 0)
         for step in np.flatnonzero(whole).tolist():
             over[step] = self._crowd(original, step) >= self.k
-        small = int((whole & ~over).sum())
-        detail = f"{counted(len(over), 'time step')} looked at, more is withheld in {int(over.sum()):,}"
-        detail += f"; {small:,} below k are withheld whole" if small else ""
-        detail += f"; {strange:,} are not in the original" if strange else ""
-        return Finding(not over.any() and not strange, f"{detail}.", with_original=True)
+        counts = {
+            "steps": len(over),
+            "over": int(over.sum()),
+            "below_k": int((whole & ~over).sum()),
+            "strange": strange,
+        }
+        return self.judged(counts["over"] + strange > 0, counts, with_original=True)
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say in how many time steps more is withheld, and in how many that is not known."""
+        # How many time steps the original has, and how many of them are withheld whole, would tell empty from withheld ones.
+        steps = "every time step of the original" if with_original else counted(counts["steps"], "time step")
+        said = [f"{steps} looked at, more is withheld in {counts['over']:,}"]
+        if counts["open"]:
+            said.append(f"not told in {counted(counts['open'], 'time step')}")
+        if counts["strange"]:
+            said.append(f"{counts['strange']:,} are not in the original")
+        return f"{'; '.join(said)}."
 
     def _within(self, withheld: Ints, volume: Ints) -> Mask:
-        most = [trips_within(self.suppress, v) for v in volume.tolist()]
-        within: Mask = withheld <= np.array(most, np.int64)
+        """Where at most the budget is withheld, by the definition and not by the arithmetic of the methods."""
+        within: Mask = np.array(
+            [within_budget(w, v, self.suppress) for w, v in zip(withheld.tolist(), volume.tolist(), strict=True)], bool
+        )
         return within
 
     @staticmethod
@@ -141,11 +179,23 @@ class WithheldBudget(Guarantee):
         return len(np.unique(original.member[first:last]))
 
 
+def within_budget(withheld: int, volume: int, budget: float) -> bool:
+    """Whether what is withheld of a volume is within a budget: a share of it up to 1, or a number of trips above 1.
+
+    The share is the quotient of two whole numbers, which Python rounds correctly to the nearest float; the budget is the float
+    that is nearest to what the user wrote. So 1 of 3 is within 1/3, and 3 of 10 within 0.3, without a tolerance.
+    """
+    if budget > 1:
+        return withheld <= budget
+    return withheld <= 0 or (volume > 0 and withheld / volume <= budget)
+
+
 class WellFormedFlows(Guarantee):
     """The files hold what a release of flows holds, and nothing else."""
 
     name: ClassVar[str] = "well-formed-flows"
     kind: ClassVar[Kind] = "structure"
+    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", **flags(_FAULTS)}
 
     def statement(self) -> str:
         """The promise in one sentence."""
@@ -156,15 +206,15 @@ class WellFormedFlows(Guarantee):
         table, faults = written.data, []
         extra = set(table.column_names) - {*FLOW_COLUMNS, "people", "trips"}
         if extra or not set(FLOW_COLUMNS) <= set(table.column_names):
-            return Finding(False, "columns are missing or more than they should be.")
+            return self.judged(True, {"rows": len(table), "columns": 1})
         if {"people", "trips"} <= extra.union(table.column_names):
-            faults.append("two columns count the crowd")
+            faults.append("two_crowds")
         if any(table[c].null_count for c in table.column_names if c != "t"):
-            faults.append("values are missing")
+            faults.append("missing_values")
         if not set(table["state"].unique().to_pylist()) <= set(STATES):
-            faults.append("a state is unknown")
+            faults.append("unknown_state")
         if len(table) and written.column("volume").min() < 1:
-            faults.append("a volume is below 1")
+            faults.append("small_volume")
         if (
             min(
                 written.area_numbers("origin_area").min(initial=0),
@@ -172,11 +222,15 @@ class WellFormedFlows(Guarantee):
             )
             < 0
         ):
-            faults.append("a row names an area that is not in the list of areas")
+            faults.append("unlisted_area")
         if any(len(tiles) == 0 for tiles in written.area_tiles):
-            faults.append("an area has no tiles")
+            faults.append("empty_area")
         if any(len(np.unique(tiles)) < len(tiles) for tiles in written.area_tiles):
-            faults.append("an area has a tile twice")
+            faults.append("repeated_tile")
         if len({feature["properties"]["area"] for feature in written.features}) < len(written.features):
-            faults.append("two areas have one name")
-        return Finding(not faults, "; ".join(faults) + "." if faults else f"{counted(len(table), 'row')} looked at.")
+            faults.append("repeated_area")
+        return self.judged(bool(faults), {"rows": len(table), **dict.fromkeys(faults, 1)})
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say what is wrong, or how much was looked at."""
+        return (faults_in(counts, _FAULTS) or f"{counted(counts['rows'], 'row')} looked at") + "."

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
 from crowdveil.io.written import WrittenRelease
 
 
@@ -17,6 +18,8 @@ class DifferentialPrivacy(Guarantee):
 
     name: ClassVar[str] = "differential-privacy"
     kind: ClassVar[Kind] = "privacy"
+    tallies: ClassVar[Mapping[str, Merge]] = {"crowd_told": "max", "told": "sum"}
+    of_mechanism: ClassVar[bool] = True
 
     epsilon: float = Field(gt=0)
     most_trips: int = Field(ge=1)
@@ -31,14 +34,20 @@ class DifferentialPrivacy(Guarantee):
 
     def check(self, written: WrittenRelease) -> Finding:
         """Look whether anything exact stands beside the noisy volumes; that there is noise cannot be seen."""
-        faults = []
-        if "people" in written.data.column_names or not np.array_equal(
+        crowd = "people" in written.data.column_names or not np.array_equal(
             written.column("trips"), written.column("volume")
-        ):
-            faults.append("the crowd of rows is told besides their volume")
+        )
         told = int(written.listed("withheld")[1].sum())
-        if told:
-            faults.append(f"what is withheld is told in {counted(told, 'time step')}")
+        return self.judged(crowd or told > 0, {"crowd_told": crowd, "told": told}, open_=True)
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say what exact figure was found, or that there is none."""
+        faults = ["the crowd of rows is told besides their volume"] if counts["crowd_told"] else []
+        if counts["told"]:
+            faults.append(f"what is withheld is told in {counted(counts['told'], 'time step')}")
         if faults:
-            return Finding(False, f"{'; '.join(faults)}.")
-        return Finding(True, "nothing exact stands beside volumes; that these have noise cannot be seen.", looked=False)
+            return f"{'; '.join(faults)}."
+        return (
+            "no exact figure is published with the noisy ones; the noise itself is a property of the mechanism, which files "
+            "do not show."
+        )

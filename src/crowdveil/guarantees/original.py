@@ -6,7 +6,7 @@ would do it by hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
 from crowdveil.guarantees.painting import Block, blocks, by_step
 from crowdveil.guarantees.runs import Runs, distinct
 from crowdveil.io.parallel import in_order
@@ -23,6 +23,13 @@ from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
 from crowdveil.model.flows import Flows
 
 NEEDS_ORIGINAL = "the files alone cannot tell"
+_FAULTS = {
+    "other_steps": "time steps are not in the original",
+    "repeated_step": "a time step is listed twice",
+    "unlisted_step": "rows have a time step that is not listed",
+    "other_tiles": "tiles are not among the zones of the original",
+    "unlisted_area": "rows name an area that is not in the list of areas",
+}
 
 
 def step_volumes(original: Flows) -> Ints:
@@ -64,13 +71,26 @@ class _OfTheOriginal(Guarantee):
 
     def check(self, written: WrittenRelease) -> Finding:
         """Say that this needs the original."""
-        return Finding(True, f"{NEEDS_ORIGINAL} what the original flows add up to.", looked=False)
+        return self.judged(False, {}, open_=True)
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say what differs from the original."""
+        if not with_original:
+            return f"{NEEDS_ORIGINAL} what the original flows add up to."
+        faults = faults_in(counts, _FAULTS)
+        return f"{faults}." if faults else self._compared(counts)
+
+    def _compared(self, counts: Mapping[str, int]) -> str:
+        raise NotImplementedError
 
 
 class TrueVolumes(_OfTheOriginal):
     """Nothing is made up: what rows say is what the original flows add up to."""
 
     name: ClassVar[str] = "true-volumes"
+    tallies: ClassVar[Mapping[str, Merge]] = {
+        **dict.fromkeys(("rows", "volumes", "crowds", "totals", "crossed", "unsure"), "sum"), **flags(_FAULTS),
+    }  # fmt: skip
 
     def statement(self) -> str:
         """The promise in one sentence."""
@@ -83,30 +103,43 @@ class TrueVolumes(_OfTheOriginal):
         """Add up the original flows of each row, and compare."""
         rows = _Rows.of(written, original)
         if rows.strange:
-            return Finding(False, f"{rows.strange}.", with_original=True)
+            return self.judged(True, dict.fromkeys(rows.strange, 1), with_original=True)
         sums = _Sums(written, original, rows)
         if sums.crossed:
-            detail = f"{counted(sums.crossed, 'time step')} with a pair of tiles in two rows: flows cannot be added up."
-            return Finding(False, detail, with_original=True)
+            return self.judged(True, {"crossed": sums.crossed}, with_original=True)
         volumes = int((sums.volume != written.column("volume")).sum())
         sure = sums.sure_of_crowd
         crowds = int((sums.crowd != written.column(original.counts))[sure].sum())
         totals = _wrong_totals(written, original, rows, sums.volume)
-        detail = (
-            f"{counted(len(sure), 'row')} looked at, {volumes:,} volumes and {crowds:,} crowds differ; {totals:,} time "
-            "steps with a total that differs."
+        counts = {
+            "rows": len(sure),
+            "volumes": volumes,
+            "crowds": crowds,
+            "totals": totals,
+            "unsure": int((~sure).sum()),
+        }
+        return self.judged(volumes + crowds + totals > 0, counts, open_=counts["unsure"] > 0, with_original=True)
+
+    def _compared(self, counts: Mapping[str, int]) -> str:
+        if counts["crossed"]:
+            steps = counted(counts["crossed"], "time step")
+            return f"{steps} with a pair of tiles in two rows: flows cannot be added up."
+        said = (
+            f"{counted(counts['rows'], 'row')} looked at, {counts['volumes']:,} volumes and {counts['crowds']:,} crowds differ; "
+            f"{counts['totals']:,} time steps with a total that differs"
         )
-        if not sure.all():
-            detail += (
-                f" Who is behind flows is not known, so crowds of {counted(int((~sure).sum()), 'row')} were left out."
-            )
-        return Finding(volumes == crowds == totals == 0, detail, with_original=True)
+        if counts["unsure"]:
+            said += f"; who is behind flows is not known, so crowds of {counted(counts['unsure'], 'row')} were left out"
+        return f"{said}."
 
 
 class BoundedVolumes(_OfTheOriginal):
     """Nothing is made up, where rows may overlap: each holds some of the original flows that lie in it."""
 
     name: ClassVar[str] = "bounded-volumes"
+    tallies: ClassVar[Mapping[str, Merge]] = {
+        **dict.fromkeys(("rows", "volumes", "crowds", "over", "totals"), "sum"), **flags(_FAULTS),
+    }  # fmt: skip
 
     def statement(self) -> str:
         """The promise in one sentence."""
@@ -120,7 +153,7 @@ class BoundedVolumes(_OfTheOriginal):
         """Add up the original flows that lie in each row, and compare."""
         rows = _Rows.of(written, original)
         if rows.strange:
-            return Finding(False, f"{rows.strange}.", with_original=True)
+            return self.judged(True, dict.fromkeys(rows.strange, 1), with_original=True)
         volume, crowd = written.column("volume"), written.column(original.counts)
         volumes, crowds = 0, 0
         for row, flows in _flows_inside(written, original, rows):
@@ -129,11 +162,14 @@ class BoundedVolumes(_OfTheOriginal):
         published = volumes_by_step(written, original)[0]
         over = int((published > step_volumes(original)).sum())
         totals = _wrong_totals(written, original, rows, volume)
-        detail = (
-            f"{counted(len(volume), 'row')} looked at, {volumes:,} volumes and {crowds:,} crowds are too large; {over:,} time "
-            f"steps with too many trips, {totals:,} with a total that differs."
+        counts = {"rows": len(volume), "volumes": volumes, "crowds": crowds, "over": over, "totals": totals}
+        return self.judged(volumes + crowds + over + totals > 0, counts, with_original=True)
+
+    def _compared(self, counts: Mapping[str, int]) -> str:
+        return (
+            f"{counted(counts['rows'], 'row')} looked at, {counts['volumes']:,} volumes and {counts['crowds']:,} crowds are too "
+            f"large; {counts['over']:,} time steps with too many trips, {counts['totals']:,} with a total that differs."
         )
-        return Finding(volumes == crowds == over == totals == 0, detail, with_original=True)
 
 
 def _flows_inside(written: WrittenRelease, original: Flows, rows: _Rows) -> Iterator[tuple[int, Ints]]:
@@ -164,14 +200,14 @@ def _most_people(original: Flows, flows: Ints) -> int:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows of a release with their time steps in the original; `strange` says what it does not know, if anything."""
+    """Rows of a release with their time steps in the original; `strange` names the faults of what it does not know."""
 
     step: Ints
     origin: Ints
     destination: Ints
     zones: Ints
     listed: Ints
-    strange: str
+    strange: list[str]
 
     @classmethod
     def of(cls, written: WrittenRelease, original: Flows) -> _Rows:
@@ -181,13 +217,13 @@ class _Rows:
         origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
         zones = original_zones(written, original)
         faults = {
-            "time steps are not in the original": (step < 0).any() or (listed < 0).any(),
-            "a time step is listed twice": len(np.unique(listed)) < len(listed),
-            "rows have a time step that is not listed": not np.isin(original_steps(times, original), listed).all(),
-            "tiles are not among the zones of the original": (zones < 0).any(),
-            "rows name an area that is not in the list of areas": (origin < 0).any() or (destination < 0).any(),
+            "other_steps": (step < 0).any() or (listed < 0).any(),
+            "repeated_step": len(np.unique(listed)) < len(listed),
+            "unlisted_step": not np.isin(original_steps(times, original), listed).all(),
+            "other_tiles": (zones < 0).any(),
+            "unlisted_area": (origin < 0).any() or (destination < 0).any(),
         }
-        return cls(step, origin, destination, zones, listed, "; ".join(f for f, is_so in faults.items() if is_so))
+        return cls(step, origin, destination, zones, listed, [fault for fault, is_so in faults.items() if is_so])
 
 
 class _Sums:

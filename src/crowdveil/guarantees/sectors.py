@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
 from crowdveil.io.sectors import NUMBERS, WrittenSectors
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask
 from crowdveil.model.trajectories import Trajectories
@@ -18,6 +18,13 @@ NEAR_M = 0.25
 _BAND = 512
 """Columns that are painted at once."""
 NOWHERE, TWICE = -1, -2
+_FAULTS = {
+    "properties": "properties are missing or more than they should be",
+    "not_numbered": "sectors are not numbered 1, 2, …",
+    "wrong_area": "an area is not that of its bounds",
+    "wrong_density": "a density is not locations over area",
+    "few_locations": "a sector has fewer locations than a crowd has",
+}
 
 
 class SectorGuarantee(Guarantee):
@@ -33,6 +40,7 @@ class SectorKAnonymity(SectorGuarantee):
 
     name: ClassVar[str] = "sector-k-anonymity"
     kind: ClassVar[Kind] = "privacy"
+    tallies: ClassVar[Mapping[str, Merge]] = {"sectors": "sum", "small": "sum", "wrong": "sum", "counts_differ": "max"}
     k: int
     """Smallest crowd."""
     counts: Literal["people", "trajectories"]
@@ -45,10 +53,10 @@ class SectorKAnonymity(SectorGuarantee):
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
         """Look at the numbers in the file; with the original count locations and people in each sector anew."""
         if written.counts != self.counts:
-            return Finding(False, f"the file counts {written.counts}.")
+            return self.judged(True, {"counts_differ": 1})
         small = int((written.crowd < self.k).sum())
         if small or original is None:
-            return Finding(small == 0, _looked(written, f"{small:,} with fewer than {self.k:,} {self.counts}"))
+            return self.judged(small > 0, {"sectors": len(written), "small": small})
         place = sector_of(written, original)
         there = place >= 0
         locations = np.bincount(place[there], minlength=len(written))
@@ -57,8 +65,16 @@ class SectorKAnonymity(SectorGuarantee):
         crowd = np.bincount(first // original.people, minlength=len(written))
         wrong = int(((locations != written.locations) | (crowd != written.crowd)).sum())
         small = int((crowd < self.k).sum())
-        detail = _looked(written, f"{small:,} with fewer than {self.k:,} {self.counts}, {wrong:,} with other numbers")
-        return Finding(small == 0 and wrong == 0, detail, with_original=True)
+        return self.judged(
+            small + wrong > 0, {"sectors": len(written), "small": small, "wrong": wrong}, with_original=True
+        )
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say how many sectors have too few."""
+        if counts["counts_differ"]:
+            return f"the file does not count {self.counts}."
+        said = f"{counts['small']:,} with fewer than {self.k:,} {self.counts}"
+        return _looked(counts, f"{said}, {counts['wrong']:,} with other numbers" if with_original else said)
 
 
 class DisjointSectors(SectorGuarantee):
@@ -66,6 +82,7 @@ class DisjointSectors(SectorGuarantee):
 
     name: ClassVar[str] = "disjoint-sectors"
     kind: ClassVar[Kind] = "privacy"
+    tallies: ClassVar[Mapping[str, Merge]] = {"sectors": "sum", "strange": "sum", "overlap": "max"}
 
     def statement(self) -> str:
         """The promise in one sentence."""
@@ -75,9 +92,15 @@ class DisjointSectors(SectorGuarantee):
         """Paint every sector, and see whether anything is painted twice; the outlines must be those of what was painted."""
         strange = int((~_outlined(written)).sum())
         if strange:
-            return Finding(False, _looked(written, f"{strange:,} with another outline than its bounds"))
-        twice = sum(int((band == TWICE).sum()) for _, band in _painted(written, *_lines(written)))
-        return Finding(twice == 0, _looked(written, "some overlap" if twice else "none overlap"))
+            return self.judged(True, {"sectors": len(written), "strange": strange})
+        twice = any(bool((band == TWICE).any()) for _, band in _painted(written, *_lines(written)))
+        return self.judged(twice, {"sectors": len(written), "overlap": twice})
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say whether sectors overlap."""
+        if counts["strange"]:
+            return _looked(counts, f"{counts['strange']:,} with another outline than its bounds")
+        return _looked(counts, "some overlap" if counts["overlap"] else "none overlap")
 
 
 class EveryLocationCounted(SectorGuarantee):
@@ -85,6 +108,7 @@ class EveryLocationCounted(SectorGuarantee):
 
     name: ClassVar[str] = "every-location-counted"
     kind: ClassVar[Kind] = "privacy"
+    tallies: ClassVar[Mapping[str, Merge]] = {"locations": "sum", "wrong": "max"}
     k: int
     """Smallest crowd."""
 
@@ -100,13 +124,22 @@ class EveryLocationCounted(SectorGuarantee):
         told = written.withheld
         if original is None:
             many = told is None or told == 0 or told >= self.k
-            return Finding(many, "the number of withheld locations is " + ("possible." if many else "too small."))
+            return self.judged(not many, {"wrong": not many}, open_=True)
         outside = sector_of(written, original) < 0
         people = len(np.unique(_person(original)[outside]))
         may_be_told = people == 0 or people >= self.k
         right = int(outside.sum()) == told if may_be_told else told is None
-        detail = f"{counted(original.points, 'location')} looked at; what is told of withheld ones is "
-        return Finding(bool(right), detail + ("right." if right else "wrong."), with_original=True)
+        return self.judged(not right, {"locations": original.points, "wrong": not right}, with_original=True)
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say whether the number of withheld locations is right, or can be."""
+        if with_original:
+            told = "wrong" if counts["wrong"] else "right"
+            # Not how many: with the sum of the sectors that would tell a number that is withheld.
+            return f"every location of the original looked at; what is told of withheld ones is {told}."
+        if counts["wrong"]:
+            return "the number of withheld locations is too small."
+        return "the number of withheld locations is possible; files alone do not show whether it is right."
 
 
 class WellFormedSectors(SectorGuarantee):
@@ -114,6 +147,7 @@ class WellFormedSectors(SectorGuarantee):
 
     name: ClassVar[str] = "well-formed-sectors"
     kind: ClassVar[Kind] = "structure"
+    tallies: ClassVar[Mapping[str, Merge]] = {"sectors": "sum", **flags(_FAULTS)}
 
     def statement(self) -> str:
         """The promise in one sentence."""
@@ -123,18 +157,23 @@ class WellFormedSectors(SectorGuarantee):
         """Look at the names, and reckon area and density anew."""
         names, faults = {"sector", "locations", written.counts, *NUMBERS}, []
         if any(set(entry) != names for entry in written.properties):
-            faults.append("properties are missing or more than they should be")
+            faults.append("properties")
         if not np.array_equal(written.sector, np.arange(1, len(written) + 1)):
-            faults.append("sectors are not numbered 1, 2, …")
+            faults.append("not_numbered")
         west, south, east, north = written.bounds.T
         area = (east - west) * (north - south) / 1e6
         if not (np.all(area > 0) and np.allclose(written.area_km2, area, rtol=1e-9, atol=0)):
-            faults.append("an area is not that of its bounds")
+            faults.append("wrong_area")
         elif not np.allclose(written.locations_per_km2, written.locations / area, rtol=1e-9, atol=0):
-            faults.append("a density is not locations over area")
+            faults.append("wrong_density")
         if np.any(written.locations < written.crowd):
-            faults.append("a sector has fewer locations than a crowd has")
-        return Finding(not faults, "; ".join(faults) + "." if faults else _looked(written, "all well formed"))
+            faults.append("few_locations")
+        return self.judged(bool(faults), {"sectors": len(written), **dict.fromkeys(faults, 1)})
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say what is wrong, or how much was looked at."""
+        faults = faults_in(counts, _FAULTS)
+        return f"{faults}." if faults else _looked(counts, "all well formed")
 
 
 def sector_of(written: WrittenSectors, original: Trajectories) -> Ints:
@@ -190,5 +229,5 @@ def _person(original: Trajectories) -> Ints:
     return np.repeat(original.person, np.diff(original.offsets))
 
 
-def _looked(written: WrittenSectors, what: str) -> str:
-    return f"{counted(len(written), 'sector')} looked at, {what}."
+def _looked(counts: Mapping[str, int], what: str) -> str:
+    return f"{counted(counts['sectors'], 'sector')} looked at, {what}."

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind, Pieces
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, Pieces, faults_in, flags
 from crowdveil.io.written import TRAJECTORY_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints
+
+OTHER_NUMBER = "the files have another number of trajectories than were made."
+WHOSE = "which people they belong to is known only while the release is made, and files do not show it"
+_FAULTS = {
+    "columns": "columns are missing or more than they should be",
+    "missing_values": "values are missing",
+    "not_numbered": "trajectories are not numbered 1, 2, … in the order of the rows",
+    "times_fall": "times fall inside a trajectory",
+    "off_globe": "a position is off the globe",
+    "two_people": "a trajectory has two people",
+    "people_not_numbered": "people are not numbered 1, 2, …",
+}
 
 
 class WellFormedTrajectories(Guarantee):
@@ -18,6 +31,7 @@ class WellFormedTrajectories(Guarantee):
 
     name: ClassVar[str] = "well-formed-trajectories"
     kind: ClassVar[Kind] = "structure"
+    tallies: ClassVar[Mapping[str, Merge]] = {"points": "sum", **flags(_FAULTS)}
     pieces: ClassVar[Pieces] = "runs"
 
     def statement(self) -> str:
@@ -30,20 +44,24 @@ class WellFormedTrajectories(Guarantee):
         """Look at columns, numbering, order and coordinates."""
         table, faults = written.data, []
         if not set(TRAJECTORY_COLUMNS) <= set(table.column_names) <= {*TRAJECTORY_COLUMNS, "user_id"}:
-            return Finding(False, "columns are missing or more than they should be.")
+            return self.judged(True, {"points": len(table), "columns": 1})
         if any(table[c].null_count for c in table.column_names):
-            return Finding(False, "values are missing.")
+            return self.judged(True, {"points": len(table), "missing_values": 1})
         number, t = written.column("trajectory_id"), written.column("timestamp")
         if len(number) and (number[0] != 1 or not np.isin(np.diff(number), (0, 1)).all()):
-            faults.append("trajectories are not numbered 1, 2, … in the order of the rows")
+            faults.append("not_numbered")
         if np.any((np.diff(t) < 0) & (np.diff(number) == 0)):
-            faults.append("times fall inside a trajectory")
+            faults.append("times_fall")
         lon, lat = written.column("lon"), written.column("lat")
         if not (np.all(np.abs(lon) <= 180) and np.all(np.abs(lat) <= 90)):
-            faults.append("a position is off the globe")
+            faults.append("off_globe")
         if "user_id" in table.column_names:
             faults += self._people(number, written.column("user_id"))
-        return Finding(not faults, "; ".join(faults) + "." if faults else f"{counted(len(table), 'point')} looked at.")
+        return self.judged(bool(faults), {"points": len(table), **dict.fromkeys(faults, 1)})
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say what is wrong, or how much was looked at."""
+        return (faults_in(counts, _FAULTS) or f"{counted(counts['points'], 'point')} looked at") + "."
 
     @staticmethod
     def _people(
@@ -51,10 +69,10 @@ class WellFormedTrajectories(Guarantee):
     ) -> list[str]:
         faults = []
         if np.any((np.diff(number) == 0) & (np.diff(user) != 0)):
-            faults.append("a trajectory has two people")
+            faults.append("two_people")
         seen = np.unique(user)
         if len(seen) and (seen[0] != 1 or seen[-1] != len(seen)):
-            faults.append("people are not numbered 1, 2, …")
+            faults.append("people_not_numbered")
         return faults
 
 
@@ -63,6 +81,7 @@ class LocationsOnTileCentres(Guarantee):
 
     name: ClassVar[str] = "locations-on-tile-centres"
     kind: ClassVar[Kind] = "structure"
+    tallies: ClassVar[Mapping[str, Merge]] = {"positions": "sum", "strange": "sum"}
     pieces: ClassVar[Pieces] = "runs"
 
     def statement(self) -> str:
@@ -74,7 +93,11 @@ class LocationsOnTileCentres(Guarantee):
         centres = set(written.area_centres)
         positions = list(zip(written.column("lon").tolist(), written.column("lat").tolist(), strict=True))
         strange = sum(position not in centres for position in positions)
-        return Finding(strange == 0, f"{counted(len(positions), 'position')} looked at, {strange:,} are no centre.")
+        return self.judged(strange > 0, {"positions": len(positions), "strange": strange})
+
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say how many positions are no centre."""
+        return f"{counted(counts['positions'], 'position')} looked at, {counts['strange']:,} are no centre."
 
 
 class TrajectoryKAnonymity(Guarantee):
@@ -83,6 +106,9 @@ class TrajectoryKAnonymity(Guarantee):
     name: ClassVar[str] = "trajectory-k-anonymity"
     kind: ClassVar[Kind] = "privacy"
     pieces: ClassVar[Pieces] = "equal"
+    tallies: ClassVar[Mapping[str, Merge]] = {
+        "trajectories": "sum", "groups": "sum", "small": "sum", "few_people": "sum", "whose": "max", "other_number": "max",
+    }  # fmt: skip
     k: int
     """Smallest crowd."""
     counts: Literal["people", "trajectories"]
@@ -97,30 +123,37 @@ class TrajectoryKAnonymity(Guarantee):
 
     def check(self, written: WrittenRelease) -> Finding:
         """Count equal trajectories. The files do not tell whose they are."""
-        found = self._large_enough(_equal_trajectories(written))
-        if not found.holds or self.counts != "people":
-            return found
-        return Finding(True, f"{found.detail} Whose they are was looked at when they were made: files do not tell.")
+        counts = self._sizes(_equal_trajectories(written))
+        whose = self.counts == "people" and counts["trajectories"] > 0 and not counts["small"]
+        return self.judged(counts["small"] > 0, {"whose": whose, **counts}, open_=whose)
 
     def check_behind(self, written: WrittenRelease, person: Ints) -> Finding:
         """Count the people of equal trajectories."""
         group = _equal_trajectories(written)
-        alone = self._large_enough(group)
-        if not alone.holds or self.counts != "people":
-            return alone
+        counts = self._sizes(group)
+        if counts["small"] or self.counts != "people":
+            return self.judged(counts["small"] > 0, counts)
         if len(group) != len(person):
-            return Finding(False, "the files have another number of trajectories than were made.", with_original=True)
+            return self.judged(True, {"other_number": 1}, with_original=True)
         crowds = int(person.max(initial=0)) + 1
         people = np.bincount(np.unique(group * crowds + person) // crowds)
-        small = int((people < self.k).sum())
-        detail = f"{counted(len(people), 'group')} of equal trajectories, {small:,} with fewer than {self.k:,} people."
-        return Finding(small == 0, detail, with_original=True)
+        few = int((people < self.k).sum())
+        return self.judged(few > 0, {"few_people": few, **counts}, with_original=True)
 
-    def _large_enough(self, group: Ints) -> Finding:
+    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
+        """Say how many groups of equal trajectories have too few."""
+        if counts["other_number"]:
+            return OTHER_NUMBER
+        groups, k = counted(counts["groups"], "group"), f"fewer than {self.k:,}"
+        if with_original and not counts["small"]:
+            return f"{groups} of equal trajectories, {counts['few_people']:,} with {k} people."
+        looked = counted(counts["trajectories"], "trajectory", "trajectories")
+        said = f"{looked} in {groups} of equal ones, {counts['small']:,} with {k}"
+        return f"{said}; {WHOSE}." if counts["whose"] else f"{said}."
+
+    def _sizes(self, group: Ints) -> dict[str, int]:
         sizes = np.bincount(group)
-        small = int((sizes < self.k).sum())
-        looked = f"{counted(len(group), 'trajectory', 'trajectories')} in {counted(len(sizes), 'group')} of equal ones"
-        return Finding(small == 0, f"{looked}, {small:,} with fewer than {self.k:,}.")
+        return {"trajectories": len(group), "groups": len(sizes), "small": int((sizes < self.k).sum())}
 
 
 def _equal_trajectories(written: WrittenRelease) -> Ints:

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.attacks.od.homogeneity import MEANINGS
+from crowdveil.guarantees.base import Outcome, tally
 from crowdveil.io.written import WrittenRelease
 from crowdveil.report import flow_page, track_page
 from crowdveil.report.parts import Inside
@@ -56,12 +58,20 @@ def _page(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | No
             facts=_plain_facts(manifest),
             measured=manifest["method"].get("facts", {}).get("measured"),
             promises=manifest["promises"],
-            broken=[p["name"] for p in manifest["promises"] if not p["holds"]],
+            broken=[p["name"] for p in manifest["promises"] if p["outcome"] == Outcome.VIOLATED],
+            tally=tally([p["outcome"] for p in manifest["promises"]]),
+            unchecked=[p for p in manifest["promises"] if p["outcome"] == Outcome.NOT_CHECKED],
             questions=answers(written, manifest, made.equal),
             crowd=smallest_crowd(written, manifest) if written.is_flows else None,
+            meanings=[(name, said) for name, said in MEANINGS.items() if name in _attacks(manifest)],
             files={role: entry for role, entry in manifest["files"].items() if role != "report"},
         )
     )
+
+
+def _attacks(manifest: dict[str, Any]) -> set[str]:
+    """The names of the attacks in a manifest."""
+    return {trial["attack"] for trial in manifest["risk"] or ()}
 
 
 def _plain_facts(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.attacks.od.homogeneity import AREA, TILE, Known
+from crowdveil.attacks.sight import ranks
 from crowdveil.errors import counted
 from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Ints
@@ -96,21 +98,23 @@ def _conclusions(written: WrittenRelease, noise: dict[str, Any] | None) -> list[
     """Who knows where and when somebody left: how much do they learn about where to?"""
     _, step = written.row_steps()
     origin, volume = written.area_numbers("origin_area"), np.maximum(written.column("volume"), 0)
-    reached = np.array([len(tiles) for tiles in written.area_tiles], np.int64)[written.area_numbers("destination_area")]
-    key = step * max(len(written.features), 1) + origin
-    if np.any(key[1:] < key[:-1]):
-        order = np.argsort(key)
-        key, volume, reached = key[order], volume[order], reached[order]
-    first = np.flatnonzero(np.diff(key, prepend=-1))
-    total, largest = np.add.reduceat(volume, first), np.maximum.reduceat(volume, first)
-    alone = np.diff(np.append(first, len(key))) == 1
-    trips = max(float(total.sum()), 1.0)
-    sized = float(np.sum(volume * reached)) / max(float(volume.sum()), 1.0)
+    destination = written.area_numbers("destination_area")
+    sizes = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
+    group, _ = ranks(step * max(len(written.features), 1) + origin)
+    known, largest = Known.of(group, destination, sizes, volume), np.zeros(int(group.max()) + 1, np.int64)
+    np.maximum.at(largest, group, volume)
+    trips = max(float(volume.sum()), 1.0)
+    area, tile, guessed = (
+        _percent(float(part.sum()) / trips) for part in (known.volume[known.area], known.volume[known.tile], largest)
+    )
+    sized = float(np.sum(volume * sizes[destination])) / trips
     lines = [
-        f"Who knows the time step and the area that somebody left, and that their trip is in the file, knows the area that they "
-        f"went to for {_percent(float(total[alone].sum()) / trips)} of the trips (one destination is published), and guesses it "
-        f"for {_percent(float(largest.sum()) / trips)}.",
-        f"An area that is reached has {sized:,.1f} tiles on average over trips.",
+        "Suppose that an adversary knows the time step and the area that a person left, and that the trip is in the file.",
+        f"Destination area known ({AREA}): {area} of the trips. All published flows of their origin in their time step go to one "
+        "area, of one tile or of many.",
+        f"Destination tile known ({TILE}): {tile} of the trips. That one area is a single tile, the smallest unit of the map.",
+        f"The adversary who always names the most frequent destination area is right for {guessed} of the trips.",
+        f"A destination area has {sized:,.1f} tiles on average over trips.",
     ]
     if noise is not None:
         lines.append("These are shares of noisy volumes, not of trips that were made.")

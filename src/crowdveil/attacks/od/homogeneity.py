@@ -1,13 +1,18 @@
-"""Who is known to go to one place, because everybody from there does?
+"""Where did travelers go, if all who left one origin went to the same destination?
 
-The adversary knows where somebody set out from, and in which time step. If all published travellers of that origin go to one
-area, the crowd hides who is who, and not where they went.
+The adversary knows from which area a person set out and in which time step, and that the trip is in the file. If all published
+flows of that origin go to one destination, k hides who made a trip, but not where it went.
+
+Destination area known: all published flows of the origin area in the time step go to a single area, of one tile or of many. The
+adversary learns that area.
+Destination tile known: they go to a single area that is a single tile, the smallest unit of the map. The adversary learns the
+place as finely as the data have it. These trips are among the former.
 
 Notes
 -----
-No k protects from it: it is a matter of how different the travellers of a crowd are (l-diversity), and it is told, not
-promised. The larger the one destination, the less is learnt; origins whose travellers all go to one single tile are told apart.
-Where trips were withheld, some of the origin may have gone elsewhere. With the roles exchanged the same is told of destinations.
+No k protects from it: it depends on how different the travelers of a group are (l-diversity). It is measured, not guaranteed.
+Where trips were suppressed, some from the origin may have gone elsewhere. The same is measured with the roles of origin and
+destination exchanged.
 
 References
 ----------
@@ -16,45 +21,86 @@ Machanavajjhala, Kifer, Gehrke and Venkitasubramaniam, l-diversity: privacy beyo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from crowdveil.attacks.base import Attack, Exposure, FlowAttackParams
 from crowdveil.attacks.od.published import Published
 from crowdveil.errors import counted
-from crowdveil.model.arrays import Indices, Ints
+from crowdveil.model.arrays import Indices, Ints, Mask
 from crowdveil.model.release import FlowRelease
+
+AREA, TILE = "homogeneity-area", "homogeneity-tile"
+"""The two risks in a manifest: the share of trips whose destination is known as an area, and as a tile."""
+MEANINGS = {
+    AREA: "share of trips whose destination area is known: all published flows of their origin area in their time step go to one "
+    "area, of one tile or of many",
+    TILE: "share of trips whose destination tile is known: all published flows of their origin area in their time step go to one "
+    "area that is a single tile",
+}
+
+
+@dataclass(frozen=True)
+class Known:
+    """Which groups of rows, those of one origin area in one time step, have one end alone.
+
+    Attributes
+    ----------
+    ends
+        Different areas at the other end of each group.
+    area, tile
+        Whether that is a single area, and a single tile.
+    volume
+        Trips of each group.
+    """
+
+    ends: Ints
+    area: Mask
+    tile: Mask
+    volume: Ints
+
+    @classmethod
+    def of(cls, group: Ints, other: Ints, sizes: Ints, volume: Ints) -> Known:
+        """From the group, the area at the other end and the volume of each row, and the number of tiles of each area."""
+        groups = int(group.max(initial=-1)) + 1
+        ends = _different(group, other, len(sizes))
+        large = np.bincount(group[sizes[other] > 1], minlength=groups) > 0
+        total = np.bincount(group, volume, groups).astype(np.int64)
+        return cls(ends, ends == 1, (ends == 1) & ~large, total)
+
+    def trips_percent(self, known: Mask) -> float | None:
+        """Return the share of trips that are in some of the groups, in percent."""
+        return _percent(self.volume[known].sum(), self.volume.sum())
 
 
 def run(published: Published, params: FlowAttackParams) -> Exposure:
-    """Shares of origins, and of trips from them, whose travellers all go to one area, and to one tile; the same backwards."""
+    """Measure the shares of origins, and of trips, whose destination is known as an area and as a tile; and the reverse."""
     release = published.release
-    alone, least = np.zeros(0, np.bool_), None
-    told: dict[str, float | int | None] = {}
-    for side, area, other in (
-        ("origins", release.origin, release.destination),
-        ("destinations", release.destination, release.origin),
+    values: dict[str, float | int | None] = {}
+    found: dict[str, Known] = {}
+    for side, other, area, end in (
+        ("origins", "destination", release.origin, release.destination),
+        ("destinations", "origin", release.destination, release.origin),
     ):
-        number, _ = published.margins(area, over_steps=False)
-        ends = _different(number, other, len(release.areas))
-        one, tile = ends == 1, (ends == 1) & _all_small(number, release.areas.size[other], len(ends))
-        volume = np.bincount(number, release.volume, len(ends))
-        told |= {
-            side: len(ends),
-            f"{side}_with_one_end_percent": _percent(one.sum(), len(ends)),
-            f"trips_of_{side}_with_one_end_percent": _percent(volume[one].sum(), volume.sum()),
-            f"{side}_with_one_tile_percent": _percent(tile.sum(), len(ends)),
-            f"trips_of_{side}_with_one_tile_percent": _percent(volume[tile].sum(), volume.sum()),
-        }
-        if side == "origins":
-            alone, least = one, int(ends.min()) if len(ends) else None
+        group, _ = published.margins(area, over_steps=False)
+        known = found[side] = Known.of(group, end.astype(np.int64), release.areas.size, release.volume)
+        values[side] = len(known.ends)
+        for unit, which in (("area", known.area), ("tile", known.tile)):
+            values[f"{side}_with_{other}_{unit}_known_percent"] = _percent(which.sum(), len(which))
+            values[f"trips_with_{other}_{unit}_known_percent"] = known.trips_percent(which)
+    origins = found["origins"]
+    values["fewest_destinations"] = int(origins.ends.min()) if len(origins.ends) else None
+    areas, tiles = int(origins.area.sum()), int(origins.tile.sum())
     said = (
-        f"{counted(len(alone), 'origin')} of time steps looked at; from {int(alone.sum()):,} all published travellers go to one "
-        "area: their crowds hide who they are, and not where they went."
+        f"{counted(len(origins.ends), 'origin')} of time steps looked at; from {areas:,} all published trips go to one area "
+        f"(destination area known), from {tiles:,} of these to one tile (destination tile known): k hides who made these trips, "
+        "and not where they went."
     )
-    return Exposure(ATTACK.name, ATTACK.title, {**told, "fewest_destinations": least}, None, False, said)
+    return Exposure(ATTACK.name, ATTACK.title, values, None, False, said)
 
 
-def _different(number: Ints, area: Indices, areas: int) -> Ints:
+def _different(number: Ints, area: Indices | Ints, areas: int) -> Ints:
     """How many different areas each group of rows has."""
     from crowdveil.kernels.ordering import rows_by_two
 
@@ -63,12 +109,6 @@ def _different(number: Ints, area: Indices, areas: int) -> Ints:
     group, end = number[order], area[order]
     new = (np.diff(group, prepend=-1) != 0) | (np.diff(end, prepend=-1) != 0)
     return np.bincount(group[new], minlength=groups)
-
-
-def _all_small(number: Ints, size: Ints, groups: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether every row of a group ends in a single tile."""
-    large = np.bincount(number[size > 1], minlength=groups) > 0
-    return ~large
 
 
 def _percent(part: float, whole: float) -> float | None:

@@ -1,0 +1,159 @@
+"""The manifest of a heat map (guarantees, how they were checked, hashes of the files), and the check of a map from its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdveil.certificate import FORMAT, HeatMapManifest, SectorFile
+from crowdveil.errors import InputError, PromiseBrokenError
+from crowdveil.guarantees import Finding, SectorGuarantee, guarantee_from_manifest
+from crowdveil.guarantees.sectors import DisjointSectors, EveryLocationCounted, SectorKAnonymity, WellFormedSectors
+from crowdveil.io.sectors import ABOUT, WrittenSectors, read_sectors
+from crowdveil.io.written import MANIFEST_FILE, file_hash
+from crowdveil.model.trajectories import Trajectories
+
+GEOJSON, PNG, HTML = "heatmap.geojson", "heatmap.png", "heatmap.html"
+_FILES = {"data": GEOJSON, "picture": PNG, "page": HTML}
+_ENDINGS = (".geojson", ".json")
+_FARTHEST = 360.0
+"""Degrees; beyond it nothing is on a map."""
+_EVERY = (SectorKAnonymity, DisjointSectors, EveryLocationCounted, WellFormedSectors)
+"""What every heat map guarantees."""
+Checked = list[tuple[SectorGuarantee, Finding]]
+
+
+def check_sectors(
+    promises: Sequence[SectorGuarantee], written: WrittenSectors, original: Trajectories | None
+) -> Checked:
+    """Check the guarantees of a map on its file, with the original locations or without."""
+    return [(promise, promise.check_sectors(written, original)) for promise in promises]
+
+
+def write_heatmap_manifest(folder: Path, about: dict[str, Any], counts: str, checked: Checked) -> None:
+    """Write the manifest of the heat map whose files are in a folder."""
+    stated = [
+        {**stated_guarantee(promise), "outcome": f.outcome.value, "checked": f.detail, "with_original": f.with_original}
+        for promise, f in checked
+    ]
+    manifest = {
+        "format": FORMAT,
+        "crowdveil": version("crowdveil"),
+        "analysis": about["analysis"],
+        "parameters": about["parameters"],
+        "k_counts": counts,
+        "promises": stated,
+        "files": {role: {"name": name, "sha256": file_hash(folder / name)} for role, name in _FILES.items()},
+    }
+    text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    (folder / MANIFEST_FILE).write_text(text, encoding="utf-8")
+
+
+def stated_guarantee(promise: SectorGuarantee) -> dict[str, Any]:
+    """Return a guarantee in plain values, as a file states it."""
+    return {
+        "name": promise.name,
+        "kind": promise.kind,
+        "parameters": promise.model_dump(mode="json"),
+        "statement": promise.statement(),
+    }
+
+
+def is_heat_map(path: Path) -> bool:
+    """Whether a path is that of a heat map, a folder or a GeoJSON, and not of a release."""
+    if path.is_file():
+        return path.suffix.lower() in _ENDINGS
+    return (path / GEOJSON).is_file() or _names_an_analysis(path / MANIFEST_FILE)
+
+
+def _names_an_analysis(manifest: Path) -> bool:
+    try:
+        return "analysis" in json.loads(manifest.read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return False
+
+
+def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[Checked, str]:
+    """Check the guarantees of a heat map; returns them with what k counts.
+
+    Of a folder the hashes of all files are checked first. A GeoJSON alone has no hash to be compared with.
+    """
+    if path.is_file():
+        written, stated = _read_map(path), None
+    else:
+        manifest = _read_manifest(path)
+        _refuse_changed(path, manifest)
+        written, stated = _read_map(path / GEOJSON), manifest["promises"]
+    promises = _promises_of(path, written, stated)
+    if original is not None and original.counts != written.counts:
+        raise InputError(
+            f"the original counts {original.counts}, but the heat map counts {written.counts}; name the column of people "
+            "as for the map."
+        )
+    return check_sectors(promises, written, original), written.counts
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST_FILE
+    if not path.is_file():
+        raise InputError(
+            f"{folder}: wanted a heat map with its {MANIFEST_FILE}, but there is none; make the map again, or verify {GEOJSON} "
+            "alone."
+        )
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        HeatMapManifest.model_validate(manifest)
+        # Whoever wrote the manifest must not choose which files of this machine are opened.
+        if {role: entry["name"] for role, entry in manifest["files"].items()} != _FILES:
+            raise ValueError
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: the manifest is broken; the heat map cannot be verified.") from None
+    return manifest
+
+
+def _refuse_changed(folder: Path, manifest: dict[str, Any]) -> None:
+    gone = [name for name in _FILES.values() if not (folder / name).is_file()]
+    if gone:
+        raise InputError(f"{folder}: the heat map lacks {', '.join(gone)}; it cannot be verified.")
+    changed = [e["name"] for e in manifest["files"].values() if file_hash(folder / e["name"]) != e["sha256"]]
+    if changed:
+        raise PromiseBrokenError(f"{folder}: {', '.join(changed)} changed since the map was made; do not publish it.")
+
+
+def _read_map(path: Path) -> WrittenSectors:
+    """Read a map that may come from anybody."""
+    wrong = InputError(f"{path}: wanted a heat map as crowdveil writes it, but this is something else.")
+    try:
+        SectorFile.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        written = read_sectors(path)
+    except (ValueError, RecursionError, OverflowError, OSError):
+        raise wrong from None
+    import shapely
+
+    numbers = (written.area_km2, written.locations_per_km2, written.bounds, shapely.bounds(written.polygons))
+    if not all(np.isfinite(values).all() for values in numbers) or np.abs(numbers[-1]).max(initial=0) > _FARTHEST:
+        raise wrong
+    return written
+
+
+def _promises_of(path: Path, written: WrittenSectors, stated: list[dict[str, Any]] | None) -> list[SectorGuarantee]:
+    """Return the guarantees that a map states, if they are those of every heat map, with the k that it shows."""
+    within = _made(written.about["promises"])
+    k = {p.k for p in within if isinstance(p, SectorKAnonymity | EveryLocationCounted)}
+    complete = [type(promise) for promise in within] == list(_EVERY)
+    if not complete or k != {written.k} or (stated is not None and _made(stated) != within):
+        raise PromiseBrokenError(
+            f"{path}: it does not state the guarantees of a heat map, or its {MANIFEST_FILE}, its {ABOUT} member and its k "
+            "contradict one another; do not publish it."
+        )
+    return within
+
+
+def _made(stated: list[dict[str, Any]]) -> list[SectorGuarantee]:
+    promises = [guarantee_from_manifest(entry) for entry in stated]
+    return [promise for promise in promises if isinstance(promise, SectorGuarantee)]

@@ -1,0 +1,243 @@
+"""The three outcomes of every guarantee: for each a release that violates it, and which of them can end as not checked."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_sectors import GOOD, feature, original
+
+import crowdveil
+from crowdveil.errors import PromiseBrokenError
+from crowdveil.guarantees import (
+    GUARANTEES,
+    BoundedVolumes,
+    CombinationKAnonymity,
+    DifferentialPrivacy,
+    DisjointFlows,
+    DisjointSectors,
+    EveryLocationCounted,
+    Finding,
+    FlowKAnonymity,
+    GeneralisationLimit,
+    Guarantee,
+    LeastInhabitedTiles,
+    LeastTiles,
+    LocationsOnTileCentres,
+    MostArea,
+    NoOwnPoints,
+    OriginalPoints,
+    Outcome,
+    SectorKAnonymity,
+    SharedTilePairs,
+    SwappedTrajectories,
+    TrajectoryKAnonymity,
+    TrueVolumes,
+    WellFormedFlows,
+    WellFormedSectors,
+    WellFormedTrajectories,
+    WithheldBudget,
+)
+from crowdveil.guarantees.base import FROM_FILES, refuse_broken, refuse_unchecked, tally
+from crowdveil.guarantees.flows import within_budget
+from crowdveil.io.sectors import WrittenSectors, read_sectors
+from crowdveil.io.written import WrittenRelease
+from crowdveil.model.flows import Flows, trips_within
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.zones import Zones
+from written_flows import written
+
+ROW = [(0, "a", "b", 12, 12)]
+
+
+def _flows(volume: int) -> Flows:
+    """One flow from a to b."""
+    one = np.array([0])
+    return Flows.from_rows(Zones.from_ids(list("abc")), one, one, np.array([1]), np.array([volume]), step_s=3600)
+
+
+def _walks(*walks: list[float], areas: bool = False) -> WrittenRelease:
+    """Trajectories along the equator, a point a minute."""
+    points = [(x, i, n + 1) for n, walk in enumerate(walks) for i, x in enumerate(walk)]
+    table = {
+        "lat": [0.0] * len(points), "lon": [p[0] for p in points], "trajectory_id": [p[2] for p in points],
+        "timestamp": pa.array([60_000 * p[1] for p in points], pa.timestamp("ms", tz="UTC")),
+    }  # fmt: skip
+    tile = {"properties": {"area": "a", "tiles": ["a"], "lon": 1.0, "lat": 0.0}}
+    return WrittenRelease(Path("out"), pa.table(table), None, [tile] if areas else [])
+
+
+def _people(*walks: list[float]) -> Trajectories:
+    """The same as the original, each walk of another person."""
+    x, n = np.array([x for walk in walks for x in walk]), len(walks)
+    t = np.array([60 * i for walk in walks for i in range(len(walk))])
+    names = np.array([str(i) for i in range(n)], dtype=object)
+    ends = np.cumsum([0, *(len(walk) for walk in walks)])
+    return Trajectories(x, np.zeros(len(x)), t, ends, np.arange(n), np.arange(n), names)
+
+
+def _map(folder: Path, change: Callable[[dict[str, Any]], object]) -> WrittenSectors:
+    content = copy.deepcopy(GOOD)
+    change(content)
+    (folder / "map.geojson").write_text(json.dumps(content))
+    return read_sectors(folder / "map.geojson")
+
+
+def _broken_map(promise: Any, change: Callable[[dict[str, Any]], object]) -> Callable[[Path], Finding]:
+    return lambda folder: promise.check_sectors(_map(folder, change), original())
+
+
+A, B = [1.0, 2.0, 3.0], [5.0, 6.0, 7.0]
+VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
+    FlowKAnonymity: lambda _: FlowKAnonymity(k=13, counts="trips").check(written(ROW, counts="trips")),
+    DisjointFlows: lambda _: DisjointFlows().check(written([*ROW, (0, "ab", "b", 12, 12)])),
+    DifferentialPrivacy: lambda _: DifferentialPrivacy(epsilon=1, most_trips=1).check(written(ROW)),
+    WithheldBudget: lambda _: WithheldBudget(suppress=0.1, k=5).check_with(written(ROW), _flows(14)),
+    GeneralisationLimit: lambda _: GeneralisationLimit(tiles=2).check(written([(0, "a", "ab", 12, 12)])),
+    LeastTiles: lambda _: LeastTiles(tiles=2).check(written(ROW)),
+    LeastInhabitedTiles: lambda _: LeastInhabitedTiles(tiles=2).check_with(written([(0, "a", "ab", 12, 12)]), _flows(12)),
+    MostArea: lambda _: MostArea(km2=3).check(written([(0, "a", "ab", 12, 12)])),
+    WellFormedFlows: lambda _: WellFormedFlows().check(written([(0, "a", "b", 0, 12)])),
+    TrueVolumes: lambda _: TrueVolumes().check_with(written(ROW, counts="trips"), _flows(13)),
+    BoundedVolumes: lambda _: BoundedVolumes().check_with(written(ROW, counts="trips"), _flows(11)),
+    TrajectoryKAnonymity: lambda _: TrajectoryKAnonymity(k=2, counts="people").check_from(
+        _walks(A, A), _people(A), np.array([0, 0])
+    ),
+    CombinationKAnonymity: lambda _: CombinationKAnonymity(k=2, knowledge=1, interval_s=None, counts="people").check_from(
+        _walks(A, A), _people(A), np.array([0, 0])
+    ),
+    OriginalPoints: lambda _: OriginalPoints().check_from(_walks([9.0]), _people(A, B), None),
+    SwappedTrajectories: lambda _: SwappedTrajectories(swaps=1, counts="people").check_from(_walks(A), _people(A, B), None),
+    NoOwnPoints: lambda _: NoOwnPoints(counts="people").check_from(_walks(A), _people(A, B), np.array([0])),
+    SharedTilePairs: lambda _: SharedTilePairs(least=2, tile_size_m=500, lon0=0, lat0=0, counts="people").check(_walks(A)),
+    LocationsOnTileCentres: lambda _: LocationsOnTileCentres().check(_walks(A, areas=True)),
+    WellFormedTrajectories: lambda _: WellFormedTrajectories().check(
+        replace(_walks(A), data=_walks(A).data.append_column("name", [["x", "y", "z"]]))
+    ),
+    SectorKAnonymity: _broken_map(
+        SectorKAnonymity(k=2, counts="people"), lambda c: c["features"][0]["properties"].update(people=3)
+    ),
+    DisjointSectors: _broken_map(DisjointSectors(), lambda c: c["features"].append(feature(3, 90.0, 150.0, 3, 2))),
+    EveryLocationCounted: _broken_map(EveryLocationCounted(k=2), lambda c: c["crowdveil"].update(withheld_locations=9)),
+    WellFormedSectors: _broken_map(WellFormedSectors(), lambda c: c["features"][0]["properties"].update(sector=4)),
+}  # fmt: skip
+
+
+def test_there_is_a_broken_release_for_every_guarantee() -> None:
+    assert set(VIOLATED) == set(GUARANTEES)
+
+
+@pytest.mark.parametrize("kind", GUARANTEES, ids=lambda kind: kind.name)
+def test_what_is_violated_is_found(kind: type[Guarantee], tmp_path: Path) -> None:
+    finding = VIOLATED[kind](tmp_path)
+    assert finding.outcome is Outcome.VIOLATED and finding.detail.endswith(".") and sum(finding.counts.values())
+    assert finding.counts.keys() == kind.tallies.keys()
+    assert Finding.from_json(json.loads(json.dumps(finding.as_json()))) == finding
+
+
+def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
+    """From files alone those that speak of the original or of people; with the original, noise."""
+    flows = written([(0, "ab", "ab", 12, 12)], [(0, 12, None)], counts="trips")
+    walks, sectors = _walks(A, A), _map(tmp_path, lambda _: None)
+    of_flows: list[Guarantee] = [
+        FlowKAnonymity(k=10, counts="trips"), DisjointFlows(), DifferentialPrivacy(epsilon=1, most_trips=1),
+        WithheldBudget(suppress=0.1, k=10), GeneralisationLimit(tiles=4), LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2),
+        MostArea(km2=9), WellFormedFlows(), TrueVolumes(), BoundedVolumes(),
+    ]  # fmt: skip
+    of_walks: list[Guarantee] = [
+        TrajectoryKAnonymity(k=2, counts="people"), CombinationKAnonymity(k=2, knowledge=2, interval_s=None, counts="people"),
+        OriginalPoints(), SwappedTrajectories(swaps=1, counts="people"), NoOwnPoints(counts="people"),
+        SharedTilePairs(least=2, tile_size_m=500, lon0=0, lat0=0, counts="people"), WellFormedTrajectories(),
+    ]  # fmt: skip
+    of_sectors: list[Any] = [
+        SectorKAnonymity(k=2, counts="people"), DisjointSectors(), EveryLocationCounted(k=2), WellFormedSectors(),
+    ]  # fmt: skip
+    findings = {p.name: p.check(flows) for p in of_flows} | {p.name: p.check(walks) for p in of_walks}
+    findings |= {p.name: p.check_sectors(sectors) for p in of_sectors}
+    assert not any(finding.violated for finding in findings.values())
+    assert {name for name, finding in findings.items() if finding.outcome is Outcome.NOT_CHECKED} == {
+        "differential-privacy", "withheld-budget", "least-inhabited-tiles", "true-volumes", "bounded-volumes",
+        "trajectory-k-anonymity", "combination-k-anonymity", "original-points", "swapped-trajectories", "no-own-points",
+        "shared-tile-pairs", "every-location-counted",
+    }  # fmt: skip
+    assert len(findings) == len(GUARANTEES) - 1, "positions on tile centers are seen in the file"
+
+
+def test_a_run_publishes_nothing_that_is_violated_or_a_privacy_guarantee_that_nobody_checked() -> None:
+    crowd, noise, truth = (
+        TrajectoryKAnonymity(k=2, counts="people"),
+        DifferentialPrivacy(epsilon=1, most_trips=1),
+        TrueVolumes(),
+    )
+    open_ = crowd.check(_walks(A, A))
+    refuse_broken([(crowd, open_)])
+    with pytest.raises(
+        PromiseBrokenError, match="trajectory-k-anonymity could not be checked, so nothing was published"
+    ):
+        refuse_unchecked([(crowd, open_)])
+    with pytest.raises(PromiseBrokenError, match="trajectory-k-anonymity is violated"):
+        refuse_unchecked([(crowd, crowd.check(_walks(A, B)))])
+    refuse_unchecked([(noise, noise.judged(False, {}, open_=True)), (truth, truth.judged(False, {}, open_=True))])
+    assert [kind.name for kind in GUARANTEES if kind.of_mechanism] == ["differential-privacy"]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "said"),
+    [
+        (["holds"] * 4 + ["not checked"], "4 guarantees verified on these files, 1 not checkable from files alone"),
+        (["holds"], "1 guarantee verified on these files"),
+        (["not checked"], "0 guarantees verified on these files, 1 not checkable from files alone"),
+        (["violated", "holds"], "1 guarantee verified on these files, 1 violated"),
+    ],
+)
+def test_what_was_not_checked_is_never_counted_among_what_holds(outcomes: list[str], said: str) -> None:
+    assert tally(outcomes, FROM_FILES) == said
+
+
+def test_counts_that_are_not_declared_are_refused() -> None:
+    with pytest.raises(KeyError, match="does not declare"):
+        FlowKAnonymity(k=2, counts="trips").judged(False, {"areas": 5})
+
+
+@given(volume=st.integers(0, 10**9), share=st.integers(0, 1000))
+def test_the_budget_is_the_whole_part_of_the_share(volume: int, share: int) -> None:
+    """In whole numbers: per mille of a volume, without a float; and the checker agrees with the methods on it."""
+    most = share * volume // 1000
+    assert within_budget(most, volume, share / 1000) and not within_budget(most + 1, volume, share / 1000)
+    assert most == trips_within(share / 1000, volume)
+
+
+@pytest.mark.parametrize(
+    ("withheld", "volume", "budget", "within"),
+    [(1, 3, 1 / 3, True), (2, 3, 1 / 3, False), (10**9, 3 * 10**9, 1 / 3, True), (3, 10, 0.3, True), (5, 5, 0.9999999999, False),
+     (0, 0, 0.0, True), (1, 0, 1.0, False), (11, 500, 11, True), (12, 500, 11, False), (11, 500, 11.9, True)],
+)  # fmt: skip
+def test_budgets_by_hand(withheld: int, volume: int, budget: float, within: bool) -> None:
+    assert within_budget(withheld, volume, budget) is within
+
+
+def test_a_method_that_reckons_its_budget_wrong_publishes_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The function of the methods is broken wherever it was imported: the checker must not use it."""
+    rows = [f"{o},{d},{n}" for o, d, n in (("a", "b", 50), ("b", "c", 4), ("c", "a", 4), ("a", "a", 4), ("c", "c", 4))]
+    (tmp_path / "flows.csv").write_text("origin,destination,volume\n" + "\n".join(rows) + "\n")
+    (tmp_path / "zones.csv").write_text("zone_id,lon,lat\na,2.0,48.0\nb,2.1,48.0\nc,2.2,48.1\n")
+    options = {"zones": tmp_path / "zones.csv", "k": 5, "suppress": 0.05, "report": False, "attack": False}
+    crowdveil.anonymize("atg-coupled", tmp_path / "flows.csv", tmp_path / "right", **options)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("crowdveil.") and hasattr(module, "trips_within"):
+            monkeypatch.setattr(module, "trips_within", lambda budget, volume: volume)
+    with pytest.raises(PromiseBrokenError, match="withheld-budget is violated"):
+        crowdveil.anonymize("atg-coupled", tmp_path / "flows.csv", tmp_path / "wrong", **options)
+    assert not (tmp_path / "wrong").exists()
