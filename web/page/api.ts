@@ -1,7 +1,7 @@
 // The service as the page sees it. The token lives in this tab's session storage and in no other place.
 
 export interface Field {
-  name: string; kind: "int" | "float" | "bool" | "text" | "choice" | "file"; default: unknown; required: boolean; choices: string[];
+  name: string; kind: "int" | "float" | "bool" | "text" | "choice" | "share" | "file"; default: unknown; required: boolean; choices: string[];
   bounds: string; unit: string; help: string; least?: number; most?: number;
 }
 export type Takes = "flows" | "trajectories";

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind
@@ -75,12 +75,28 @@ class WithheldBudget(Guarantee):
     name: ClassVar[str] = "withheld-budget"
     kind: ClassVar[Kind] = "structure"
 
-    suppress: float = Field(ge=0)
+    suppress: float | None = Field(None, ge=0, le=1)
+    """A share of the volume."""
+    suppress_trips: int | None = Field(None, ge=0)
+    """A number of trips in its place."""
     k: int = Field(ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_budget(cls, values: Any) -> Any:
+        """Read manifests of versions whose `suppress` above 1 was a number of trips; refuse both and neither."""
+        if not isinstance(values, dict):
+            return values
+        share, trips = values.get("suppress"), values.get("suppress_trips")
+        if trips is None and isinstance(share, int | float) and share > 1 and float(share).is_integer():
+            return {**values, "suppress": None, "suppress_trips": int(share)}
+        if (share is None) == (trips is None):
+            raise ValueError("either suppress or suppress_trips")
+        return values
 
     def statement(self) -> str:
         """The promise in one sentence."""
-        most = f"{self.suppress:.0f} trips" if self.suppress > 1 else f"{100 * self.suppress:g} % of the volume"
+        most = f"{self.suppress_trips:,} trips" if self.suppress is None else f"{100 * self.suppress:g} % of the volume"
         return f"Of each time step at most {most} is withheld, unless its crowd is below {self.k:,} in all."
 
     def check(self, written: WrittenRelease) -> Finding:
@@ -113,8 +129,12 @@ class WithheldBudget(Guarantee):
         return Finding(not over.any() and not strange, f"{detail}.", with_original=True)
 
     def _within(self, withheld: Ints, volume: Ints) -> Mask:
-        most = [trips_within(self.suppress, v) for v in volume.tolist()]
-        within: Mask = withheld <= np.array(most, np.int64)
+        if self.suppress is None:
+            most = np.full(len(volume), self.suppress_trips, np.int64)
+        else:
+            share = self.suppress
+            most = np.array([trips_within(share, v) for v in volume.tolist()], np.int64)
+        within: Mask = withheld <= most
         return within
 
     @staticmethod

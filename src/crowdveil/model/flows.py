@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import floor
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -240,9 +242,9 @@ class Flows:
         )
 
 
-def trips_within(budget: float, volume: int) -> int:
-    """The number of trips that a budget allows of a volume: a share of it up to 1, or a number of trips above 1."""
-    return int(budget) if budget > 1 else int(budget * volume + 1e-9)
+def trips_within(share: float, volume: int) -> int:
+    """Return how many whole trips a share of a volume is; the share is taken as it is written in decimals, and exactly."""
+    return floor(Fraction(repr(float(share))) * volume)
 
 
 _PIECE = 1 << 17
