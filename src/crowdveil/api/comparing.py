@@ -52,9 +52,10 @@ def compare(
 
     For flows (k 10, budget `suppress` 10 %, or a number `suppress_trips`) `sample` matrices are taken, evenly spread; at most
     100 where it is not given. The table (`.table`, Arrow) has the means of generalisation Ḡ, reconstruction error E,
-    distribution distance D and suppression S, and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the distortion of range queries, SID and AID, by
-    windows of time (see `RangeQueryParams` for `options`), and the share removed; `sample` trajectories are drawn at random. With
-    `output` tables and plots are written to that folder. The numbers are exact: they stay in the house.
+    distribution distance D and suppression S, and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the
+    distortion of range queries, SID and AID, by windows of time (see `RangeQueryParams` for `options`), and the share removed;
+    `sample` trajectories are drawn at random. With `output` tables and plots are written to that folder. The numbers are exact:
+    they stay in the house.
 
     >>> crowdveil.compare("trips.parquet", ["joint", "oigh"], zones="zones.geojson").table  # doctest: +SKIP
     >>> crowdveil.compare("cabs.csv", ["microaggregation", "swapmob"], k=[2, 4]).table  # doctest: +SKIP

@@ -7,6 +7,7 @@ import glob
 import os
 import shutil
 import socket
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -117,6 +118,13 @@ def _in_use(temporary: Path) -> Iterator[None]:
         yield
     finally:
         _used.discard(temporary)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[str]:
+    """Make a folder for temporary files; it is removed at the end, also by `remove_unfinished`."""
+    with tempfile.TemporaryDirectory(prefix="crowdveil-") as folder, _in_use(Path(folder)):
+        yield folder
 
 
 def remove_unfinished() -> None:
