@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from crowdveil.advice import what_to_change
 from crowdveil.errors import InputError
 from crowdveil.guarantees import (
     BoundedVolumes,
@@ -91,7 +92,8 @@ def say_what_matters(
     elif what_k_counts(data, params) != data.counts:
         notes.say("k counts trajectories, as asked: all of a group may be one person's.")
     if published == 0:
-        notes.say("nothing could be published; choose a smaller k, larger zones or longer time steps.")
+        changes = what_to_change(data, params)
+        notes.say(f"nothing could be published{f'; choose {changes}' if changes else ''}.")
 
 
 def what_k_counts(data: Flows | Trajectories, params: Params) -> str:

@@ -106,7 +106,8 @@ class Sweep:
         """What to take and why, in one sentence."""
         best = self.recommended
         if best is None:
-            return "Nothing could be published with any of these; try a smaller k, larger zones or longer time steps."
+            steps = "" if self.flows.step_s is None else " or longer time steps"
+            return f"Nothing could be published with any of these; try a smaller k{', ' if steps else ' or '}larger zones{steps}."
         error = {(trial.k, trial.budget): trial.outcome.mean(self.weighed) for trial in self.trials}
         defined = [key for key, value in error.items() if np.isfinite(value)]
         least = min(k for k, suppress in defined if suppress == best.budget)
