@@ -34,7 +34,8 @@ def unusable(weight: Floats) -> dict[str, Mask]:
 def in_units(weight: Floats) -> Ints:
     """Weights as whole numbers of units; those that cannot be used are 0."""
     usable = np.where((weight >= 0) & (weight <= MOST), weight, 0.0)
-    return np.rint(usable * WEIGHT_UNITS).astype(np.int64)
+    units: Ints = np.rint(usable * WEIGHT_UNITS).astype(np.int64)
+    return units
 
 
 def summed(column: Any, name: str) -> Ints:
