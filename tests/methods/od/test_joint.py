@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.fields import rows
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.boxes import Boxes
@@ -316,3 +317,8 @@ def test_rectangles_hold_their_people(problem: Any, k: int) -> None:
         )
         assert (len(inside), len(set(inside))) == (v, u)
     assert flows.total - release.volume.sum() <= int(0.3 * flows.total + 1e-9) or len(release) == 0
+
+
+def test_a_share_is_drawn_as_percents_and_trips_as_a_number() -> None:
+    drawn = {row.name: row for row in rows(JointParams)}
+    assert drawn["suppress"].kind == "share" and drawn["suppress_trips"].kind == "int"
