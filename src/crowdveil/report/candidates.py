@@ -44,7 +44,9 @@ class Candidate:
         name, given = named_parameters(text, "joint:splits=dyadic")
         method = find_method(name)
         values = {key: value for key, value in shared.items() if key in method.params.model_fields}
-        if not given.keys().isdisjoint(Budgeted.model_fields):  # its own budget, of either kind, replaces the shared one
+        if not given.keys().isdisjoint(
+            Budgeted.model_fields
+        ):  # its own budget, of either kind, replaces the shared one
             values = {key: value for key, value in values.items() if key not in Budgeted.model_fields}
         label = ":".join((method.name, *(part.strip() for part in text.split(":")[1:])))
         try:

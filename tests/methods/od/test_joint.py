@@ -112,7 +112,11 @@ def test_areas_as_large_as_wanted(problem: Any, k: int, share: float, tiles: int
     plain = PlainExtent(flows, trips, k, least, most, counting)
     flows = replace(flows, zones=_squares())
     params = JointParams(
-        k=k, suppress=f"{100 * share}%", l_tiles=1 if inhabited else tiles, l_inhabited=inhabited, max_area_km2=most * 1.5
+        k=k,
+        suppress=f"{100 * share}%",
+        l_tiles=1 if inhabited else tiles,
+        l_inhabited=inhabited,
+        max_area_km2=most * 1.5,
     )
     everything, budget = plain.all(), int(share * flows.total + 1e-9)
     if len(counting) < least:
