@@ -62,13 +62,16 @@ def prompt_stop() -> Iterator[Watch]:
     os.set_blocking(told, False)
     signal.signal(signal.SIGTERM, watch.terminated)
     before = signal.set_wakeup_fd(told, warn_on_full_buffer=False)
-    process = os.getpid()
+    process, hook = os.getpid(), sys.unraisablehook
+    # An interrupt that reaches Python inside the compiler is lost there; the thread ends the process then, with one sentence.
+    sys.unraisablehook = lambda lost: None if issubclass(lost.exc_type, KeyboardInterrupt) else hook(lost)
     thread = threading.Thread(target=watch.wait, args=(heard, end_now), daemon=True, name="crowdveil-stop")
     thread.start()
     try:
         yield watch
     finally:
         watch.ended.set()
+        sys.unraisablehook = hook
         if os.getpid() == process:  # a worker that was forked inside has a thread less
             if signal.set_wakeup_fd(-1) == told:
                 signal.set_wakeup_fd(before)
