@@ -178,7 +178,7 @@ def test_a_process_that_is_stopped_goes_on(
     before = FinishedSteps(kept, content["key"]).load(*content["partitions"])
     if number != signal.SIGKILL:
         told = f"Stopped; {len(before):,} of {content['partitions'][0]:,} time steps are kept in {kept}; run the same"
-        assert told in Ran(process.returncode, "", err).sentence and process.returncode == 2
+        assert told in Ran(process.returncode, "", err).sentence and process.returncode == 128 + number
     steps = Steps(monkeypatch)
     ran = command(*arguments(city, out, kept))
     assert ran.code == 0, ran.err

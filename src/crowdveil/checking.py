@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from crowdveil.advice import what_to_change
 from crowdveil.errors import InputError
 from crowdveil.guarantees import (
     BoundedVolumes,
@@ -90,8 +91,15 @@ def say_what_matters(
         notes.say(f"people are not known, so k counts {data.counts} (name the column of people with --user).")
     elif what_k_counts(data, params) != data.counts:
         notes.say("k counts trajectories, as asked: all of a group may be one person's.")
+    if isinstance(data, Flows) and data.weight is not None and len(data):
+        percent = round(100 * float((data.volume == 0).mean()))
+        notes.say(
+            f"weights are added up exactly, and then rounded to whole trips: {percent} % of the flows become 0 trips, and their "
+            "people still count."
+        )
     if published == 0:
-        notes.say("nothing could be published; choose a smaller k, larger zones or longer time steps.")
+        changes = what_to_change(data, params)
+        notes.say(f"nothing could be published{f'; choose {changes}' if changes else ''}.")
 
 
 def what_k_counts(data: Flows | Trajectories, params: Params) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
-from crowdveil.params import Params
+from crowdveil.params import Params, read_share
 
 _UNITS = {"_m": "metres", "_s": "seconds", "_km2": "square kilometres", "_kmh": "km/h"}
 
@@ -23,7 +23,7 @@ class Row:
     name
         Its name in Python and in run files.
     kind
-        "int", "float", "bool", "text" or "choice".
+        "int", "float", "bool", "text", "choice" or "share" (a number below 1, or percents such as 10%).
     default
         Its default, None where there is none to show.
     required
@@ -41,7 +41,7 @@ class Row:
     """
 
     name: str
-    kind: Literal["int", "float", "bool", "text", "choice"]
+    kind: Literal["int", "float", "bool", "text", "choice", "share"]
     default: Any
     required: bool
     choices: tuple[str, ...]
@@ -62,10 +62,12 @@ def rows(params: type[Params]) -> list[Row]:
 
 
 def _row(name: str, info: FieldInfo) -> Row:
+    kind: Literal["int", "float", "bool", "text", "choice", "share"]
     kind, choices = _kind(info.annotation)
     more = any(isinstance(m, BeforeValidator) for m in info.metadata)
     if more and kind != "choice":
-        kind = "text"  # it takes forms of its own, such as 10%
+        share = any(getattr(m, "func", None) is read_share for m in info.metadata)
+        kind = "share" if share else "text"  # it takes forms of its own, such as 10%
     return Row(
         name=name,
         kind=kind,

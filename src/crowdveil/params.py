@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from crowdveil.errors import ParameterError
 from crowdveil.model.distances import DISTANCES, DistanceName
+from crowdveil.model.flows import trips_within
 from crowdveil.model.reporting import Reporting
 
 
@@ -57,6 +59,64 @@ class FlowParams(Params):
         return Reporting(self.report_small, self.include_empty)
 
 
+_A_SHARE = "a share such as 10% or 0.1 (a number of trips has its own option, suppress_trips or --suppress-trips)"
+
+
+def read_share(value: Any) -> Any:
+    """Return a share from "10%" or 0.1; a bare number of 1 or more is refused, since it may mean trips or percents."""
+    if value is None:  # where a number of trips is given
+        return None
+    text = str(value).strip()
+    percent = text.endswith("%")
+    try:
+        number = float(Decimal(text.removesuffix("%").strip()) / (100 if percent else 1))
+    except ArithmeticError:
+        number = -1.0
+    if isinstance(value, bool) or not (0 <= number < 1 or (percent and number == 1)):
+        raise ValueError(_A_SHARE)
+    return number
+
+
+Share = Annotated[float | None, BeforeValidator(read_share)]
+"""A share of the trips: below 1, or in percent up to "100%"."""
+
+
+class Budgeted(Params):
+    """The suppression budget: a share of the trips of a time step, or a number of them."""
+
+    suppress: Share = 0.1
+    """Share of the trips of a time step that may be suppressed, such as 10% or 0.1."""
+    suppress_trips: int | None = Field(None, ge=0, lt=2**53)
+    """Number of trips of a time step that may be suppressed, in place of a share."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_budget(cls, values: Any) -> Any:
+        """Refuse both and neither; where trips are given, there is no share."""
+        if not isinstance(values, dict):
+            return values
+        if values.get("suppress_trips") is None:
+            if "suppress" in values and values["suppress"] is None:
+                raise ValueError(_A_SHARE)
+            return values
+        if values.get("suppress") is not None:
+            raise ValueError(
+                "either suppress (a share) or suppress_trips (a number of trips), but got both; leave one out"
+            )
+        return {**values, "suppress": None}
+
+    def most_suppressed(self, volume: int) -> int:
+        """Return how many trips may be suppressed of so many."""
+        return trips_within(self.suppress, volume) if self.suppress is not None else self.suppress_trips or 0
+
+    @property
+    def budget(self) -> dict[str, Any]:
+        """The budget as it can be given to another method."""
+        if self.suppress is None:
+            return {"suppress_trips": self.suppress_trips}
+        return {"suppress": "100%" if self.suppress == 1 else self.suppress}
+
+
 def reason_in(said: str) -> str:
     """What pydantic says about a value, as it follows the word "wanted"."""
     said = said.removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
@@ -75,22 +135,6 @@ def _sentence(error: ValidationError, known: list[str]) -> str:
     got = first["input"]
     shown = f", but got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
     return f"{name}: wanted {reason}{shown}."
-
-
-def _share(value: Any) -> Any:
-    """Read "10%" as 0.1; numbers stay as they are."""
-    text = str(value).strip()
-    try:
-        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        number = -1.0
-    if isinstance(value, bool) or not (0 <= number <= 1 or (number.is_integer() and 1 < number < 2**53)):
-        raise ValueError("a share such as 10% or 0.1, or a whole number of trips")
-    return number
-
-
-Budget = Annotated[float, BeforeValidator(_share)]
-"""How many trips may be withheld: a share up to 1 (also as "10%"), or a whole number above 1."""
 
 
 def _word_or_number(words: tuple[str, ...], fits: Callable[[float], bool], wanted: str) -> Callable[[Any], Any]:

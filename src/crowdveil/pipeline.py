@@ -24,7 +24,7 @@ from crowdveil.checking import (
 from crowdveil.errors import InputError, ParameterError, PromiseBrokenError
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.guarantees.base import refuse_unchecked, tally
-from crowdveil.io.atomic import check_file, check_target, new_file, new_folder
+from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, recover
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import kept_pairing
 from crowdveil.io.read_back import flow_release_from
@@ -275,6 +275,7 @@ def verified(
 
 def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
     """The certificate and the files of a release; files that are not as they were written are refused, except that of a role."""
+    recover(folder)
     manifest = read_manifest(folder)
     for entry in manifest["promises"]:
         guarantee_from_manifest(entry)  # a promise that means nothing here is refused at the door

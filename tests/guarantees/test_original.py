@@ -150,7 +150,8 @@ def test_the_budget_with_the_original_is_exact(data: Flows, cuts: list[int], k: 
             data.member[data.member_offsets[here.start] : data.member_offsets[here.stop]].tolist()
         )  # fmt: skip
         crowd = int(data.people[here].sum()) if members is None else len(members)
-        kept &= volume - out <= trips_within(share, volume) or (out == 0 and crowd < k)
+        most = int(share) if share > 1 else trips_within(share, volume)
+        kept &= volume - out <= most or (out == 0 and crowd < k)
     finding = promise.check_with(release, data)
     assert finding.holds == kept and finding.with_original
     alone = promise.check(release)

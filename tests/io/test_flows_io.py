@@ -7,6 +7,8 @@ import io
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from math import floor
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -80,10 +82,10 @@ def shown(trip: Trip, zone: str, naive: bool) -> datetime:
 
 
 def plain_flows(
-    trips: list[Trip], zone: str, step: str, *, naive: bool, people: bool, weights: bool
+    trips: list[Trip], zone: str, step: str, *, naive: bool, people: bool, weights: bool, names: list[str] | None = None
 ) -> dict[tuple[int | None, str, str], tuple[int, int]]:
     """(start of the step, origin, destination) → (volume, crowd)."""
-    counted: dict[Any, float] = defaultdict(float)
+    counted: dict[Any, Fraction] = defaultdict(Fraction)
     crowd: dict[Any, list[int]] = defaultdict(list)
     for trip in trips:
         moment = shown(trip, zone, naive)
@@ -101,12 +103,21 @@ def plain_flows(
         }[step]
         start = 0 if begin is None else int(begin.replace(tzinfo=ZoneInfo(zone), fold=0).timestamp())
         key = (start, trip.origin, trip.destination)
-        counted[key] += trip.weight if weights else 1
+        counted[key] += Fraction(str(trip.weight)) if weights else 1
         crowd[key].append(trip.user)
+    volume, so_far = {}, defaultdict(Fraction)
+    order = {name: i for i, name in enumerate(names or NAMES)}
+    filled = [key for key in counted if counted[key] > 0]
+    for key in sorted(filled, key=lambda key: (key[0], order[key[1]], order[key[2]])):
+        before = so_far[key[0]]
+        so_far[key[0]] += counted[
+            key
+        ]  # rounded to whole trips, with the rest carried over to the next flow of the step
+        volume[key] = floor(so_far[key[0]] + Fraction(1, 2)) - floor(before + Fraction(1, 2))
     return {
-        key: (round(counted[key]), len(set(crowd[key])) if people else len(crowd[key]))
-        for key in counted
-        if round(counted[key]) > 0
+        key: (volume[key], len(set(crowd[key])) if people else len(crowd[key]))
+        for key in volume
+        if so_far[key[0]] >= Fraction(1, 2)
     }
 
 
@@ -148,7 +159,11 @@ def test_every_way_of_reading_trips_agrees_with_the_twin(
     tmp_path: Path, made: tuple[str, list[Trip]], step: str, naive: bool, people: bool, weights: bool
 ) -> None:
     zone, trips = made
-    wanted = plain_flows(trips, zone, step, naive=naive, people=people, weights=weights)
+    # Flows are rounded in the order of the zones: as they are given, or names that came up with numbers first.
+    by_order = {
+        given: plain_flows(trips, zone, step, naive=naive, people=people, weights=weights, names=names)
+        for given, names in ((True, NAMES), (False, ["07", *NAMES[:-1]]))
+    }
     table = table_of(trips, zone, naive, people)
     pq.write_table(table, tmp_path / "trips.parquet")
     (tmp_path / "trips.csv").write_text(as_csv(table))
@@ -164,8 +179,9 @@ def test_every_way_of_reading_trips_agrees_with_the_twin(
         ("pandas", table.to_pandas(), {"zones": ZONES}),
     )
     for name, data, more in sources:
+        wanted = by_order["zones" in more]
         if not wanted:
-            with pytest.raises(InputError, match="all volumes are zero"):
+            with pytest.raises(InputError, match=r"all volumes are zero|half a trip"):
                 read_flows(data, **options, **more)
             continue
         flows = read_flows(data, **options, **more)

@@ -193,6 +193,14 @@ def test_nothing_is_run_for_a_folder_that_cannot_be_written(tmp_path: Path) -> N
         crowdveil.sweep("joint", "no-such-file.csv", tmp_path, overwrite=True)
 
 
+def test_budgets_can_be_numbers_of_trips(flows: Flows) -> None:
+    found = crowdveil.sweep("oigh", flows, k=[5], suppress_trips=[20, "4"], sample=1)
+    assert found.table["suppress_trips"].to_pylist() == [4, 20] and "suppress" not in found.table.column_names
+    assert found.lines()[1].split()[:3] == ["5", "4", "trips"]
+    wanted = crowdveil.compare(flows, ["oigh", "oigh:suppress=1%"], k=5, suppress_trips=20, sample=1)
+    assert wanted.table["suppressed"][0] == found.table["suppressed"][1]
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
@@ -207,6 +215,10 @@ def test_nothing_is_run_for_a_folder_that_cannot_be_written(tmp_path: Path) -> N
         (lambda f: crowdveil.sweep("joint", f, suppress=[]), "suppress: wanted values"),
         (lambda f: crowdveil.sweep("joint", f, k=["x"]), "joint: k: wanted"),
         (lambda f: crowdveil.sweep("suppression", f, suppress=["5%"]), "no budget"),
+        (lambda f: crowdveil.sweep("joint", f, suppress=[10]), "a share such as 10% .*suppress_trips"),
+        (lambda f: crowdveil.sweep("joint", f, suppress=["5%"], suppress_trips=[3]), "got both"),
+        (lambda f: crowdveil.sweep("suppression", f, suppress_trips=[3]), "no budget; leave out suppress_trips"),
+        (lambda f: crowdveil.compare(f, ["joint"], suppress=10), "a share such as 10% .*suppress_trips"),
         (lambda f: crowdveil.sweep("laplace", f), "no k"),
         (lambda f: crowdveil.sweep("joint:k=5", f), "is what is swept"),
     ],

@@ -3,7 +3,7 @@
 import type { JobView as Job, ReviewView as Review } from "./views";
 
 export interface Field {
-  name: string; kind: "int" | "float" | "bool" | "text" | "choice" | "file"; default: unknown; required: boolean; choices: string[];
+  name: string; kind: "int" | "float" | "bool" | "text" | "choice" | "share" | "file"; default: unknown; required: boolean; choices: string[];
   bounds: string; unit: string; help: string; least?: number; most?: number;
 }
 export type Takes = "flows" | "trajectories";

@@ -29,6 +29,10 @@ function control(field: Field, given: string | boolean | undefined, change: Chan
   if (field.kind === "int" || field.kind === "float")
     return <input {...common} type="number" placeholder={INSTEAD[field.name]} inputMode={field.kind === "int" ? "numeric" : "decimal"} step={field.kind === "int" ? 1 : "any"} min={field.least}
       max={field.most === undefined ? undefined : Math.min(field.most, SAFE)} required={field.required} value={text} onInput={type} />;
+  if (field.kind === "share") // percents on the page, "10%" for the service
+    return <span class="percent"><input {...common} type="number" inputMode="decimal" step="any" min={0} max={100} required={field.required}
+      value={text.endsWith("%") || !text ? text.replace("%", "") : String(Number((100 * Number(text)).toPrecision(12)))}
+      onInput={(event) => { const percents = event.currentTarget.value; change(field.name, percents && `${percents}%`); }} /> %</span>;
   if (field.name === "tz")
     return <><input {...common} type="text" list="zones-of-time" autocomplete="off" spellcheck={false} value={text} onInput={type} />
       <datalist id="zones-of-time">{timeZones().map((zone) => <option key={zone} value={zone} />)}</datalist></>;

@@ -2,7 +2,7 @@
 import type { Field, Takes } from "./api";
 
 const LABELS: Record<string, string> = {
-  k: "Smallest crowd (k)", suppress: "Most that may be withheld", l_tiles: "Least tiles of an area", l_inhabited: "Least visited tiles of an area",
+  k: "Smallest crowd (k)", suppress: "Share that may be suppressed", suppress_trips: "Trips that may be suppressed", l_tiles: "Least tiles of an area", l_inhabited: "Least visited tiles of an area",
   max_area_km2: "Largest area", v_target: "Target volume of an origin", epsilon: "Epsilon", report_small: "Report small volumes together",
   include_empty: "Include empty places", count_trajectories: "Count trajectories, not people", tile_size_m: "Side of tiles",
   zones: "File of zones", zone_id: "Id of a zone", tz: "Time zone", time_format: "Form of the times", drop_invalid: "Leave out rows that cannot be used",

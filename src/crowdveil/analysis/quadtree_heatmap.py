@@ -40,7 +40,6 @@ geographic grids: reconciling data privacy and accuracy, SORT 41(1), 2017.
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -70,7 +69,7 @@ from crowdveil.guarantees.sectors import (
     SectorKAnonymity,
     WellFormedSectors,
 )
-from crowdveil.io.atomic import check_file, check_target, new_file, new_folder
+from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
 from crowdveil.io.sector_maps import draw_sectors, write_page
 from crowdveil.io.sectors import BOUNDS, WrittenSectors, read_sectors, write_sectors
 from crowdveil.model.quadtree import k_anonymous_sectors
@@ -194,7 +193,7 @@ class HeatMap:
                 write_heatmap_manifest(folder, self.about(), self.cut.counts, checked)
             return
         check_output(path, overwrite=overwrite)
-        with new_file(path, overwrite=overwrite) as file, tempfile.TemporaryDirectory() as scratch:
+        with new_file(path, overwrite=overwrite) as file, scratch_folder() as scratch:
             if path.suffix.lower() in _GEOJSON_ENDINGS:
                 self._checked(file)
                 return

@@ -36,6 +36,7 @@ def compare(
     k: int | Sequence[int] | None = None,
     trajectories: bool = False,
     suppress: float | str | None = None,
+    suppress_trips: int | None = None,
     sample: int | None = None,
     seed: int = 0,
     overwrite: bool = False,
@@ -49,11 +50,12 @@ def compare(
     `methods` are names, with parameters where wanted, as in `joint:splits=dyadic` or `joint:k=5`; all for flows where none are
     given, all for trajectories with `trajectories`. With several `k` each method runs with each.
 
-    For flows (k 10, budget `suppress` 10 %) `sample` matrices are taken, evenly spread; at most 100 where it is not given. The
-    table (`.table`, Arrow) has the means of generalisation Ḡ, reconstruction error E, distribution distance D and suppression S,
-    and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the distortion of range queries, SID and AID, by
-    windows of time (see `RangeQueryParams` for `options`), and the share removed; `sample` trajectories are drawn at random. With
-    `output` tables and plots are written to that folder. The numbers are exact: they stay in the house.
+    For flows (k 10, budget `suppress` 10 %, or a number `suppress_trips`) `sample` matrices are taken, evenly spread; at most
+    100 where it is not given. The table (`.table`, Arrow) has the means of generalisation Ḡ, reconstruction error E,
+    distribution distance D and suppression S, and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the
+    distortion of range queries, SID and AID, by windows of time (see `RangeQueryParams` for `options`), and the share removed;
+    `sample` trajectories are drawn at random. With `output` tables and plots are written to that folder. The numbers are exact:
+    they stay in the house.
 
     >>> crowdveil.compare("trips.parquet", ["joint", "oigh"], zones="zones.geojson").table  # doctest: +SKIP
     >>> crowdveil.compare("cabs.csv", ["microaggregation", "swapmob"], k=[2, 4]).table  # doctest: +SKIP
@@ -67,9 +69,10 @@ def compare(
     said = notes if notes is not None else ReadNotes()
     found: Comparison | TrajectoryMethods
     if takes is Trajectories:
-        if suppress is not None:
+        if suppress is not None or suppress_trips is not None:
             raise ParameterError(
-                "suppress: it is a budget of trips, and these methods are for trajectories; leave it out."
+                f"{'suppress' if suppress_trips is None else 'suppress_trips'}: it is a budget of trips, and these methods are "
+                "for trajectories; leave it out."
             )
         values = {**options, "sample": sample, "seed": seed}
         asked = {n: v for n, v in values.items() if n in TrajectoriesSideBySide.model_fields}
@@ -81,7 +84,8 @@ def compare(
     else:
         ks = [10] if k is None else [k] if isinstance(k, int) else list(dict.fromkeys(k))
         asked = {"k": max(ks, default=0), "sample": sample, "seed": seed}
-        shared: SideBySide = SideBySide.checked(asked if suppress is None else {**asked, "suppress": suppress})
+        budget = {"suppress": suppress, "suppress_trips": suppress_trips}
+        shared: SideBySide = SideBySide.checked(asked | {n: v for n, v in budget.items() if v is not None})
         found = _compare_flows(data, methods, ks, shared, options, said, progress, stage)
     if output is not None:
         write_found(found, output, overwrite=overwrite)
@@ -104,7 +108,7 @@ def _compare_flows(
         methods = with_each_k(methods, [str(k) for k in ks])
     stage("reading")
     flows = matrices(_flows(data, options, notes), shared.sample, shared.k)
-    chosen = candidates(methods, {"k": shared.k, "suppress": shared.suppress}, flows)
+    chosen = candidates(methods, {"k": shared.k, **shared.budget}, flows)
     for candidate in chosen:
         need_a_crowd(flows, candidate.params)
     return side_by_side(flows, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
@@ -135,6 +139,7 @@ def sweep(
     *,
     k: Sequence[int | str] = K,
     suppress: Sequence[float | str] | None = None,
+    suppress_trips: Sequence[int | str] | None = None,
     sample: int | None = None,
     seed: int = 0,
     overwrite: bool = False,
@@ -145,13 +150,13 @@ def sweep(
 ) -> Sweep:
     """Run one method with several k and budgets on the same matrices, and say which to take. Nothing is published.
 
-    Budgets are 5 %, 10 % and 20 % where none are given and the method has one. `.table` (Arrow) has a row for each k and
-    budget, `.recommendation()` a sentence. The other parameters are those of `compare`.
+    Budgets are shares (`suppress`) or numbers of trips (`suppress_trips`); 5 %, 10 % and 20 % where none are given.
+    `.table` (Arrow) has a row for each k and budget, `.recommendation()` a sentence. The other parameters are those of `compare`.
 
     >>> crowdveil.sweep("joint", "trips.parquet", k=[5, 10, 20], zones="zones.geojson").table  # doctest: +SKIP
     """
     shared: SideBySide = SideBySide.checked({"sample": sample, "seed": seed})
-    chosen = trials_of(method, k, suppress)
+    chosen = trials_of(method, k, suppress, suppress_trips)
     check_folder(output, SWEEP_FILE, overwrite=overwrite)
     stage("reading")
     flows = matrices(_flows(data, options, notes), shared.sample, max(getattr(c.params, "k", 1) for c in chosen))

@@ -6,7 +6,6 @@ A command adds `server_options()` to its options, and asks `elsewhere(values)`: 
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from crowdveil.cli.console import progress_bar, show_sentences
 from crowdveil.errors import ParameterError
 from crowdveil.guarantees.base import refuse_broken
 from crowdveil.io.archive import pack, unpack
-from crowdveil.io.atomic import check_file, check_target, new_file, new_folder
+from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
 from crowdveil.io.written import MANIFEST_FILE
 from crowdveil.params import Params
 from crowdveil.remote import Remote, remote, with_paths
@@ -85,7 +84,7 @@ class Elsewhere:
 def fetched(server: Remote, job: dict[str, Any], done: Callable[[dict[str, Any], Path], None], progress: Any) -> None:
     """Fetch a result to a temporary file, and hand it over."""
     refuse_unapproved(job)
-    with tempfile.TemporaryDirectory(prefix="crowdveil-") as folder:
+    with scratch_folder() as folder:
         result = Path(folder) / "result"
         server.fetch(job, result, progress)
         done(job, result)
@@ -122,7 +121,7 @@ def elsewhere(values: dict[str, Any]) -> Elsewhere | None:
 @contextmanager
 def _sendable(files: Mapping[str, Any]) -> Iterator[dict[str, Path]]:
     """Files as they are; folders packed."""
-    with tempfile.TemporaryDirectory(prefix="crowdveil-") as folder:
+    with scratch_folder() as folder:
         ready: dict[str, Path] = {}
         for field, given in files.items():
             path = Path(given)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from importlib import import_module
 from typing import Any
 
 import click
 
+from crowdveil.cli.stopping import SENTENCE, end_now, prompt_stop, threads_left
 from crowdveil.errors import CrowdveilError
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -77,7 +77,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise StoppedError("Stopped; nothing was written.") from None
+            raise StoppedError(SENTENCE) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show the commands without importing them."""
@@ -110,16 +110,29 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command; whatever goes wrong is told in one sentence."""
-    signal.signal(signal.SIGTERM, _terminated)
+    with prompt_stop() as watch:
+        try:
+            _main()
+        except StoppedError as error:
+            watch.ended.set()
+            if not threads_left():
+                _stop(str(error), watch.code)
+            # Threads that compute cannot be ended, and Python would wait for them.
+            end_now(watch.code, str(error))
+
+
+def _main() -> None:
     try:
         cli.main(standalone_mode=False)
+    except StoppedError:
+        raise
     except CrowdveilError as error:
         _stop(str(error), error.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        _stop("Stopped; nothing was written.", 2)
+        raise StoppedError(SENTENCE) from None
     except BrokenPipeError:
         # Whoever read our output went away, as `head` does: there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -135,7 +148,3 @@ def main() -> None:
 def _stop(sentence: str, code: int) -> None:
     click.echo(f"crowdveil: {sentence}", err=True)
     sys.exit(code)
-
-
-def _terminated(_signal: int, _frame: Any) -> None:
-    raise KeyboardInterrupt

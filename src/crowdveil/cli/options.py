@@ -21,7 +21,7 @@ def options_of(params: type[Params], *, first: tuple[str, ...] = ()) -> list[cli
 def _option(row: Row) -> click.Option:
     notes = [row.unit, row.bounds]
     if row.default not in (None, False):
-        notes.append(f"default {row.default}")
+        notes.append(f"default {f'{100 * row.default:g}%' if row.kind == 'share' else row.default}")
     shown = "; ".join(n for n in notes if n)
     text = f"{row.help} [{shown}]" if shown else row.help
     if row.kind == "bool":
@@ -31,7 +31,9 @@ def _option(row: Row) -> click.Option:
             help=text,
             is_flag=True,
         )
-    metavar = {"text": "TEXT", "int": "N", "float": "X", "choice": f"[{'|'.join(row.choices)}]"}[row.kind]
+    metavar = {"text": "TEXT", "share": "SHARE", "int": "N", "float": "X", "choice": f"[{'|'.join(row.choices)}]"}[
+        row.kind
+    ]
     # Where more is taken than the choices, the model knows what.
     closed = row.kind == "choice" and not row.more
     kind = click.Choice(row.choices) if closed else _TYPES.get(row.kind, click.STRING)

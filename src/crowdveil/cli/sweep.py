@@ -22,13 +22,15 @@ _SHARED = ("sample", "seed")
 
 
 def _call(
-    method: str, data: str, k: str, suppress: str | None, output: str | None, overwrite: bool, **values: Any
-) -> None:
+    method: str, data: str, k: str, suppress: str | None, suppress_trips: str | None, output: str | None, overwrite: bool,
+    **values: Any,
+) -> None:  # fmt: skip
     check_folder(output, SWEEP_FILE, overwrite=overwrite)
     notes = ReadNotes()
     with progress_bar() as (progress, stage):
         found = api.sweep(
-            method, data, k=listed(k), suppress=None if suppress is None else listed(suppress), notes=notes,
+            method, data, k=listed(k), suppress=None if suppress is None else listed(suppress),
+            suppress_trips=None if suppress_trips is None else listed(suppress_trips), notes=notes,
             progress=progress, stage=stage, **given(SideBySide, {name: values[name] for name in _SHARED}),
             **given(FlowReading, values),
         )  # fmt: skip
@@ -53,7 +55,8 @@ command = click.Command(
         click.Option(["--k"], default=",".join(map(str, K)), show_default=True, metavar="LIST",
                      help="Smallest crowds, with commas between."),
         click.Option(["--suppress"], metavar="LIST",
-                     help=f"Budgets with commas between. [{','.join(SUPPRESS)} if the method has one]"),
+                     help=f"Budgets as shares, with commas between. [{','.join(SUPPRESS)} if the method has one]"),
+        click.Option(["--suppress-trips"], metavar="LIST", help="Budgets as numbers of trips, with commas between."),
         *[option for option in options_of(SideBySide) if option.name in _SHARED],
         click.Option(["-o", "--output"], metavar="FOLDER", help="Also write the table (CSV) and a plot (PNG) to this folder."),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier sweep in the folder."),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from crowdveil.engine.finished import KEY_FILE, check_key
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import OutputError, counted
+from crowdveil.io.atomic import scratch_folder
 from crowdveil.model.arrays import Ints
 from crowdveil.progress import Progress
 
@@ -111,11 +111,11 @@ class FinishedParts:
         return waves
 
     def _put(self, content: Any, name: str) -> None:
-        with tempfile.TemporaryDirectory(prefix="crowdveil-") as made:
+        with scratch_folder() as made:
             (Path(made) / "content").write_text(json.dumps(content), encoding="utf-8")
             self._engine.files.put(Path(made) / "content", f"{self._folder}/{name}")
 
     def _get(self, name: str) -> Any:
-        with tempfile.TemporaryDirectory(prefix="crowdveil-") as made:
+        with scratch_folder() as made:
             self._engine.files.fetch(f"{self._folder}/{name}", Path(made) / "content")
             return json.loads((Path(made) / "content").read_text(encoding="utf-8"))

@@ -19,6 +19,7 @@ from crowdveil.io.source import MISSING, Source
 from crowdveil.io.steps import Steps
 from crowdveil.io.tiling import places_in
 from crowdveil.io.values import codes, ids_of
+from crowdveil.io.weights import SUMS
 from crowdveil.model.arrays import refrozen
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.zones import Zones
@@ -67,7 +68,7 @@ class TripReader:
         if self.columns.people is not None:
             fields.append(("people", pa.int64()))
         if self.columns.weight is not None:
-            fields.append(("weight", pa.float64()))
+            fields.append(("weight", SUMS))
         return pa.schema(fields)
 
     def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

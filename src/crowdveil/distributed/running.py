@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import ParameterError, PromiseBrokenError
 from crowdveil.guarantees import Guarantee
 from crowdveil.guarantees.base import refuse_broken, refuse_unchecked
+from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release import area_features, area_properties
@@ -128,7 +128,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
         features = [{"properties": properties} for properties in area_properties(areas)]
         refuse_broken(check_there(engine, engine.read(data), steps, features, promises, progress))
         stage("reporting")
-        with tempfile.TemporaryDirectory(prefix="crowdveil-") as made:
+        with scratch_folder() as made:
             here = Path(made)
             manifest = _small_files(engine, here, data, steps, areas, drawn, lambda files: build_manifest(
                 method=job.method, params=job.params, reading=job.reading, seed=job.seed, data=described(engine, job.data),

@@ -9,12 +9,15 @@ from contextlib import contextmanager
 
 from crowdveil.engine.hadoop import HadoopFiles
 from crowdveil.errors import OutputError
-from crowdveil.io.atomic import MARK
+from crowdveil.io.atomic import MARK, OLD, of_dead
 from crowdveil.io.written import MANIFEST_FILE
 
 
 def check_target(files: HadoopFiles, target: str, *, overwrite: bool, mark: str = MANIFEST_FILE) -> None:
-    """Raise unless a folder can be put at `target`; one that is there is replaced only if it holds a file `mark`."""
+    """Raise unless a folder can be put at `target`; one that is there is replaced only if it holds a file `mark`. What a killed
+    run left is put right first.
+    """
+    recover(files, target)
     if not files.exists(target):
         return
     if not files.is_folder(target):
@@ -34,6 +37,7 @@ def new_folder(files: HadoopFiles, target: str, *, overwrite: bool, mark: str = 
     aside = files.beside(target, f".{files.name(target)}{MARK}-{socket.gethostname()}-{os.getpid()}")
     files.remove(aside)
     missing = _missing_above(files, target)
+    _used.add(aside)
     try:
         files.make_folder(aside)
         yield aside
@@ -44,6 +48,31 @@ def new_folder(files: HadoopFiles, target: str, *, overwrite: bool, mark: str = 
             if files.exists(folder) and not files.listed(folder):
                 files.remove(folder)
         raise
+    finally:
+        _used.discard(aside)
+
+
+def recover(files: HadoopFiles, target: str) -> None:
+    """Put right what runs that were killed left beside the target, as `crowdveil.io.atomic.recover` does.
+
+    Only folders are looked at whose run was started on this machine and is no more.
+    """
+    above, prefix = files.beside(target, "").rstrip("/"), f".{files.name(target)}{MARK}-{socket.gethostname()}-"
+    if not above or not files.is_folder(above):
+        return
+    names = sorted(name for name, _, _ in files.listed(above) if name.startswith(prefix))
+    for name in names:
+        ending, left = name.removeprefix(prefix), files.beside(target, name)
+        if left in _used or not of_dead(ending):
+            continue
+        if ending.endswith(OLD) and not files.exists(target):
+            files.move(left, target)
+        else:
+            files.remove(left)
+
+
+_used: set[str] = set()
+"""Folders that this process writes to."""
 
 
 def _missing_above(files: HadoopFiles, target: str) -> list[str]:
@@ -56,15 +85,19 @@ def _missing_above(files: HadoopFiles, target: str) -> list[str]:
 
 
 def _move(files: HadoopFiles, aside: str, target: str) -> None:
-    """Put the finished folder in place. Between the two moves of a replacement there is no release, never half of one."""
+    """Put the finished folder in place. Hadoop cannot exchange two names: between the two moves of a replacement there is none at
+    the target, never half of one, and a run that is killed there leaves the earlier one to `recover`. A store that copies in
+    place of renaming (S3 without a table of its own) takes longer for that.
+    """
     if not files.exists(target):
         files.move(aside, target)
         return
-    old = f"{aside}.old"
+    old = f"{aside}{OLD}"
     files.move(target, old)
     try:
         files.move(aside, target)
     except BaseException:
         files.move(old, target)
         raise
-    files.remove(old)
+    files.move(old, aside)  # a name with the ending stands for a whole folder, and this one is about to be removed
+    files.remove(aside)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +36,7 @@ from crowdveil.engine.finished import kept_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import refuse_broken, refuse_unchecked
+from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release import area_features, area_properties
@@ -97,7 +97,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
         features = [] if areas is None else [{"properties": properties} for properties in area_properties(areas)]
         refuse_broken(check_tracks_there(engine, data, features, promises, progress))
         stage("reporting")
-        with tempfile.TemporaryDirectory(prefix="crowdveil-") as made:
+        with scratch_folder() as made:
             here = Path(made)
             files = {"data": folder_entry(DATA_FOLDER, part_hashes(engine, data))}
             if areas is not None:

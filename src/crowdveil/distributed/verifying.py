@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from crowdveil.engine.packing import in_runs, packed, unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, PromiseBrokenError
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
+from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.written import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
 from crowdveil.manifest import folder_entry, read_manifest
 from crowdveil.model.arrays import Ints
@@ -200,7 +200,7 @@ class ReleaseThere:
 
 def open_there(engine: SparkEngine, folder: str) -> ReleaseThere:
     """Fetch what is small of a release, if its files are those that were written."""
-    with tempfile.TemporaryDirectory(prefix="crowdveil-") as made:
+    with scratch_folder() as made:
         here, there = Path(made), folder.rstrip("/")
         if not engine.files.exists(f"{there}/{MANIFEST_FILE}"):
             raise InputError(f"{folder}: wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
 from typing import Protocol
 
@@ -17,6 +17,8 @@ Task = Callable[[int], Arrays]
 
 TICK_S = 0.1
 """How often progress is told."""
+STOP_S = 0.5
+"""How long running tasks are waited for after an interrupt."""
 KEEP_S = 2.0
 """How often finished partitions are put away, where they are kept: what is lost at most when a run is killed."""
 
@@ -62,19 +64,24 @@ class LocalEngine:
 
     def _supervise(self, work: _Work, progress: Progress) -> None:
         """Start the threads and stay beside them: the caller's thread can tell progress and be interrupted."""
-        with ThreadPoolExecutor(self.threads) as pool:
-            try:
-                running = [pool.submit(work.go_on) for _ in range(min(self.threads, work.left))]
-                told, kept = 0, time.monotonic()
-                while wait(running, TICK_S).not_done:
-                    if told < (done := len(work.results)) < work.count:
-                        progress(told := done, work.count)
-                    if time.monotonic() - kept > KEEP_S:
-                        self._keep(work)
-                        kept = time.monotonic()
-            except BaseException:
-                work.stopped = True  # leaving the pool waits for the tasks that run; no other begins
-                raise
+        pool = ThreadPoolExecutor(self.threads)
+        running: list[Future[None]] = []
+        try:
+            running = [pool.submit(work.go_on) for _ in range(min(self.threads, work.left))]
+            told, kept = 0, time.monotonic()
+            while wait(running, TICK_S).not_done:
+                if told < (done := len(work.results)) < work.count:
+                    progress(told := done, work.count)
+                if time.monotonic() - kept > KEEP_S:
+                    self._keep(work)
+                    kept = time.monotonic()
+        except BaseException as error:
+            work.stopped = True  # no other task begins
+            # Tasks that run are waited for, but not for long by a user who wants to stop: what comes of them then is lost.
+            wait(running, STOP_S if isinstance(error, KeyboardInterrupt) else None)
+            raise
+        finally:
+            pool.shutdown(wait=not work.stopped)
 
     def _keep(self, work: _Work) -> None:
         batch = work.not_kept()

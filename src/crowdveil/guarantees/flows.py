@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
@@ -99,12 +99,28 @@ class WithheldBudget(Guarantee):
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = dict.fromkeys(("steps", "over", "open", "below_k", "strange"), "sum")
 
-    suppress: float = Field(ge=0)
+    suppress: float | None = Field(None, ge=0, le=1)
+    """A share of the volume."""
+    suppress_trips: int | None = Field(None, ge=0)
+    """A number of trips in its place."""
     k: int = Field(ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_budget(cls, values: Any) -> Any:
+        """Read manifests of versions whose `suppress` above 1 was a number of trips; refuse both and neither."""
+        if not isinstance(values, dict):
+            return values
+        share, trips = values.get("suppress"), values.get("suppress_trips")
+        if trips is None and isinstance(share, int | float) and share > 1 and float(share).is_integer():
+            return {**values, "suppress": None, "suppress_trips": int(share)}
+        if (share is None) == (trips is None):
+            raise ValueError("either suppress or suppress_trips")
+        return values
 
     def statement(self) -> str:
         """The promise in one sentence."""
-        most = f"{self.suppress:.0f} trips" if self.suppress > 1 else f"{100 * self.suppress:g} % of the volume"
+        most = f"{self.suppress_trips:,} trips" if self.suppress is None else f"{100 * self.suppress:g} % of the volume"
         return f"Of each time step at most {most} is withheld, unless its crowd is below {self.k:,} in all."
 
     def check(self, written: WrittenRelease) -> Finding:
@@ -150,8 +166,11 @@ class WithheldBudget(Guarantee):
 
     def _within(self, withheld: Ints, volume: Ints) -> Mask:
         """Where at most the budget is withheld, by the definition and not by the arithmetic of the methods."""
+        if self.suppress is None:
+            return withheld <= (self.suppress_trips or 0)
+        share = self.suppress
         within: Mask = np.array(
-            [within_budget(w, v, self.suppress) for w, v in zip(withheld.tolist(), volume.tolist(), strict=True)], bool
+            [within_budget(w, v, share) for w, v in zip(withheld.tolist(), volume.tolist(), strict=True)], bool
         )
         return within
 

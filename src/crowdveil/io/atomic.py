@@ -7,13 +7,17 @@ import glob
 import os
 import shutil
 import socket
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from crowdveil.errors import OutputError
+from crowdveil.io.exchange import exchange
 
 MARK = ".crowdveil-partial"
+OLD = ".old"
+"""Ending of the name that a whole folder has while another takes its place in two moves; see `recover`."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -26,9 +30,8 @@ def new_folder(target: Path, *, overwrite: bool, mark_file: str) -> Iterator[Pat
     """
     target = Path(target).absolute()
     check_target(target, overwrite=overwrite, mark_file=mark_file)
-    _sweep(target)
     temporary = _beside(target)
-    with write_errors(target), _parents(target):
+    with write_errors(target), _parents(target), _in_use(temporary):
         try:
             temporary.mkdir()
             yield temporary
@@ -38,7 +41,8 @@ def new_folder(target: Path, *, overwrite: bool, mark_file: str) -> Iterator[Pat
 
 
 def check_target(target: Path, *, overwrite: bool, mark_file: str) -> None:
-    """Raise unless a release can be put at `target`."""
+    """Raise unless a release can be put at `target`. What a killed run left is put right first."""
+    recover(target)
     if not target.exists():
         return
     if not target.is_dir():
@@ -56,9 +60,9 @@ def new_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """A temporary file that becomes `target` if all goes well, and is removed if anything goes wrong."""
     target = Path(target).absolute()
     check_file(target, overwrite=overwrite)
-    _sweep(target)
+    recover(target)
     temporary = _beside(target, target.suffix)
-    with write_errors(target), _parents(target):
+    with write_errors(target), _parents(target), _in_use(temporary):
         try:
             yield temporary
             temporary.replace(target)
@@ -102,19 +106,69 @@ def write_errors(target: Path) -> Iterator[None]:
         raise OutputError(f"{target}: cannot be written ({reason}); name another place with -o.") from None
 
 
+_used: set[Path] = set()
+"""Temporary folders and files of this process."""
+
+
+@contextmanager
+def _in_use(temporary: Path) -> Iterator[None]:
+    """Keep a temporary path from being taken for one that an earlier run left, and have it removed if the process is ended."""
+    _used.add(temporary)
+    try:
+        yield
+    finally:
+        _used.discard(temporary)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[str]:
+    """Make a folder for temporary files; it is removed at the end, also by `remove_unfinished`."""
+    with tempfile.TemporaryDirectory(prefix="crowdveil-") as folder, _in_use(Path(folder)):
+        yield folder
+
+
+def remove_unfinished() -> None:
+    """Remove the temporary folders and files of this process: for one that ends at once, without leaving its contexts."""
+    for path in sorted(_used):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
 def _beside(target: Path, ending: str = "") -> Path:
     """A name next to the target that tells who writes there; on one file system, so that the move is atomic."""
     return target.with_name(f".{target.name}{MARK}-{socket.gethostname()}-{os.getpid()}{ending}")
 
 
-def _sweep(target: Path) -> None:
-    """Remove what earlier runs that were killed on this machine left beside the target."""
+def recover(target: Path) -> None:
+    """Put right what runs that were killed on this machine left: nothing is touched that has not our mark in its name.
+
+    A folder that was moved aside for another one goes back to its place if that is empty. All else is removed: unfinished
+    folders and files, and replaced ones. What runs on other machines left stays, since they may still be at work.
+    """
+    target = Path(target).absolute()
     prefix = f".{target.name}{MARK}-{socket.gethostname()}-"
     with suppress(OSError):
-        for left in target.parent.glob(f"{glob.escape(prefix)}*"):
-            number = left.name.removeprefix(prefix).split(".")[0]
-            if number.isdecimal() and not _alive(int(number)):
-                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+        left = [
+            path
+            for path in target.parent.glob(f"{glob.escape(prefix)}*")
+            if path not in _used and of_dead(path.name.removeprefix(prefix))
+        ]
+        for path in sorted(left):
+            if path.name.endswith(OLD) and path.is_dir() and not target.exists():
+                path.rename(target)
+            elif path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def of_dead(ending: str) -> bool:
+    """Whether a name ends with the number of a process that is no more."""
+    number = ending.split(".")[0]
+    return number.isdecimal() and not _alive(int(number))
 
 
 def _alive(process: int) -> bool:
@@ -128,15 +182,19 @@ def _alive(process: int) -> bool:
 
 
 def _move(temporary: Path, target: Path) -> None:
-    """Put the finished folder in place. Between the two moves of a replacement there is no release, never half of one."""
-    if target.exists() and any(target.iterdir()):
-        old = temporary.with_name(temporary.name + ".old")
+    """Put the finished folder in place; what it replaces is then at `temporary`, to be removed.
+
+    Where the system can exchange two names, there is a whole folder at the target at every moment. Elsewhere there is none
+    between two moves; a run that is killed there leaves a whole one under a name that `recover` knows.
+    """
+    if not (target.exists() and any(target.iterdir())):
+        temporary.rename(target)
+    elif not exchange(temporary, target):
+        old = temporary.with_name(temporary.name + OLD)
         target.rename(old)
         try:
             temporary.rename(target)
         except BaseException:
             old.rename(target)
             raise
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        temporary.rename(target)
+        old.rename(temporary)  # a name with the ending stands for a whole folder, and this one is about to be removed

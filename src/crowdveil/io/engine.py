@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
+
+from crowdveil.io.atomic import scratch_folder
 
 MEMORY_LIMIT = "1GB"
 """What the engine may hold in memory; beyond it, it uses a temporary folder."""
@@ -17,7 +18,7 @@ def engine(*, memory_limit: str = MEMORY_LIMIT, threads: int | None = None) -> I
     """A connection with a bounded memory and a temporary folder that goes with it; on all processors unless told how many."""
     import duckdb
 
-    with tempfile.TemporaryDirectory(prefix="crowdveil-") as spill:
+    with scratch_folder() as spill:
         connection = duckdb.connect(":memory:", config={"memory_limit": memory_limit, "temp_directory": spill})
         try:
             # Nobody reads rows in the order of the file, and keeping it costs memory.

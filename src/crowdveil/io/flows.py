@@ -19,8 +19,9 @@ from crowdveil.io.steps import Steps, step_seconds
 from crowdveil.io.tiling import zones_for
 from crowdveil.io.times import Clock
 from crowdveil.io.values import codes
+from crowdveil.io.weights import in_units, unusable
 from crowdveil.io.zones import read_zones
-from crowdveil.model.flows import Flows
+from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.trips import Trips
 
 DEFAULT_STEP = "1h"
@@ -147,7 +148,7 @@ def read_trips(
         d if final is None else final[d],
         Clock(tz).to_utc(table["wall"].to_numpy()) if "wall" in columns_of else None,
         person,
-        table["weight"].to_numpy() if "weight" in columns_of else None,
+        table["weight"].to_numpy() / WEIGHT_UNITS if "weight" in columns_of else None,
     )
 
 
@@ -160,7 +161,10 @@ def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UT
     if trips.person is not None:
         columns["person"] = trips.person
     if trips.weight is not None:
-        columns["weight"] = trips.weight
+        reasons = [reason for reason, rows in unusable(trips.weight).items() if rows.any()]
+        if reasons:
+            raise InputError(f"trips: some weights {reasons[0]}; give weights of a usual size.")
+        columns["weight"] = in_units(trips.weight)
     with engine() as connection:
         connection.register("rows", pa.table(columns))
         steps = Steps(seconds, tz) if seconds else None

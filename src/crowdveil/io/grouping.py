@@ -25,6 +25,7 @@ from crowdveil.io.source import Source
 from crowdveil.io.steps import Steps, wall_sql
 from crowdveil.io.times import say_zone
 from crowdveil.io.values import codes
+from crowdveil.io.weights import rounded, summed
 from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.zones import Zones
@@ -165,13 +166,11 @@ def group_sql(step: str, rows: str, columns: Collection[str]) -> str:
     With "n" a row stands for so many trips.
     """
     trips = "sum(n)" if "n" in columns else "count(*)"
-    weight = ", sum(weight) AS weight" if "weight" in columns else ""
+    weight = ", sum(weight)::DECIMAL(38, 0) AS weight" if "weight" in columns else ""
     if "person" not in columns:
         return f"SELECT {step} AS step, o, d, {trips}::BIGINT AS trips, 0 AS bad{weight} FROM {rows} GROUP BY 1, 2, 3"
     # Counting people as the groups of a first grouping can spill to disk, where count(DISTINCT) holds sets in memory.
-    outer = (", sum(weight) AS weight" if weight else "") + (
-        ", list(person) AS members" if "members" in columns else ""
-    )
+    outer = weight + (", list(person) AS members" if "members" in columns else "")
     return (
         "SELECT step, o, d, sum(n)::BIGINT AS trips, count(person) AS people, count(*) - count(person) AS bad"
         f"{outer} FROM (SELECT {step} AS step, o, d, person, {trips} AS n{weight} FROM {rows} "
@@ -344,7 +343,8 @@ def to_flows(
     o, d = (grouped[c].to_numpy() for c in "od")
     step, trips = grouped["step"].to_numpy(), grouped["trips"].to_numpy()
     people = grouped["people"].to_numpy() if with_people else trips
-    volume = np.rint(grouped["weight"].to_numpy()).astype(np.int64) if "weight" in grouped.column_names else trips
+    weighted = "weight" in grouped.column_names
+    volume = summed(grouped["weight"], name or "trips") if weighted else trips
     if final is not None and len(o):
         o, d = final[o], final[d]
     kept = (volume > 0) & (people > 0)
@@ -358,9 +358,31 @@ def to_flows(
     members = _members(grouped["members"].take(pa.array(order))) if "members" in grouped.column_names else (None, None)
     starts = np.flatnonzero(np.append(True, step[1:] != step[:-1]))
     counts: FlowCounts = "people" if with_people else "trips"
-    return flows_in_order(
-        zones, steps, step[starts], np.append(starts, len(step)), (o, d, volume, people), counts, members
+    trips = rounded(volume, starts) if weighted else volume
+    flows = flows_in_order(
+        zones,
+        steps,
+        step[starts],
+        np.append(starts, len(step)),
+        (o, d, trips, people),
+        counts,
+        members,
+        volume if weighted else None,
     )
+    return without_empty_steps(flows, name) if weighted else flows
+
+
+def without_empty_steps(flows: Flows, name: str | None) -> Flows:
+    """Weighted flows without time steps in which all is rounded to nothing."""
+    filled = np.add.reduceat(flows.volume, flows.offsets[:-1]) > 0
+    if filled.all():
+        return flows
+    if not filled.any():
+        raise InputError(
+            f"{name or 'trips'}: the weights of every time step add up to less than half a trip; check them."
+        )
+    made = flows.at_steps(np.flatnonzero(filled))
+    return replace(made, dropped_weight=flows.exact_units - made.exact_units)
 
 
 def _members(lists: Any) -> tuple[Ints, Ints]:

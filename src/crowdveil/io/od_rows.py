@@ -18,6 +18,7 @@ from crowdveil.io.parallel import in_order
 from crowdveil.io.source import Source
 from crowdveil.io.times import Clock, read_seconds, run_lengths, say_zone
 from crowdveil.io.values import codes, ids_of, read_floats
+from crowdveil.io.weights import in_units, unusable
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
 from crowdveil.model.tessellation import locate
 from crowdveil.model.zones import Zones
@@ -84,6 +85,11 @@ def find_od_columns(source: Source, named: dict[str, str | None], by_place: bool
                 + ("--origin-lon, --origin-lat, --destination-lon and --destination-lat." if by_place
                    else "--origin and --destination.")
             )  # fmt: skip
+    if found.is_flows and found.weight is not None:
+        raise InputError(
+            f"{source.name}: wanted volumes or weights, but there are both (columns {found.volume} and {found.weight}); "
+            "weights are for trips, so leave out --weight."
+        )
     return found
 
 
@@ -298,7 +304,9 @@ class OdReader:
         problem(f"have no usable number in column {name}", missing)
         problem(f"are below zero in column {name}", values < 0)
         if fractions:
-            return values
+            for reason, rows in unusable(values).items():
+                problem(f"{reason} in column {name}", rows)
+            return in_units(values)
         problem(f"are not whole in column {name}", values != np.floor(values))
         problem(f"are too large in column {name}", values > 2**53)
         return np.where(np.abs(values) <= 2**53, values, 0).astype(np.int64)

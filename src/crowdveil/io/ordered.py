@@ -36,11 +36,12 @@ def flows_in_order(
     rows: tuple[Indices, Indices, Ints, Ints],
     counts: FlowCounts,
     members: tuple[Ints | None, Ints | None] = (None, None),
+    weight: Ints | None = None,
 ) -> Flows:
     """The model from rows in order: the numbers of their steps, where each begins, and the four columns."""
     t = steps.starts(numbers) if steps else np.zeros(1, np.int64)
     seconds, tz = (steps.seconds, steps.tz) if steps else (None, "UTC")
-    return Flows(zones, t, offsets, *rows, counts, seconds, tz, *members)
+    return Flows(zones, t, offsets, *rows, counts, seconds, tz, *members, weight=weight)
 
 
 @dataclass

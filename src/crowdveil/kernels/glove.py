@@ -26,7 +26,7 @@ def _cost(box: Floats, extent: Floats, volume: Ints, by_volume: bool, a: int, b:
     if not by_volume:
         return common
     growth = volume[a] * (common - extent[a]) + volume[b] * (common - extent[b])
-    return float(growth / (volume[a] + volume[b]))
+    return float(growth / max(volume[a] + volume[b], 1))  # weights may be rounded to nothing
 
 
 @kernel

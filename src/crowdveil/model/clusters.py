@@ -100,7 +100,8 @@ def clustered_release(
     if reporting.wanted:
         rows = rows.and_more(_reported(data, label, len(rows.step), k, reporting.include_empty))
     release = _release(data, rows, label)
-    return release.with_withheld(data.withheld_totals(label < 0, k, NOT_GIVEN))
+    release = release.with_withheld(data.withheld_totals(label < 0, k, NOT_GIVEN))
+    return release if release.volume.all() else release.without_empty_rows().without_unused_areas()
 
 
 class _Rows(NamedTuple):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import floor
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -26,6 +28,8 @@ if TYPE_CHECKING:  # checkers read flows, and must not import what trees are bui
     from crowdveil.model.hierarchy import Hierarchy
 
 FlowCounts = Literal["people", "trips"]
+WEIGHT_UNITS = 10**9
+"""Weights of trips are whole numbers of this part of a trip."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +47,7 @@ class Flows:
     origin, destination
         Tile indices.
     volume
-        Trips, or their weighted number; whole and above zero.
+        Trips, or their weighted number; whole, and zero only where weights are rounded to nothing.
     people
         The crowd behind the row, which k is compared with: distinct people where they are known (`counts` is
         "people"), otherwise trips (`counts` is "trips"). Weights never enter it.
@@ -61,6 +65,10 @@ class Flows:
         Trees over the zones that the user gave, or None.
     visited_tiles
         Where these are some time steps of a larger data set: whether any trip of that starts or ends in each tile.
+    weight
+        Where trips are weighted: the exact weight of each row, in `WEIGHT_UNITS` to a trip. Volumes are these, rounded.
+    dropped_weight
+        Weight of time steps that are not here because all of it is rounded to nothing, in the same units.
     """
 
     zones: Zones
@@ -78,6 +86,8 @@ class Flows:
     origin_tree: Hierarchy | None = None
     destination_tree: Hierarchy | None = None
     visited_tiles: Mask | None = None
+    weight: Ints | None = None
+    dropped_weight: int = 0
 
     def __post_init__(self) -> None:
         for name, dtype in _COLUMN_TYPES.items():
@@ -89,6 +99,8 @@ class Flows:
             fits = len(self.member_offsets) == n + 1 and bool(np.all(np.diff(self.member_offsets) == self.people))
             require(fits, "flows: the members of each row must be as many as its people.")
         check_lengths("flows", n, destination=self.destination, volume=self.volume, people=self.people)
+        if self.weight is not None:
+            check_lengths("flows", n, weight=self.weight)
         check_offsets(self.offsets, n, "flows")
         require(len(self.t) == len(self.offsets) - 1, "flows: there must be one time for each step.")
         require(bool(np.all(np.diff(self.t) > 0)), "flows: steps must be in order of time, each once.")
@@ -100,7 +112,8 @@ class Flows:
         high = max(int(self.origin.max()), int(self.destination.max()))
         if low < 0 or high >= len(self.zones):
             raise InputError(f"flows: an origin or destination is none of the {len(self.zones):,} zones.")
-        require(int(self.volume.min()) > 0, "flows: volumes must be above zero.")
+        low_volume = 0 if self.weight is not None else 1
+        require(int(self.volume.min()) >= low_volume, "flows: volumes must be above zero.")
         require(int(self.people.min()) > 0, "flows: the number of people must be above zero.")
         rising = all(self._rises(low, min(low + _PIECE, len(self))) for low in range(0, len(self), _PIECE))
         require(rising, "flows: rows must be sorted by step, origin, destination, each pair once.")
@@ -126,6 +139,14 @@ class Flows:
     def total(self) -> int:
         """Volume of all flows."""
         return int(self.volume.sum())
+
+    @property
+    def exact_units(self) -> int:
+        """What all flows add up to before anything is rounded, in `WEIGHT_UNITS` to a trip."""
+        if self.weight is None:
+            return self.total * WEIGHT_UNITS
+        whole, rest = np.divmod(self.weight, WEIGHT_UNITS)  # apart, so that no sum is too large
+        return int(whole.sum()) * WEIGHT_UNITS + int(rest.sum()) + self.dropped_weight
 
     @property
     def crowd(self) -> int:
@@ -167,6 +188,7 @@ class Flows:
             destination=self.destination[keep],
             volume=self.volume[keep],
             people=self.people[keep],
+            weight=None if self.weight is None else self.weight[keep],
             member_offsets=member_offsets,
             member=member,
         )
@@ -186,6 +208,7 @@ class Flows:
             destination=self.destination[rows],
             volume=self.volume[rows],
             people=self.people[rows],
+            weight=None if self.weight is None else self.weight[rows],
             member_offsets=member_offsets,
             member=member,
         )
@@ -240,9 +263,9 @@ class Flows:
         )
 
 
-def trips_within(budget: float, volume: int) -> int:
-    """The number of trips that a budget allows of a volume: a share of it up to 1, or a number of trips above 1."""
-    return int(budget) if budget > 1 else int(budget * volume + 1e-9)
+def trips_within(share: float, volume: int) -> int:
+    """Return how many whole trips a share of a volume is; the share is taken as it is written in decimals, and exactly."""
+    return floor(Fraction(repr(float(share))) * volume)
 
 
 _PIECE = 1 << 17
@@ -257,4 +280,5 @@ _COLUMN_TYPES = {
     "member_offsets": np.int64,
     "member": np.int64,
     "visited_tiles": np.bool_,
+    "weight": np.int64,
 }

@@ -153,6 +153,7 @@ def finished(data: Flows, release: FlowRelease, left: Left, k: int, reporting: R
     """A release of all that is published, with small volumes reported if wanted, and what is withheld in each step."""
     if reporting.wanted:
         release = report_small(release, data, left, k, reporting)
+    release = release.without_empty_rows()
     return release.with_withheld(_withheld(data, release, k)).without_unused_areas()
 
 

@@ -237,6 +237,15 @@ class FlowRelease:
         """The same with what is withheld in each time step."""
         return replace(self, withheld=withheld)
 
+    def without_empty_rows(self) -> FlowRelease:
+        """The same without rows whose weights are rounded to nothing: a flow of 0 trips is none."""
+        if self.volume.all():
+            return self
+        keep = self.volume > 0
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep, dtype=np.int64)])
+        columns = {name: getattr(self, name)[keep] for name in ("origin", "destination", "volume", "people", "state")}
+        return replace(self, offsets=before[self.offsets], **columns)
+
     def without_unused_areas(self) -> FlowRelease:
         """The same without areas that no row names: that they are there would say that somebody was."""
         used, place = distinct(np.concatenate([self.origin, self.destination]), len(self.areas))

@@ -16,7 +16,7 @@ from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Params, named_parameters
+from crowdveil.params import Budgeted, Params, named_parameters
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_method
 
@@ -44,6 +44,10 @@ class Candidate:
         name, given = named_parameters(text, "joint:splits=dyadic")
         method = find_method(name)
         values = {key: value for key, value in shared.items() if key in method.params.model_fields}
+        if not given.keys().isdisjoint(
+            Budgeted.model_fields
+        ):  # its own budget, of either kind, replaces the shared one
+            values = {key: value for key, value in values.items() if key not in Budgeted.model_fields}
         label = ":".join((method.name, *(part.strip() for part in text.split(":")[1:])))
         try:
             return cls(label, method, method.params.checked({**values, **given}))

@@ -20,7 +20,7 @@ from crowdveil.io.times import time_column
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import Floats, Ints, slice_sums
 from crowdveil.model.flows import Flows
-from crowdveil.params import Budget, Params
+from crowdveil.params import Budgeted
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_methods, find_measure
 from crowdveil.report.candidates import (
@@ -39,13 +39,11 @@ DYADIC_TILES = 1000
 """Largest map on which dyadic splits are tried unasked: beyond it they take very long."""
 
 
-class SideBySide(Params):
+class SideBySide(Budgeted):
     """What all methods of a comparison share."""
 
     k: int = Field(10, ge=2)
     """Smallest crowd."""
-    suppress: Budget = Field(0.1, ge=0)
-    """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
     sample: int | None = Field(None, ge=1)
     """Take so many matrices, evenly spread over time, at most 100 without it; or so many trajectories, all without it."""
     seed: int = Field(0, ge=0)

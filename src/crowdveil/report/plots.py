@@ -59,7 +59,7 @@ def coarseness_and_loss(found: Comparison, file: Path) -> None:
     axis = figure.subplots()
     points = [(100 * outcome.mean("S"), outcome.mean("Ḡ")) for outcome in found.outcomes]
     budget = found.shared.suppress
-    if budget <= 1:
+    if budget is not None:
         axis.axvline(
             100 * budget, color="#888888", linestyle="--", linewidth=1, zorder=0, label=f"budget, {100 * budget:g} %"
         )
@@ -98,7 +98,7 @@ def sweep(found: Sweep, file: Path) -> None:
     axes = np.atleast_1d(figure.subplots(1, len(symbols)))
     for axis, symbol in zip(axes, symbols, strict=True):
         _trials(axis, found, symbol)
-    if found.recommended is not None or any(trial.suppress is not None for trial in found.trials):
+    if found.recommended is not None or any(trial.budget is not None for trial in found.trials):
         axes[0].legend(fontsize=9, frameon=False)
     figure.suptitle(f"{found.method}; {counted(found.flows.steps, 'matrix', 'matrices')}", fontsize=11)
     figure.savefig(file)
@@ -106,10 +106,10 @@ def sweep(found: Sweep, file: Path) -> None:
 
 def _trials(axis: Any, found: Sweep, symbol: str) -> None:
     """A measure by k."""
-    budgets = list(dict.fromkeys(trial.suppress for trial in found.trials))
+    budgets = {trial.budget: trial.budget_shown for trial in found.trials}
     for budget, (colour, marker) in zip(budgets, looks(), strict=False):
-        points = [(t.k, t.outcome.mean(symbol)) for t in found.trials if t.suppress == budget]
-        name = None if budget is None else f"at most {budget_shown(budget)} withheld"
+        points = [(t.k, t.outcome.mean(symbol)) for t in found.trials if t.budget == budget]
+        name = None if budget is None else f"at most {budgets[budget]} withheld"
         axis.plot(*zip(*points, strict=True), marker=marker, color=colour, label=name)
     best = found.recommended
     if best is not None:
@@ -209,7 +209,7 @@ def _ratio(values: Floats, first: Floats) -> Floats:
 
 
 def _settings(found: Comparison) -> str:
-    budget = found.shared.suppress
+    budget = budget_shown(found.shared.suppress, found.shared.suppress_trips)
     crowds = sorted({outcome.k for outcome in found.outcomes if outcome.k is not None})
     k = f"{crowds[0]} to {crowds[-1]}" if several_k(found) else f"{found.shared.k}"
-    return f"k = {k}, at most {f'{100 * budget:g} %' if budget <= 1 else f'{budget:,.0f} trips'} withheld"
+    return f"k = {k}, at most {budget.replace('%', ' %')} withheld"

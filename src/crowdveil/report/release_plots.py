@@ -83,10 +83,15 @@ def _number(row: dict[str, Any], name: str, factor: float = 1) -> float:
     return float("nan") if value is None else factor * float(value)
 
 
+def _budget(row: dict[str, Any]) -> str:
+    trips = row.get("suppress_trips")
+    return f"{row.get('suppress')}" if trips is None else f"{trips} trips"
+
+
 def _points(axis: Any, rows: list[dict[str, Any]], x: Callable[[dict[str, Any]], float], y: str, title: str) -> None:
     points = [(x(row), _number(row, y)) for row in rows]
     for row, point, (colour, marker) in zip(rows, points, looks(), strict=False):
-        label = row.get("method") or f"k = {row.get('k')}, at most {row.get('suppress')} withheld"
+        label = row.get("method") or f"k = {row.get('k')}, at most {_budget(row)} withheld"
         if np.isfinite(point).all():
             axis.plot(*point, marker=marker, color=colour, linestyle="none", markersize=8, label=label)
     best = front([point for point in points if np.isfinite(point).all()])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.model.flows import Flows
+from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -22,32 +22,59 @@ class FlowCost:
     all_flows: int = 0
     all_volume: int = 0
     all_steps: int = 0
+    weighted: int = 0
+    """Flows whose trips have weights."""
+    rounded_off: int = 0
+    """Those of them that are rounded to 0 trips."""
+    units: int = 0
+    """Trips in the data before any weight is rounded, in units of weights."""
 
     @classmethod
     def of(cls, data: Flows, release: FlowRelease) -> FlowCost:
         """What a release has of the data."""
         steps = int((np.diff(release.offsets) > 0).sum())
-        return cls(len(release), int(release.volume.sum()), steps, len(data), data.total, data.steps)
+        weighted = 0 if data.weight is None else len(data)
+        return cls(
+            len(release), int(release.volume.sum()), steps, len(data), data.total, data.steps,
+            weighted, int((data.volume == 0).sum()), data.exact_units,
+        )  # fmt: skip
 
     def __add__(self, other: FlowCost) -> FlowCost:
         return FlowCost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def lines(self) -> list[str]:
         """For the person who ran it."""
-        return [
-            f"trips published        {self.volume:,} of {self.all_volume:,} ({_percent(self.volume, self.all_volume)})",
+        all_trips = self.units / WEIGHT_UNITS
+        trips = f"{all_trips:,.1f}" if self.weighted else f"{self.all_volume:,}"
+        lines = [
+            f"trips published        {self.volume:,} of {trips} ({_percent(self.volume * WEIGHT_UNITS, self.units)})",
             f"flows published        {self.flows:,} of {self.all_flows:,} ({_percent(self.flows, self.all_flows)})",
             f"time steps with flows  {self.steps:,} of {self.all_steps:,}",
         ]
+        if self.weighted:
+            lines.append(
+                f"rounded to 0 trips     {self.rounded_off:,} of {self.weighted:,} flows "
+                f"({_percent(self.rounded_off, self.weighted)}); "
+                f"all weights add up to {all_trips:,.1f} trips, their volumes to {self.all_volume:,}"
+            )
+        return lines
 
     def numbers(self) -> dict[str, Any]:
         """For the certificate."""
         return {
             "published_flows": self.flows,
             "published_volume": self.volume,
-            "withheld_volume_percent": _whole_percent(self.all_volume - self.volume, self.all_volume),
+            "withheld_volume_percent": _whole_percent(max(self.units - self.volume * WEIGHT_UNITS, 0), self.units),
             "published_time_steps": self.steps,
+            **(
+                {"flows_rounded_to_0_percent": _whole_percent(self.rounded_off, self.weighted)} if self.weighted else {}
+            ),
+            **({"rounding_loss_percent": self._loss()} if self.weighted else {}),
         }
+
+    def _loss(self) -> int:
+        """How far the volumes are from the weights that they are rounded from, in whole percents of these."""
+        return _whole_percent(abs(self.units - self.all_volume * WEIGHT_UNITS), self.units)
 
 
 @dataclass(frozen=True)

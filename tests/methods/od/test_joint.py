@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, ParameterError
+from crowdveil.fields import rows
 from crowdveil.io.flows import trips_to_flows
-from crowdveil.method import trips_within
 from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.boxes import Boxes
 from crowdveil.model.flows import Flows
@@ -79,7 +79,7 @@ def test_an_evaluation_is_the_best_of_all_partitions(problem: Any, k: int, p: in
 def test_the_budget_is_kept_and_the_gap_is_within_its_bound(problem: Any, k: int, share: float) -> None:
     flows, trips = problem
     everything = Plain(flows, trips, k).all()
-    release = run(flows, JointParams(k=k, suppress=share), np.random.default_rng(0), no_progress)
+    release = run(flows, JointParams(k=k, suppress=f"{100 * share}%"), np.random.default_rng(0), no_progress)
     size = release.areas.size
     cost = int(((size[release.origin] + size[release.destination]) * release.volume).sum())
     suppressed = flows.total - int(release.volume.sum())
@@ -112,7 +112,11 @@ def test_areas_as_large_as_wanted(problem: Any, k: int, share: float, tiles: int
     plain = PlainExtent(flows, trips, k, least, most, counting)
     flows = replace(flows, zones=_squares())
     params = JointParams(
-        k=k, suppress=share, l_tiles=1 if inhabited else tiles, l_inhabited=inhabited, max_area_km2=most * 1.5
+        k=k,
+        suppress=f"{100 * share}%",
+        l_tiles=1 if inhabited else tiles,
+        l_inhabited=inhabited,
+        max_area_km2=most * 1.5,
     )
     everything, budget = plain.all(), int(share * flows.total + 1e-9)
     if len(counting) < least:
@@ -217,16 +221,38 @@ def test_flows_with_people_but_without_members_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "trips", "budget"), [("10%", 200, 20), (0.1, 200, 20), ("25", 200, 25), (0, 9, 0), (1, 9, 9)]
+    ("text", "trips", "budget"),
+    [
+        ("10%", 200, 20),
+        (0.1, 200, 20),
+        ("12.5 %", 200, 25),
+        (0, 9, 0),
+        ("100%", 9, 9),
+        ("29%", 100, 29),
+        (0.07, 10**15, 7 * 10**13),
+    ],
 )
 def test_budgets(text: Any, trips: int, budget: int) -> None:
-    assert trips_within(JointParams(suppress=text).suppress, trips) == budget
+    assert JointParams(suppress=text).most_suppressed(trips) == budget
 
 
-@pytest.mark.parametrize("bad", ["110%", -1, 1.5, "ten", True, None])
+@pytest.mark.parametrize("bad", ["110%", -1, 1, 1.0, "1", 1.5, 10, "10", "25", "ten", "nan", "", True, None])
 def test_budgets_that_are_none(bad: Any) -> None:
-    with pytest.raises(ValueError, match="a share such as 10%"):
-        JointParams(suppress=bad)
+    with pytest.raises(ParameterError, match=r"a share such as 10% or 0\.1 \(a number of trips .* --suppress-trips"):
+        JointParams.checked({"suppress": bad})
+
+
+def test_a_budget_of_trips_has_its_own_parameter() -> None:
+    params = JointParams.checked({"suppress_trips": "25"})
+    assert (params.suppress, params.suppress_trips) == (None, 25), "the manifest says which it is"
+    assert params.most_suppressed(200) == 25 and JointParams(suppress_trips=1).most_suppressed(9) == 1
+    assert JointParams.checked(params.model_dump()) == params
+    assert JointParams.checked({"suppress": 0.2, "suppress_trips": None}).most_suppressed(10) == 2
+    for bad in (-1, 1.5, "x", 2**53):
+        with pytest.raises(ParameterError, match="suppress_trips: wanted"):
+            JointParams.checked({"suppress_trips": bad})
+    with pytest.raises(ParameterError, match=r"either suppress .* or suppress_trips .* but got both"):
+        JointParams.checked({"suppress": 0.1, "suppress_trips": 3})
 
 
 def test_area_weighs_places_by_their_size() -> None:
@@ -295,3 +321,8 @@ def test_rectangles_hold_their_people(problem: Any, k: int) -> None:
         )
         assert (len(inside), len(set(inside))) == (v, u)
     assert flows.total - release.volume.sum() <= int(0.3 * flows.total + 1e-9) or len(release) == 0
+
+
+def test_a_share_is_drawn_as_percents_and_trips_as_a_number() -> None:
+    drawn = {row.name: row for row in rows(JointParams)}
+    assert drawn["suppress"].kind == "share" and drawn["suppress_trips"].kind == "int"

@@ -29,10 +29,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Method, apart, trips_within
+from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Floats
 from crowdveil.model.boxes import Boxes
 from crowdveil.model.flows import Flows
@@ -40,15 +39,12 @@ from crowdveil.model.matrices import NOTHING, Outcome, Steps, solve_steps
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.systems import System
 from crowdveil.model.targets import gap_percent, tell_gaps
-from crowdveil.params import Budget, FlowParams
+from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
 
 
-class AtgCoupledParams(FlowParams):
+class AtgCoupledParams(Budgeted, FlowParams):
     """Parameters of coupled tree generalisation."""
-
-    suppress: Budget = Field(0.1, ge=0)
-    """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
 
 
 def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
@@ -58,7 +54,7 @@ def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progres
         boxes = Boxes.of(data, step, system, params.k, origins_first=True)
         if len(boxes) == 0:
             return NOTHING
-        budget = trips_within(params.suppress, boxes.total)
+        budget = params.most_suppressed(boxes.total)
         found = boxes.within(budget)
         gap = gap_percent(found.cost, found.least(budget))
         return boxes.outcome(found.choice, gap, left=params.report_small)
@@ -80,7 +76,7 @@ def tell(params: AtgCoupledParams, facts: Floats) -> dict[str, Any]:
 
 def promises(data: Flows, params: AtgCoupledParams) -> tuple[Guarantee, ...]:
     """What the release promises."""
-    budget = WithheldBudget(suppress=params.suppress, k=params.k)
+    budget = WithheldBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
     return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
 
 

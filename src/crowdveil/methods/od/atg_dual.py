@@ -37,10 +37,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Method, trips_within
+from crowdveil.method import Method
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.forest import Forest, Solved
@@ -49,15 +48,13 @@ from crowdveil.model.matrix import Matrix
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.systems import System
 from crowdveil.model.targets import Attempt, Targets, gap_percent, one_target, tell_gaps, tell_targets
-from crowdveil.params import Budget, FlowParams, TargetVolume
+from crowdveil.params import Budgeted, FlowParams, TargetVolume
 from crowdveil.progress import Progress
 
 
-class AtgDualParams(FlowParams):
+class AtgDualParams(Budgeted, FlowParams):
     """Parameters of ATG-Dual."""
 
-    suppress: Budget = Field(0.1, ge=0)
-    """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
     v_target: TargetVolume = "auto"
     """Volume that should leave each origin; auto takes the best of a grid for each matrix, sample one for all."""
     spend_rest: bool = False
@@ -69,7 +66,7 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
 
     def attempt(matrix: Matrix, origins: Ints) -> Attempt:
         forest = Forest.of(matrix, origins, params.k)
-        return forest, forest.within(trips_within(params.suppress, matrix.total))
+        return forest, forest.within(params.most_suppressed(matrix.total))
 
     def error(forest: Forest, solved: Solved) -> float:
         return solved.cost / max(forest.total - solved.suppressed, 1)
@@ -82,7 +79,7 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
         def solve(step: int) -> Outcome:
             matrix = Matrix.of(data, step, system)
             target, forest, solved = targets.best(matrix, choices(matrix))
-            budget = trips_within(params.suppress, matrix.total)
+            budget = params.most_suppressed(matrix.total)
             final = forest.spend(solved, budget) if params.spend_rest else solved
             gap = gap_percent(final.cost, solved.least(budget))
             return forest.outcome(final.published, target, gap, left=params.report_small)
@@ -100,7 +97,7 @@ def tell(params: AtgDualParams, facts: Floats) -> dict[str, Any]:
 
 def promises(data: Flows, params: AtgDualParams) -> tuple[Guarantee, ...]:
     """What the release promises."""
-    budget = WithheldBudget(suppress=params.suppress, k=params.k)
+    budget = WithheldBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
     return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
 
 

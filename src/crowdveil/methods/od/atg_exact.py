@@ -39,7 +39,7 @@ from pydantic import Field
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Method, trips_within
+from crowdveil.method import Method
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.forest import Forest, Solved
@@ -48,19 +48,17 @@ from crowdveil.model.matrix import Matrix
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.systems import System
 from crowdveil.model.targets import Attempt, Targets, gap_percent, one_target, tell_targets
-from crowdveil.params import Budget, FlowParams, TargetVolume
+from crowdveil.params import Budgeted, FlowParams, TargetVolume
 from crowdveil.progress import Progress
 
 QUADTREE_DELTA = 0.01
 
 
-class AtgExactParams(FlowParams):
+class AtgExactParams(Budgeted, FlowParams):
     """Parameters of exact tree generalisation."""
 
-    suppress: Budget = Field(0.1, ge=0)
-    """Most that may be withheld of a time step, or of an origin: a share such as 10%, or a number of trips above 1."""
     scope: Literal["matrix", "origin"] = "matrix"
-    """One budget for each time step, or one for each origin."""
+    """The suppression budget is one for each time step, or one for each origin."""
     v_target: TargetVolume = "auto"
     """Volume that should leave each origin; auto takes the best of a grid for each matrix, sample one for all."""
     delta: float | None = Field(None, ge=0, lt=1)
@@ -79,8 +77,8 @@ def run(data: Flows, params: AtgExactParams, rng: np.random.Generator, progress:
     def attempt(matrix: Matrix, origins: Ints) -> Attempt:
         forest = Forest.of(matrix, origins, params.k, params.lost_cost(matrix.system))
         if params.scope == "origin":
-            return forest, by_origin(forest, params.suppress, exact=False)
-        return forest, forest.within(trips_within(params.suppress, matrix.total))
+            return forest, by_origin(forest, params, exact=False)
+        return forest, forest.within(params.most_suppressed(matrix.total))
 
     def error(forest: Forest, solved: Solved) -> float:
         return solved.cost / max(forest.total - solved.suppressed, 1)
@@ -94,9 +92,9 @@ def run(data: Flows, params: AtgExactParams, rng: np.random.Generator, progress:
             matrix = Matrix.of(data, step, system)
             target, forest, near = targets.best(matrix, choices(matrix))
             if params.scope == "origin":
-                best = by_origin(forest, params.suppress, exact=True)
+                best = by_origin(forest, params, exact=True)
             else:
-                best = exactly(forest, trips_within(params.suppress, matrix.total), near)
+                best = exactly(forest, params.most_suppressed(matrix.total), near)
             return forest.outcome(best.published, target, gap_percent(near.cost, best.cost), left=params.report_small)
 
         return solve
@@ -112,16 +110,16 @@ def tell(params: AtgExactParams, facts: Floats) -> dict[str, Any]:
     return {**tell_targets(params.v_target, facts[:, 0]), **{name: round(float(x), 4) for name, x in told.items()}}
 
 
-def by_origin(forest: Forest, suppress: float, *, exact: bool) -> Solved:
+def by_origin(forest: Forest, budget: Budgeted, *, exact: bool) -> Solved:
     """Each origin on its own, within its share of what leaves it."""
     published = np.zeros(len(forest.part), np.bool_)
     cost, suppressed, at = 0, int(forest.gone.sum()), 0
     for tree in forest.trees():
         leaving = int(tree.volume[-1])
-        near = tree.within(trips_within(suppress, leaving))
+        near = tree.within(budget.most_suppressed(leaving))
         if isinstance(near, int):  # cannot be: the whole map is a destination, and suppresses nothing
             raise InputError("an origin cannot keep its budget.")
-        best = exactly(tree, trips_within(suppress, leaving), near) if exact else near
+        best = exactly(tree, budget.most_suppressed(leaving), near) if exact else near
         published[at : at + len(tree.part)] = best.published
         cost, suppressed, at = cost + best.cost, suppressed + best.suppressed, at + len(tree.part)
     return Solved(None, cost + forest.lost_cost * int(forest.gone.sum()), suppressed, published)
@@ -140,7 +138,11 @@ def exactly(forest: Forest, budget: int, near: Solved) -> Solved:
 def promises(data: Flows, params: AtgExactParams) -> tuple[Guarantee, ...]:
     """What the release promises."""
     made = (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
-    return made if params.scope == "origin" else (*made, WithheldBudget(suppress=params.suppress, k=params.k))
+    return (
+        made
+        if params.scope == "origin"
+        else (*made, WithheldBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k))
+    )
 
 
 METHOD = Method(

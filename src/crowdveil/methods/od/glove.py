@@ -46,20 +46,18 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Method, apart, trips_within
+from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Ints
 from crowdveil.model.clusters import StepFlows, clustered_release, nearest
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import Budget, FlowParams
+from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
 
 
-class GloveParams(FlowParams):
+class GloveParams(Budgeted, FlowParams):
     """Parameters of greedy merging."""
 
-    suppress: Budget = Field(0.1, ge=0)
-    """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
     join: Literal["small", "any"] = "small"
     """Merge two clusters if both are below k, or if one of them is."""
     cost: Literal["extent", "growth"] = "extent"
@@ -79,7 +77,7 @@ def merge(data: Flows, params: GloveParams, step: int) -> Ints:
 
     flows, any_may = StepFlows.of(data, step), params.join == "any"
     near = nearest(flows.place, (flows.crowd < params.k) | any_may, params.neighbours)
-    budget = trips_within(params.suppress, int(flows.volume.sum()))
+    budget = params.most_suppressed(int(flows.volume.sum()))
     arguments: Any = (*flows, *near, params.neighbours, params.k, budget, any_may, params.cost == "growth")
     label, _ = merge_flows(*arguments)
     return label
@@ -87,7 +85,7 @@ def merge(data: Flows, params: GloveParams, step: int) -> Ints:
 
 def promises(data: Flows, params: GloveParams) -> tuple[Guarantee, ...]:
     """What the release promises."""
-    budget = WithheldBudget(suppress=params.suppress, k=params.k)
+    budget = WithheldBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
     return (FlowKAnonymity(k=params.k, counts=data.counts), budget)
 
 

@@ -40,20 +40,18 @@ from pydantic import Field
 
 from crowdveil.errors import MissingExtraError
 from crowdveil.guarantees import FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Method, apart, trips_within
+from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Floats, Ints, frozen, row_slices
 from crowdveil.model.clusters import StepFlows, clustered_release, nearest
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.params import Budget, FlowParams
+from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
 
 
-class GloveSkParams(FlowParams):
+class GloveSkParams(Budgeted, FlowParams):
     """Parameters of complete linkage."""
 
-    suppress: Budget = Field(0.1, ge=0)
-    """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
     neighbours: int = Field(100, ge=1)
     """Nearest flows that each flow may be merged with at first."""
 
@@ -68,7 +66,7 @@ def cluster(data: Flows, params: GloveSkParams, step: int) -> Ints:
     from crowdveil.kernels.dendrogram import lowest_cut
 
     place, *flows = StepFlows.of(data, step)
-    budget = trips_within(params.suppress, int(flows[0].sum()))
+    budget = params.most_suppressed(int(flows[0].sum()))
     arguments: Any = (dendrogram(place, params.neighbours), *flows, params.k, budget)
     label, _ = lowest_cut(*arguments)
     return label
@@ -112,7 +110,7 @@ def connected(place: Floats, offsets: Ints, near: Ints) -> Any:
 
 def promises(data: Flows, params: GloveSkParams) -> tuple[Guarantee, ...]:
     """What the release promises."""
-    budget = WithheldBudget(suppress=params.suppress, k=params.k)
+    budget = WithheldBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
     return (FlowKAnonymity(k=params.k, counts=data.counts), budget)
 
 

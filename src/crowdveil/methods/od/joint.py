@@ -57,7 +57,7 @@ from crowdveil.guarantees import (
     MostArea,
     WithheldBudget,
 )
-from crowdveil.method import Method, apart, trips_within
+from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Floats, slice_sums
 from crowdveil.model.boxes import Boxes, Found
 from crowdveil.model.flows import Flows
@@ -66,15 +66,13 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.model.reporting import Reporting
 from crowdveil.model.systems import Extent, Objective, System
 from crowdveil.model.targets import gap_percent, tell_gaps
-from crowdveil.params import Budget, FlowParams
+from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
 
 
-class JointParams(FlowParams):
+class JointParams(Budgeted, FlowParams):
     """Parameters of joint generalisation."""
 
-    suppress: Budget = Field(0.1, ge=0)
-    """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
     splits: Literal["tree", "dyadic"] = "tree"
     """Areas are nodes of a tree, or rectangles that are halved in either direction, which is finer."""
     objective: Objective = "generalisation"
@@ -106,7 +104,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
 
     def found(system: System, step: int, near: Fraction | None) -> tuple[Boxes, int, Found] | None:
         boxes = Boxes.of(data, step, system, params.k, params.objective)
-        budget = trips_within(params.suppress, boxes.total)
+        budget = params.most_suppressed(boxes.total)
         return (boxes, budget, boxes.within(budget, near)) if len(boxes) else None
 
     def price_of_largest(system: System) -> Fraction | None:
@@ -144,7 +142,7 @@ def tell(params: JointParams, facts: Floats) -> dict[str, Any]:
 def promises(data: Flows, params: JointParams) -> tuple[Guarantee, ...]:
     """What the release promises."""
     made: list[Guarantee] = [FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows()]
-    made.append(WithheldBudget(suppress=params.suppress, k=params.k))
+    made.append(WithheldBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k))
     if params.l_tiles > 1:
         made.append(LeastTiles(tiles=params.l_tiles))
     if params.l_inhabited > 0:

@@ -72,7 +72,7 @@ class LaplaceParams(Params):
 
 def run(data: Flows, params: LaplaceParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Draw the noise of each time step."""
-    if data.counts == "trips" and not np.array_equal(data.volume, data.people):
+    if data.weight is not None or (data.counts == "trips" and not np.array_equal(data.volume, data.people)):
         raise InputError("laplace needs trips that count as one each, but volumes are weighted; leave out the weights.")
     n, pairs, volumes = len(data.zones), [], []
     root = rng.integers(0, 2**32, 4).tolist()

@@ -31,25 +31,21 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
-from crowdveil.method import Method, apart, trips_within
+from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.matrices import NO_BOXES, Outcome, Steps, solve_steps
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.systems import System
-from crowdveil.params import Budget, FlowParams
+from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
 
 
-class OighParams(FlowParams):
+class OighParams(Budgeted, FlowParams):
     """Parameters of uniform levels."""
-
-    suppress: Budget = Field(0.1, ge=0)
-    """Most that may be withheld of a time step: a share such as 10%, or a number of trips above 1."""
 
 
 def run(data: Flows, params: OighParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
@@ -70,7 +66,7 @@ def solve(data: Flows, params: OighParams, system: System, step: int) -> Outcome
 
     rows, sides = rows_of(data, system, step), (system.origins.tree, system.destinations.tree)
     (o_levels, o_tree), (d_levels, d_tree) = ((levels_of(tree), tree_arrays(tree)) for tree in sides)
-    budget = trips_within(params.suppress, int(rows[2].sum()))
+    budget = params.most_suppressed(int(rows[2].sum()))
     search: Any = (*rows, o_levels, *o_tree, d_levels, *d_tree, params.k, budget)
     i, j, _ = best_levels(*search)
     o_most, d_most = int(o_levels[i]), int(d_levels[j])
@@ -115,7 +111,7 @@ def tell(params: OighParams, facts: Floats) -> dict[str, Any]:
 
 def promises(data: Flows, params: OighParams) -> tuple[Guarantee, ...]:
     """What the release promises."""
-    budget = WithheldBudget(suppress=params.suppress, k=params.k)
+    budget = WithheldBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
     return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
 
 

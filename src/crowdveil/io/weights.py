@@ -1,0 +1,62 @@
+"""Weights of trips: added up exactly, and rounded to whole trips once.
+
+A weight is a whole number of units, so that sums do not depend on the order of rows or the number of threads. Each flow is
+rounded so that sums stay right: the volumes of the flows up to any one, in the order of a time step, are those of their
+weights, rounded. So no flow, no origin and no time step is off by a whole trip (bucket rounding, as matrix tools call it).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.model.flows import WEIGHT_UNITS
+
+MOST = 10**9
+"""Largest weight of a trip."""
+SUMS = pa.decimal128(38, 0)
+"""A type that holds sums of weights, whatever is added up."""
+
+
+def unusable(weight: Floats) -> dict[str, Mask]:
+    """Which weights cannot be used, by the reason as it follows "rows that"."""
+    tiny = (weight > 0) & (np.rint(weight * WEIGHT_UNITS) == 0)
+    return {
+        f"are above {MOST:,}": weight > MOST,
+        f"are above zero but below {1 / WEIGHT_UNITS:.9f}": tiny,
+    }
+
+
+def in_units(weight: Floats) -> Ints:
+    """Weights as whole numbers of units; those that cannot be used are 0."""
+    usable = np.where((weight >= 0) & (weight <= MOST), weight, 0.0)
+    units: Ints = np.rint(usable * WEIGHT_UNITS).astype(np.int64)
+    return units
+
+
+def summed(column: Any, name: str) -> Ints:
+    """Sums of weights as the engine gives them."""
+    try:
+        units: Ints = column.cast(SUMS).cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"{name}: the weights of a flow add up to more than {2**63 // WEIGHT_UNITS:,} trips; check their column."
+        ) from None
+    return units
+
+
+def rounded(units: Ints, starts: Ints) -> Ints:
+    """Whole trips of flows in the order of their time steps, which begin at `starts`; see above."""
+    whole, rest = np.divmod(units, WEIGHT_UNITS)
+    # Parts of a trip so far in the step, and half a trip: what is carried over to the next flow.
+    so_far = np.cumsum(rest)
+    before = np.repeat(so_far[starts] - rest[starts], np.diff(np.append(starts, len(units))))
+    half = WEIGHT_UNITS // 2
+    up_to = (so_far - before + half) // WEIGHT_UNITS
+    up_to_last = (so_far - rest - before + half) // WEIGHT_UNITS
+    trips: Ints = whole + up_to - up_to_last
+    return trips

@@ -1,0 +1,93 @@
+"""Commands end soon after a signal, also while compiled code computes, and leave nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from crowdveil.cli import stopping
+
+BUSY = """
+import sys, tempfile
+from pathlib import Path
+from crowdveil.cli import main as cli, stopping
+from crowdveil.io.atomic import new_folder, scratch_folder
+import numba
+
+stopping.GRACE_S = 0.05
+
+@numba.njit(nogil=True)  # as all kernels are
+def endless(start):
+    # Stands for a method that is in one kernel for minutes: Python cannot act on a signal meanwhile.
+    value = start
+    while value >= 0:
+        value = (value * 5 + 1) % 1000003
+    return value
+
+def busy():
+    endless.compile("(int64,)")
+    out, scratch = Path(sys.argv[1]), sys.argv[2]
+    tempfile.tempdir = scratch
+    with scratch_folder() as folder, new_folder(out, overwrite=True, mark_file="m") as half:
+        (half / "m").write_text("half")
+        (Path(folder) / "spilled").write_text("rows")
+        print("half way", flush=True)
+        endless(1)
+
+cli.cli.main = lambda **_: busy()
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_in_compiled_code_ends_and_leaves_nothing(number: int, tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "m").write_text("old")
+    process = subprocess.Popen(
+        [sys.executable, "-c", BUSY, str(tmp_path / "out"), str(tmp_path / "scratch")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "half way\n", process.communicate()[1]
+    process.send_signal(number)
+    _, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (128 + number, "crowdveil: Stopped; nothing was written.\n")
+    assert (tmp_path / "out" / "m").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "scratch"]
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def _told(watch: stopping.Watch, *numbers: int) -> list[tuple[int, str]]:
+    """What a watch ends the process with that hears of signals."""
+    ended: list[tuple[int, str]] = []
+    heard, told = os.pipe()
+    os.write(told, bytes(numbers))
+    os.close(told)
+    watch.wait(heard, lambda code, sentence: ended.append((code, sentence)))
+    os.close(heard)
+    return ended
+
+
+def test_a_command_that_ends_by_itself_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopping, "GRACE_S", 0.0)
+    before = signal.getsignal(signal.SIGTERM)
+    with stopping.prompt_stop() as watch:
+        other = stopping.Watch()
+        assert _told(other, signal.SIGTERM) == [], "another has the signal"
+        signal.signal(signal.SIGTERM, other.terminated)
+        assert _told(other, signal.SIGCHLD) == []
+        assert _told(other, signal.SIGTERM) == [(143, stopping.SENTENCE)]
+        assert _told(other, signal.SIGINT) == [(130, stopping.SENTENCE)]
+        other.ended.set()
+        assert _told(other, signal.SIGINT) == []
+        assert watch.code == 130
+    signal.signal(signal.SIGTERM, before)
+    assert not any(thread.name == "crowdveil-stop" for thread in threading.enumerate())
+    assert signal.set_wakeup_fd(-1) == -1

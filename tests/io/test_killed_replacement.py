@@ -1,0 +1,185 @@
+"""A replacement that is killed at any step leaves the old or the new folder whole at its place, and the rest is cleaned up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from crowdveil.distributed import staging
+from crowdveil.errors import OutputError
+from crowdveil.io import atomic
+
+KILLED = """
+import json, os, shutil, signal, sys
+from pathlib import Path
+from crowdveil.io import atomic
+
+here, plain, of_file = Path(sys.argv[1]), sys.argv[2] == "two moves", sys.argv[3] == "file"
+if plain:
+    atomic.exchange = lambda one, other: False
+
+def dies_at(n):
+    # Every change of the file system passes one of these; the process dies before the n-th of them.
+    count = [0]
+    def counted(function):
+        def call(*args, **kwargs):
+            count[0] += 1
+            if count[0] == n:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **kwargs)
+        return call
+    for name in ("mkdir", "rename", "replace", "unlink", "rmdir"):
+        setattr(os, name, counted(getattr(os, name)))
+    atomic.exchange = counted(atomic.exchange)
+
+def replace(target, text):
+    if of_file:
+        with atomic.new_file(target, overwrite=True) as file:
+            file.write_text(text)
+        return
+    with atomic.new_folder(target, overwrite=True, mark_file="m") as folder:
+        (folder / "m").write_text(text)
+        (folder / "data").write_text(text)
+
+def whole(target):
+    if of_file:
+        return target.read_text() if target.exists() else None
+    texts = {(target / name).read_text() for name in ("m", "data")} if target.exists() else {None}
+    return texts.pop() if len(texts) == 1 else "mixed"
+
+found, n = [], 0
+while True:
+    n += 1
+    folder = here / str(n)
+    folder.mkdir()
+    (folder / "foreign").write_text("x")
+    replace(folder / "out", "old")
+    child = os.fork()
+    if child == 0:
+        try:
+            dies_at(n)
+            replace(folder / "out", "new")
+        finally:
+            os._exit(0)
+    died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+    at_once = whole(folder / "out")
+    atomic.recover(folder / "out")
+    found.append([died, at_once, whole(folder / "out"), sorted(p.name for p in folder.iterdir())])
+    if not died:
+        break
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize("how", ["exchange", "two moves"])
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_a_kill_at_any_step_leaves_the_old_or_the_new_one(how: str, what: str, tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), how, what], capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr
+    *killed, last = json.loads(ran.stdout)
+    assert len(killed) > (1 if what == "file" else 4) and last[:3] == [False, "new", "new"]
+    for _, at_once, recovered, names in killed:
+        assert recovered in ("old", "new") and names == ["foreign", "out"]
+        if how == "exchange" or what == "file":
+            assert at_once in ("old", "new"), "there is a whole one at every moment"
+    ends = [recovered for _, _, recovered, _ in killed]
+    assert ends == sorted(ends, reverse=True), "the new one stays once it is there"
+    assert {"old", "new"} == set(ends) or what == "file"
+
+
+def test_a_folder_that_was_moved_aside_is_taken_back_before_anything_is_looked_at(tmp_path: Path) -> None:
+    process = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    left = tmp_path / f".out{atomic.MARK}-{atomic.socket.gethostname()}-{int(process.stdout)}{atomic.OLD}"
+    left.mkdir()
+    (left / "m").write_text("old")
+    with pytest.raises(OutputError, match="exists"):
+        atomic.check_target(tmp_path / "out", overwrite=False, mark_file="m")
+    assert (tmp_path / "out" / "m").read_text() == "old" and not left.exists()
+
+
+def test_what_this_process_writes_is_not_taken_for_a_leftover(tmp_path: Path) -> None:
+    with atomic.new_folder(tmp_path / "out", overwrite=False, mark_file="m") as folder:
+        (folder / "m").write_text("new")
+        atomic.recover(tmp_path / "out")
+        assert (folder / "m").exists()
+        atomic.remove_unfinished()  # what a process does that ends at once
+        assert not folder.exists()
+        folder.mkdir()
+
+
+class Local:
+    """Folders of this machine as a cluster's file system has them."""
+
+    def exists(self, address: str) -> bool:
+        return Path(address).exists()
+
+    def is_folder(self, address: str) -> bool:
+        return Path(address).is_dir()
+
+    def listed(self, address: str) -> list[tuple[str, int, int]]:
+        return [(path.name, 0, 0) for path in Path(address).iterdir()]
+
+    def make_folder(self, address: str) -> None:
+        Path(address).mkdir(parents=True)
+
+    def move(self, here: str, there: str) -> None:
+        Path(here).rename(there)
+
+    def remove(self, address: str) -> None:
+        if Path(address).exists():
+            atomic.shutil.rmtree(address)
+
+    def beside(self, address: str, name: str) -> str:
+        return f"{Path(address).parent}/{name}"
+
+    def name(self, address: str) -> str:
+        return Path(address).name
+
+
+class KilledError(BaseException):
+    """Stands for a kill: nothing of ours runs after it."""
+
+
+@pytest.mark.parametrize("step", range(1, 6))
+def test_a_cluster_has_the_old_or_the_new_one_after_the_next_start(
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = str(tmp_path / "out")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "m").write_text("old")
+
+    class Dying(Local):
+        """Stops doing anything at a step."""
+
+        left = step
+
+        def _count(self) -> None:
+            self.left -= 1
+            if self.left <= 0:
+                raise KilledError
+
+        def make_folder(self, address: str) -> None:
+            self._count()
+            super().make_folder(address)
+
+        def move(self, here: str, there: str) -> None:
+            self._count()
+            super().move(here, there)
+
+        def remove(self, address: str) -> None:
+            if Path(address).exists():
+                self._count()
+                super().remove(address)
+
+    with pytest.raises(KilledError), staging.new_folder(Dying(), target, overwrite=True, mark="m") as aside:  # type: ignore[arg-type]
+        (Path(aside) / "m").write_text("new")
+    monkeypatch.setattr(atomic, "_alive", lambda process: False)
+    staging.recover(Local(), target)  # type: ignore[arg-type]
+    assert (tmp_path / "out" / "m").read_text() == ("old" if step < 4 else "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
