@@ -61,6 +61,8 @@ class Flows:
         Trees over the zones that the user gave, or None.
     visited_tiles
         Where these are some time steps of a larger data set: whether any trip of that starts or ends in each tile.
+    distinct_people
+        Number of distinct people in all rows; None where it is not known.
     """
 
     zones: Zones
@@ -78,6 +80,7 @@ class Flows:
     origin_tree: Hierarchy | None = None
     destination_tree: Hierarchy | None = None
     visited_tiles: Mask | None = None
+    distinct_people: int | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in _COLUMN_TYPES.items():
@@ -129,8 +132,15 @@ class Flows:
 
     @property
     def crowd(self) -> int:
-        """An upper bound of the people in all flows: somebody in two of them counts twice."""
-        return int(self.people.sum())
+        """The distinct people, or trips, in all flows; where it is not known who the people are, an upper bound of them."""
+        if self.distinct_people is not None:
+            return self.distinct_people
+        return int(self.people.sum()) if self.member is None else len(np.unique(self.member))
+
+    @property
+    def crowd_is_exact(self) -> bool:
+        """Whether `crowd` is a number and not only an upper bound."""
+        return self.counts == "trips" or self.distinct_people is not None or self.member is not None
 
     @property
     def visited(self) -> Mask:
@@ -169,6 +179,7 @@ class Flows:
             people=self.people[keep],
             member_offsets=member_offsets,
             member=member,
+            distinct_people=None,
         )
 
     def at_steps(self, which: Ints) -> Flows:
@@ -188,6 +199,7 @@ class Flows:
             people=self.people[rows],
             member_offsets=member_offsets,
             member=member,
+            distinct_people=None,
         )
 
     def withheld_totals(self, withheld: Mask, k: int, not_given: int) -> Ints:
