@@ -8,6 +8,7 @@ from typing import Any
 from crowdveil.distributed.rows import INSTANTS, SKIPPED, TWICE, WALLS, DateOrderReader, without_missing
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.io.headers import refuse_wide
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import CSV_SUFFIXES, Source
@@ -39,6 +40,7 @@ def source_of(engine: SparkEngine, data: Any, frame: Frame) -> Source:
     stem = Path(str(data).rstrip("/")) if named else Path("table")
     stem = stem.with_suffix("") if stem.suffix in (".gz", ".bz2", ".zst") else stem
     csv = named and stem.suffix.lower() in CSV_SUFFIXES
+    refuse_wide(str(data) if named else "the table", len(frame.columns))
     return Source(str(data) if named else "the table", engine.schema(frame), delimiter="," if csv else None)
 
 

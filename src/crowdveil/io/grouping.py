@@ -28,10 +28,13 @@ from crowdveil.io.steps import Steps, wall_sql
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.times import FAR_FUTURE, Clock, far_reason, say_clock, say_zone
 from crowdveil.io.values import codes
+from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.zones import Zones
 
+_LOOKED_AT = 100_000
+"""Unknown zone ids that are looked at to find out why they are unknown."""
 _SINCE_YEAR_1 = 62_135_596_800
 
 
@@ -94,6 +97,7 @@ def read_in_engine(
         # Zones are looked up for groups and not for trips, of which there are many more.
         grouped = fetch(connection, f"SELECT {_IN_ZONES.format(rows=f'({group_sql(step_sql, rows, person)})')}")
         if sum(grouped[c].null_count for c in ("step", "o", "d")) or grouped["bad"].to_numpy().any():
+            _refuse_other_spelling(connection, rows, columns, zones, source.name)
             reasons, matched = _reasons(columns, wall, far), f"(SELECT {_IN_ZONES.format(rows=rows)})"
             _diagnose(connection, matched, reasons).settle(source.name, drop_invalid, notes)
             good = " AND ".join(f"NOT ({condition})" for condition in reasons.values())
@@ -205,6 +209,16 @@ def group_sql(step: str, rows: str, columns: Collection[str]) -> str:
         f"{outer} FROM (SELECT {step} AS step, o, d, person, {trips} AS n{weight} FROM {rows} "
         "GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3"
     )
+
+
+def _refuse_other_spelling(connection: Any, rows: str, columns: OdColumns, zones: Zones, name: str) -> None:
+    """Raise if zone ids are not found because numbers are written in another way."""
+    for place, short in (("origin", "o"), ("destination", "d")):
+        missing = f"SELECT DISTINCT r.{short} AS id FROM {rows} r ANTI JOIN ids_{place} z ON z.id = r.{short}"
+        unknown = fetch(
+            connection, f"SELECT id::VARCHAR AS id FROM ({missing}) WHERE id IS NOT NULL LIMIT {_LOOKED_AT}"
+        )
+        refuse_other_spelling(unknown["id"].to_pylist(), zones, f"{name}, column {getattr(columns, place)}")
 
 
 def _reasons(columns: OdColumns, wall: str | None, far: str | None) -> dict[str, str]:

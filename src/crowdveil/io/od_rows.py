@@ -31,6 +31,7 @@ from crowdveil.io.times import (
     say_zone,
 )
 from crowdveil.io.values import codes, comma_reason, decimal_commas, read_floats
+from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
 from crowdveil.model.tessellation import locate
 from crowdveil.model.zones import Zones
@@ -159,6 +160,8 @@ class ZoneNames:
         known, of_label = self._last.get(what, (labels[:0], np.zeros(0, np.int32)))
         if not np.array_equal(known, labels):
             of_label = np.fromiter((self._index(str(x)) for x in labels), np.int32, len(labels))
+            if self.zones is not None:
+                refuse_other_spelling((str(x) for x in labels[of_label < 0]), self.zones, what)
             self._last[what] = labels, of_label
         return of_label
 
