@@ -32,6 +32,7 @@ from crowdveil.guarantees import CombinationKAnonymity, Finding, TrajectoryKAnon
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release import trajectory_table
 from crowdveil.io.source import open_source
+from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.trajectories import find_point_columns, no_value, read_trajectories
 from crowdveil.method import Method
 from crowdveil.model.release import TrajectoryRelease
@@ -55,7 +56,7 @@ def _points(data: Trajectories, order: np.ndarray) -> pa.Table:
 def _reader(table: Any, files: tuple[str, ...] = ()) -> PointReader:
     source = open_source(table)
     return PointReader(
-        source, find_point_columns(source, None, None, None, None, None, ReadNotes()), "UTC", None, files
+        source, find_point_columns(source, None, None, None, None, None, ReadNotes()), "UTC", TimeForm(), files
     )
 
 
