@@ -93,11 +93,20 @@ def _normalized(text: Any) -> Any:
     missing = pc.is_in(text, pa.array(MISSING))
     if pc.any(missing).as_py():
         text = pc.if_else(missing, pa.scalar(None, pa.string()), text)
-    odd = pc.match_substring_regex(text, _ODD_NUMBER)
+    may_be = pc.match_substring(text, ".")
+    for sign in "+-0":
+        may_be = pc.or_(may_be, pc.starts_with(text, sign))
+    if not pc.any(may_be).as_py():
+        return text
+    # The costly patterns are only looked for where the cheap ones leave it open.
+    place = pc.indices_nonzero(pc.fill_null(may_be, False))
+    some = text.take(place)
+    odd = pc.and_(pc.match_substring_regex(some, _ODD_NUMBER), pc.match_substring_regex(some, _NUMBER))
     if not pc.any(odd).as_py():
         return text
-    odd = pc.fill_null(pc.and_(odd, pc.match_substring_regex(text, _NUMBER)), False)
-    return pc.replace_with_mask(text, odd, _shortest(text.filter(odd)))
+    mask = np.zeros(len(text), bool)
+    mask[place.filter(odd).to_numpy()] = True
+    return pc.replace_with_mask(text, pa.array(mask), _shortest(some.filter(odd)))
 
 
 def _shortest(numbers: Any) -> Any:
