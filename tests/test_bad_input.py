@@ -18,10 +18,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
 from conftest import Ran
+from crowdveil.errors import InputError
+from crowdveil.io.source import open_source
 
 Command = Callable[..., Ran]
 
@@ -151,6 +154,24 @@ POINT_FILES = [
     Bad("time impossible", edited(POINTS, 2, 2, "2008/02/30 07:01"), anonymized("points.csv"), ("row 2", "timestamp")),
     Bad("time missing", edited(POINTS, 2, 2, ""), anonymized("points.csv"), ("row 2", "column timestamp")),
     Bad("zones mixed", edited(POINTS, 2, 2, "2008/06/08 07:01:04Z"), anonymized("points.csv"), ("timestamp", "zone")),
+    Bad("time form unknown", edited(POINTS, 2, 2, "8 Jun 2008"), anonymized("points.csv"), ("row 2", "--time-format")),
+    Bad("time day or month", re.sub(r"2008/06/08", "08/06/2008", POINTS), anonymized("points.csv"), ("--time-format",)),
+    Bad("time before 1970", edited(POINTS, 2, 2, "1908/06/08 07:01"), anonymized("points.csv"), ("row 2", "--any-years")),
+    Bad("time after 2100", edited(POINTS, 2, 2, "2606-06-08 07:01"), anonymized("points.csv"), ("row 2", "--any-years")),
+    Bad("times far apart", edited(edited(POINTS, 2, 2, "1971-06-08 07:01"), 3, 2, "2099-06-08 07:01"), anonymized("points.csv"),
+        ("100 years", "--any-years")),
+    Bad("times of two units", re.sub(r"2008/06/08 07:(\d\d:\d\d)", lambda m: "1212908400" + "000" * (m[1] > "01"), POINTS),
+        anonymized("points.csv"), ("column timestamp", "seconds", "milliseconds", "one unit")),
+    Bad("user blank", edited(POINTS, 2, 4, "\u00a0"), anonymized("points.csv"), ("row 2", "column user_id")),
+    Bad("decimal commas", POINTS.replace(",", ";").replace(".", ","), anonymized("points.csv"), ("4 rows", "decimal comma")),
+    Bad("decimal commas between commas", POINTS.replace(".", ","), anonymized("points.csv"), ("7", "decimal comma", "semicolon")),
+    Bad("rows with another delimiter", POINTS.replace(",", ";").replace(";", ",", 4), anonymized("points.csv"),
+        ("row 1", "semicolons", "commas")),
+    Bad("unknown delimiter", POINTS.replace(",", "^"), anonymized("points.csv"), ("one column", "semicolons")),
+    Bad("column in two cases", POINTS.replace("user_id", "LAT"), anonymized("points.csv"), ("lat and LAT", "--lat")),
+    Bad("too many columns", ",".join(f"c{i}" for i in range(10_001)) + "\n1\n", anonymized("points.csv"), ("10,000 columns",)),
+    Bad("an endless first line", "x" * (5 << 20), anonymized("points.csv"), ("first line", "4 MB")),
+    Bad("both rules of case", POINTS, anonymized("points.csv", "--user-ignore-case", "--user-case-sensitive"), ("exclude",)),
     Bad("id missing", edited(POINTS, 2, 3, ""), anonymized("points.csv"), ("row 2", "column trajectory_id")),
     Bad("user missing", edited(POINTS, 2, 4, ""), anonymized("points.csv"), ("row 2", "column user_id")),
     Bad("all ids missing", re.sub(r"tram-\d+", "", POINTS), anonymized("points.csv"), ("4 rows", "trajectory_id")),
@@ -200,6 +221,20 @@ TRIP_FILES = [
         ("4 rows", "column origin")),
     Bad("time text", edited(TRIPS, 3, 2, "noonish"), anonymized("trips.csv", *K2), ("row 3", "column departure")),
     Bad("user missing", edited(TRIPS, 3, 3, ""), anonymized("trips.csv", *K2), ("row 3", "column user_id")),
+    Bad("user blank", edited(TRIPS, 3, 3, "   "), anonymized("trips.csv", *K2), ("row 3", "column user_id")),
+    Bad("time after 2100", edited(TRIPS, 3, 2, "2606-05-06"), anonymized("trips.csv", *K2), ("row 3", "--any-years")),
+    Bad("time form unknown", edited(TRIPS, 3, 2, "6 May 2024"), anonymized("trips.csv", *K2), ("row 3", "--time-format")),
+    Bad("times far apart", edited(edited(TRIPS, 2, 2, "1971-06-08 07:01"), 3, 2, "2099-06-08 07:01"),
+        anonymized("trips.csv", *K2), ("100 years", "--any-years")),
+    Bad("more people than trips", "origin,destination,volume,people\na,b,4711,4712\nb,a,3141,12\na,a,11,5111\n",
+        anonymized("flows.csv", *K2), ("2 rows (rows 1 and 3)", "more people than trips")),
+    Bad("k above the people", TRIPS, anonymized("trips.csv", "--k", "4"), ("k: ", "people in the data, 3,", "got 4")),
+    Bad("k above the sum of people", "origin,destination,volume,people\na,b,4711,11\nb,a,3141,12\n",
+        anonymized("flows.csv", "--k", "24"), ("k: ", "people in the data, at most 23,", "got 24")),
+    Bad("decimal commas", edited(PLACES.replace(",", ";"), 0, 0, "origin_lon;origin_lat;destination_lon;destination_lat").replace(
+        ".", ","), anonymized("places.csv", "--zones", "zones.geojson", *K2), ("3 rows", "decimal comma")),
+    Bad("decimal commas and a grid", PLACES.replace(",", ";").replace(".", ","), anonymized("places.csv", "--grid", "1km", *K2),
+        ("decimal comma",)),
     Bad("k 1", TRIPS, anonymized("trips.csv", "--k", "1"), ("k: ", "2")),
     Bad("k 0", TRIPS, anonymized("trips.csv", "--k", "0"), ("k: ", "2")),
     Bad("k -3", TRIPS, anonymized("trips.csv", "--k", "-3"), ("k: ", "2")),
@@ -421,6 +456,55 @@ def test_odd_types_of_trips_never_are_our_fault(
 
 
 # What looks odd and is fine.
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_zone_ids_without_their_zeros_are_named_as_the_cause(ending: str, here: Path, command: Command) -> None:
+    (here / "zones.geojson").write_text(zones_json(("0101", square(2.17, 41.38)), ("0102", square(2.18, 41.38))))
+    table = pa.table({"origin": [101, 101, 102], "destination": [102, 102, 101], "user_id": ["u1", "u2", "u3"]})
+    for column in (table["origin"], table["origin"].cast(pa.string())):
+        table = table.set_column(0, "origin", column).set_column(1, "destination", column)
+        if ending == "csv":
+            pacsv.write_csv(table, here / "trips.csv")
+        else:
+            pq.write_table(table, here / "trips.parquet")
+        for more in ((), ("--drop-invalid",)):  # leaving them out would leave out all
+            sentence = refused(command, here, *anonymized(f"trips.{ending}", "--zones", "zones.geojson", *K2, *more))
+            assert "column origin" in sentence and "leading zeros" in sentence
+
+
+def test_a_million_columns_are_refused_before_they_are_read(here: Path) -> None:
+    """In a process of its own, whose memory is looked at. The Parquet file is only what tells how many columns it has."""
+    (here / "points.csv").write_text(",".join(f"c{i}" for i in range(500_000)) + "\n" + "1," * 499_999 + "1\n")
+    (here / "longer.csv").write_text(",".join(f"column {i}" for i in range(1_000_000)) + "\n")
+    footer = b"\x15\x02\x19\xfc\xc1\x84\x3d" + bytes(100)
+    (here / "points.parquet").write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    script = (
+        "import resource, sys\n"
+        "from crowdveil.errors import InputError\n"
+        "from crowdveil.io.source import open_source\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "for name in sys.argv[1:]:\n"
+        "    try:\n        open_source(name)\n"
+        "    except InputError as error:\n        print(error)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    names = ["points.csv", "longer.csv", "points.parquet"]
+    ran = subprocess.run([sys.executable, "-c", script, *names], capture_output=True, text=True, check=True, cwd=here)
+    wide, long, parquet, kilobytes = ran.stdout.splitlines()
+    assert "10,000 columns" in wide and "first line" in long and "10,000 columns" in parquet
+    assert int(kilobytes) < 64 << 10
+
+
+def test_the_limit_of_columns_is_where_it_is_said_to_be(here: Path) -> None:
+    table = pa.table({f"c{i}": pa.array([1], pa.int8()) for i in range(10_001)})
+    pq.write_table(table, here / "wide.parquet")
+    pq.write_table(table.drop_columns(["c0"]), here / "fits.parquet")
+    (here / "fits.csv").write_text(",".join(table.column_names[1:]) + "\n" + "1," * 9_999 + "1\n")
+    for data in (table, here / "wide.parquet", table.to_pandas()):
+        with pytest.raises(InputError, match="10,000 columns"):
+            open_source(data)
+    assert len(open_source(here / "fits.parquet").columns) == len(open_source(here / "fits.csv").columns) == 10_000
 
 
 def released(command: Command, *args: object) -> tuple[dict[str, Any], pa.Table]:

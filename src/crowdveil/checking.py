@@ -110,11 +110,15 @@ def what_k_counts(data: Flows | Trajectories, params: Params) -> str:
 def need_a_crowd(data: Flows | Trajectories, params: Params) -> None:
     """A k that all people together do not reach can only be a mistake."""
     counts = what_k_counts(data, params)
-    refuse_large_k(params, data.crowd if counts == data.counts else len(data), counts)
+    exact = not isinstance(data, Flows) or data.crowd_is_exact
+    refuse_large_k(params, data.crowd if counts == data.counts else len(data), counts, exact=exact)
 
 
-def refuse_large_k(params: Params, crowd: int, counts: str) -> None:
-    """Raise if k is larger than the crowd in all of the data."""
+def refuse_large_k(params: Params, crowd: int, counts: str, *, exact: bool = True) -> None:
+    """Raise if k is larger than the crowd in all of the data, or than an upper bound of it."""
     k = getattr(params, "k", None)
     if isinstance(k, int) and crowd < k:
-        raise InputError(f"k: wanted at most the {counts} in the data, {crowd:,}, but got {k:,}; choose a smaller k.")
+        most = "" if exact else "at most "
+        raise InputError(
+            f"k: wanted at most the {counts} in the data, {most}{crowd:,}, but got {k:,}; choose a smaller k."
+        )

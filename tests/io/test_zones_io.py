@@ -92,12 +92,29 @@ def test_centroids_in_csv_and_points_in_geojson_are_the_same_zones(tmp_path: Pat
 
 def test_ids_come_from_the_first_usual_column_that_can_be_one(frame: gpd.GeoDataFrame) -> None:
     notes = ReadNotes()
-    repeated = frame.assign(zone_id=[1, 1, 2], OBJECTID=[5.0, 6.0, 7.0])
-    assert read_zones(repeated, notes=notes).ids.tolist() == ["5", "6", "7"]
+    bare = frame.drop(columns="zone_id")
+    names = bare.assign(
+        zone=["a", "a", "b"], OBJECTID=[5.0, 6.0, 7.0]
+    )  # names of zones may repeat: they are no ids then
+    assert read_zones(names, notes=notes).ids.tolist() == ["5", "6", "7"]
     assert any("OBJECTID" in sentence for sentence in notes.said)
-    gap = frame.assign(zone_id=["a", None, "b"])
-    assert read_zones(gap, notes=notes).ids.tolist() == ["1", "2", "3"]
+    assert read_zones(bare.assign(zone=["a", "a", "b"]), notes=notes).ids.tolist() == ["1", "2", "3"]
     assert any("numbered from 1" in sentence for sentence in notes.said)
+
+
+def test_spoiled_ids_are_refused_and_not_replaced_by_another_column(frame: gpd.GeoDataFrame) -> None:
+    repeated, gap = frame.assign(zone_id=[1, 1, 2], OBJECTID=[5.0, 6.0, 7.0]), frame.assign(zone_id=["a", None, "b"])
+    for spoiled in (repeated, gap):
+        with pytest.raises(
+            InputError, match=r"1 row \(row 2\) has a missing or repeated id in column zone_id.*--zone-id"
+        ):
+            read_zones(spoiled)
+    assert read_zones(repeated, zone_id="OBJECTID").ids.tolist() == ["5", "6", "7"]
+    with pytest.raises(InputError, match="columns zone_id and ZONE_ID could each be zone-id"):
+        read_zones(frame.assign(zone_id=["a", "b", "c"], ZONE_ID=["d", "e", "f"]))
+    twice = frame.assign(zone_id=["a", "b", "c"], other=["d", "e", "f"]).rename(columns={"other": "zone_id"})
+    with pytest.raises(InputError, match="its name stands twice"):
+        read_zones(twice)
     with pytest.raises(InputError, match=r"1 row \(row 2\) has no id in column zone_id"):
         read_zones(gap, zone_id="zone_id")
     with pytest.raises(InputError, match=r"1 row \(row 2\) repeats an earlier id"):

@@ -78,7 +78,7 @@ class IdReader:
         """The rows of pieces."""
         for batch in pieces:
             read = without_missing(self.reader.source, batch.select(self.reader.columns.ids))
-            ids = [self.reader.ids_in(read[column], column) for column in self.reader.columns.ids]
+            ids = self.reader.ids_in(read)
             yield pa.RecordBatch.from_arrays([*batch.columns, *ids], schema=self.schema(batch.schema))
 
 

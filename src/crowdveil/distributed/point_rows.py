@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.distributed.rows import BAD, INSTANTS, WALLS, without_missing
-from crowdveil.errors import InputError
+from crowdveil.distributed.rows import BAD, INSTANTS, SKIPPED, TWICE, WALLS, without_missing
+from crowdveil.io.person_ids import IdRules, id_type
 from crowdveil.io.source import Source
-from crowdveil.io.times import Clock
-from crowdveil.io.trajectories import PointColumns, first_of, readers, unusable, without_ids
-from crowdveil.io.values import ids_of
+from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.times import Clock, odd_times
+from crowdveil.io.trajectories import PointColumns, first_of, readers, unusable, with_normalized_ids, without_ids
+from crowdveil.io.values import one_array
 
 FILE, BLOCK, AT = ORDER = ("crowdveil_file", "crowdveil_block", "crowdveil_at")
 """Columns that say where a row stands in the input: points of one second keep that order, and trajectories are numbered by it."""
@@ -32,8 +33,9 @@ class PointReader:
     source: Source
     columns: PointColumns
     tz: str
-    time_format: str | None
+    form: TimeForm
     files: tuple[str, ...]
+    rules: IdRules = field(default_factory=IdRules)
 
     @property
     def ids(self) -> list[str]:
@@ -45,7 +47,7 @@ class PointReader:
     def schema(self) -> pa.Schema:
         """The columns of the points."""
         ids = [
-            (name, _no_ids(self.source.schema.field(column).type).type)
+            (name, id_type(self.source.schema.field(column).type))
             for name, column in zip(self.ids, self.columns.ids, strict=True)
         ]
         whole = pa.int64()
@@ -56,8 +58,9 @@ class PointReader:
         """The points of pieces, and what is to be noted of each."""
         for batch in pieces:
             read = without_missing(self.source, batch.select(self.columns.used))
-            missing = without_ids(self.source, self.columns, read)
-            notes = {BAD + column: n for column, n in first_of(missing).items()}
+            read = with_normalized_ids(read, self.source, self.columns, self.rules)
+            missing = without_ids(self.columns, read)
+            notes = {BAD + reason: n for reason, n in first_of(missing).items()}
             if missing:
                 kept = pa.array(~np.logical_or.reduce(list(missing.values())))
                 batch, read = batch.filter(kept), read.filter(kept)
@@ -69,8 +72,8 @@ class PointReader:
                 yield self._made(len(notes), {"note": list(notes), "n": list(notes.values())})
 
     def _read(self, read: pa.RecordBatch, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
-        lon, lat, times = (column() for column in readers(self.source, self.columns, read, self.time_format))
-        bad = unusable(self.columns, lon, lat, times)
+        lon, lat, times = (column() for column in readers(self.source, self.columns, read, self.form))
+        bad = unusable(self.columns, lon, lat, times, self.form)
         lost = np.logical_or.reduce([np.zeros(read.num_rows, np.bool_), *bad.values()])
         t = times.values if times.instants else Clock(self.tz).to_utc(times.values)
         made: dict[str, Any] = {
@@ -79,26 +82,20 @@ class PointReader:
             BLOCK: batch[BLOCK], AT: batch[AT],
         }  # fmt: skip
         for name, column in zip(self.ids, self.columns.ids, strict=True):
-            made[name] = self.ids_in(read[column], column)
-        said = {INSTANTS if times.instants else WALLS: 1}
-        return self._made(read.num_rows, made), said | {BAD + column: n for column, n in first_of(bad).items()}
+            made[name] = one_array(read[column])
+        said = {INSTANTS if times.instants else WALLS: 1} if not times.bad.all() else {}
+        odd = zip((SKIPPED, TWICE), odd_times(times, Clock(self.tz)), strict=True)
+        said |= {note: n for note, n in odd if n}
+        return self._made(read.num_rows, made), said | {BAD + reason: n for reason, n in first_of(bad).items()}
 
-    def ids_in(self, values: Any, column: str) -> Any:
-        """Ids of a piece of a column."""
-        what = f"{self.source.name}, column {column}"
-        found, wanted = ids_of(values, what), _no_ids(values.type).type
-        if found.type != wanted and pa.types.is_floating(values.type):
-            raise InputError(f"{what}: wanted ids, but some are fractions; give text or whole numbers.")
-        return found.cast(wanted)
+    def ids_in(self, rows: pa.RecordBatch) -> list[Any]:
+        """Ids of a piece of the columns that say whose a point is."""
+        read = with_normalized_ids(rows, self.source, self.columns, self.rules)
+        return [one_array(read[column]) for column in self.columns.ids]
 
     def _made(self, n: int, made: dict[str, Any]) -> pa.RecordBatch:
         columns = [_column(made[f.name], f.type) if f.name in made else pa.nulls(n, f.type) for f in self.schema]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-
-def _no_ids(kind: Any) -> Any:
-    """No ids, of the kind that those of a column are read as."""
-    return ids_of(pa.array([], kind), "the ids")
 
 
 def _column(values: Any, kind: Any) -> Any:

@@ -7,14 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from crowdveil.distributed.point_rows import AT, BLOCK, FILE, ORDER, PointReader
 from crowdveil.distributed.rows import BAD
-from crowdveil.distributed.sources import quoted, readable, settle_zone, source_of
+from crowdveil.distributed.sources import (
+    count_people,
+    form_there,
+    id_rules,
+    quoted,
+    readable,
+    settle_clock,
+    settle_zone,
+    source_of,
+)
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
+from crowdveil.io.times import far_reason, refuse_spread
 from crowdveil.io.trajectories import (
     BESIDE,
     bad_rows,
@@ -69,12 +80,13 @@ def read_points_there(engine: SparkEngine, data: Any, reading: TrajectoryReading
     )
     zones = None if reading.zones is None else read_zones(reading.zones, zone_id=reading.zone_id, notes=notes)
     rows, files = in_order(engine, data, frame, [quoted(column) for column in columns.used], source)
-    reader = PointReader(source, columns, reading.tz, reading.time_format, files)
+    form = form_there(engine, frame, source, columns.time, reading, notes)
+    reader = PointReader(source, columns, reading.tz, form, files, id_rules(reading))
     points = engine.map_rows(rows, reader, reader.schema)
     ids, first = ", ".join(reader.ids), f"min(struct({', '.join(ORDER)}))"
     sums = (
-        "count(*) AS points, count_if(lost) AS lost, sum(t) AS total, min(t) AS t, min(lon) AS west, min(lat) AS south, "
-        "max(lon) AS east, max(lat) AS north"
+        "count(*) AS points, count_if(lost) AS lost, sum(t) AS total, min(t) AS t, max(t) AS last, min(lon) AS west, "
+        "min(lat) AS south, max(lon) AS east, max(lat) AS north"
     )
     tracks = engine.sql(
         f"SELECT *, {', '.join(f'first.{name}' for name in ORDER)} FROM (SELECT {ids}, {first} AS first, {sums} FROM {{points}} "
@@ -120,7 +132,7 @@ def look_at(
     )
     said = dict(zip(told["note"].to_pylist(), told["n"].to_pylist(), strict=True))
     people = "person" if len(reader.ids) == 2 else reader.ids[0]
-    sides = "min(west) AS west, min(south) AS south, max(east) AS east, max(north) AS north, min(t) AS start"
+    sides = "min(west) AS west, min(south) AS south, max(east) AS east, max(north) AS north, min(t) AS start, max(last) AS last"
     of_kind = engine.gather(
         engine.sql(
             f"SELECT lost > 0 AS gone, count(*) AS tracks, count(DISTINCT {people}) AS people, sum(points) AS points, "
@@ -130,13 +142,15 @@ def look_at(
     ).to_pylist()
     kept = next((found for found in of_kind if not found["gone"]), None)
     gone = next((found for found in of_kind if found["gone"]), None)
-    bad = {column: said[BAD + column] for column in (*columns.ids, columns.lat, columns.lon, columns.time)
-           if BAD + column in said}  # fmt: skip
+    reasons = [*map(no_value, (*columns.ids, columns.lat, columns.lon, columns.time)), far_reason(columns.time)]
+    bad = {reason: said[BAD + reason] for reason in reasons if BAD + reason in said}
     if bad and not reading.drop_invalid:
-        column = next(iter(bad))
-        raise bad_rows(reader.source, column, [], bad[column])
-    for column, n in bad.items():
-        notes.drop(no_value(column), n)
+        reason = next(iter(bad))
+        hint = "name the form of the times with --time-format, " if reason == no_value(columns.time) else ""
+        raise bad_rows(reader.source, reason, [], bad[reason], hint)
+    for reason, n in bad.items():
+        notes.drop(reason, n)
+    settle_clock(said, columns.time, reading.tz, notes)
     settle_zone(said, reader.source, columns.time, reading.tz, notes)
     if not of_kind:
         raise (
@@ -152,6 +166,10 @@ def look_at(
         found = engine.gather(engine.sql("SELECT count(DISTINCT trajectory) AS n FROM {tracks}", tracks=points.tracks))
         if found["n"][0].as_py() < sum(kind["tracks"] for kind in of_kind):
             say_pairs(notes)
+    refuse_spread(kept["start"], kept["last"], reader.form, f"{reader.source.name}, column {columns.time}")
+    if not pa.types.is_integer(reader.schema.field(people).type):
+        alike = engine.sql(f"SELECT {people} AS person, lower({people}) AS lower FROM {{tracks}}", tracks=points.tracks)
+        reader.rules.warn(count_people(engine, alike)[1], columns.people, notes)
     extent = Extent(kept["west"], kept["south"], kept["east"], kept["north"], kept["start"])
     return replace(
         points, frame=replace(points.frame, within=extent), trajectories=kept["tracks"], people=kept["people"],

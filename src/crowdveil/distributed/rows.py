@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,17 +15,20 @@ from crowdveil.errors import InputError
 from crowdveil.io.grouping import regrouped, to_flows
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames
+from crowdveil.io.person_ids import IdRules, id_type
 from crowdveil.io.source import MISSING, Source
 from crowdveil.io.steps import Steps
 from crowdveil.io.tiling import places_in
-from crowdveil.io.values import codes, ids_of
+from crowdveil.io.time_forms import TimeForm, date_order
+from crowdveil.io.values import codes, one_array
 from crowdveil.io.weights import SUMS
 from crowdveil.model.arrays import refrozen
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.zones import Zones
 
-BAD, INSTANTS, WALLS = "bad:", "instants", "walls"
-"""Notes among the rows: rows that cannot be used, by reason, and whether times say which moment they mean."""
+BAD, INSTANTS, WALLS, SKIPPED, TWICE = "bad:", "instants", "walls", "skipped", "twice"
+"""Notes among the rows: rows that cannot be used, by reason, whether times say which moment they mean, and how many local
+times no clock showed or showed twice."""
 
 
 PACKS = pa.schema(
@@ -46,10 +49,11 @@ class TripReader:
     columns: OdColumns
     zones: Zones
     tz: str
-    time_format: str | None
+    form: TimeForm
     steps: Steps | None
     came_up: bool = False
     """Whether the zones are the names in the data."""
+    ids: IdRules = field(default_factory=IdRules)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -60,8 +64,7 @@ class TripReader:
         """The columns of the rows in packs."""
         fields = [("step", pa.int64()), ("o", pa.int32()), ("d", pa.int32())]
         if self.columns.user is not None:
-            kind = ids_of(pa.array([], self.source.schema.field(self.columns.user).type), "users").type
-            fields.append(("person", kind))
+            fields.append(("person", id_type(self.source.schema.field(self.columns.user).type)))
         fields.append(("n", pa.int64()))
         if self.columns.is_flows:
             fields.append(("rows", pa.int64()))
@@ -74,7 +77,7 @@ class TripReader:
     def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The packs of pieces, and what is to be noted of them."""
         names = ZoneNames(self.zones, came_up=self.came_up)
-        reader = OdReader(self.source, self.columns, names, self.tz, self.time_format, ReadNotes())
+        reader = OdReader(self.source, self.columns, names, self.tz, self.form, ReadNotes(), self.ids)
         held: list[pa.RecordBatch] = []
         notes: dict[str, int] = {}
         for batch in pieces:
@@ -86,6 +89,9 @@ class TripReader:
                 notes[BAD + reason] = notes.get(BAD + reason, 0) + n
             if piece.instants is not None:
                 notes[INSTANTS if piece.instants else WALLS] = 1
+            for note, n in ((SKIPPED, piece.skipped), (TWICE, piece.twice)):
+                if n:
+                    notes[note] = notes.get(note, 0) + n
             if sum(rows.num_rows for rows in held) >= PACK_ROWS:
                 yield self._packs(held)
                 held = []
@@ -140,6 +146,40 @@ class TileReader:
             rows = unpacked(packs["packed"].drop_null(), self.rows)
             both = np.unique(np.concatenate([rows[end].to_numpy() for end in "od"]))
             yield _batch([both], self.schema)
+
+
+@dataclass(frozen=True)
+class PersonReader:
+    """Packs as the people in them, each beside their id in lower case."""
+
+    rows: pa.Schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the people."""
+        return pa.schema([("person", pa.string()), ("lower", pa.string())])
+
+    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """People, each once a piece."""
+        for packs in pieces:
+            rows = unpacked(packs["packed"].drop_null(), self.rows)
+            people = pc.unique(rows["person"]).cast(pa.string())
+            yield _batch([people, pc.utf8_lower(people)], self.schema)
+
+
+@dataclass(frozen=True)
+class DateOrderReader:
+    """Pieces of a column of times as what they show of the order of day and month."""
+
+    source: Source
+    column: str
+    schema = pa.schema([(name, pa.bool_()) for name in ("day", "month", "either", "seen")])
+
+    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """A row for each piece."""
+        for batch in pieces:
+            found = date_order(one_array(without_missing(self.source, batch)[self.column]).drop_null())
+            yield _batch([[getattr(found, name)] for name in self.schema.names], self.schema)
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
         new_folder(engine.files, job.output, overwrite=job.overwrite) as aside,
     ):
         trips = look_at(engine, trips, job.reading, notes, visited=visited, progress=progress)
-        refuse_large_k(job.params, trips.crowd, trips.counts)
+        refuse_large_k(job.params, trips.crowd, trips.counts, exact=trips.crowd_is_exact)
         promises = (*job.method.promises(trips.frame, job.params), *form_of(job.method))
         counts: FlowCounts = "trips" if job.method.rows == "noisy" else trips.counts
         stage("anonymising")

@@ -13,12 +13,22 @@ from crowdveil.distributed.rows import (
     PACKS,
     NameReader,
     PartReader,
+    PersonReader,
     PlaceReader,
     RepeatedPairs,
     TileReader,
     TripReader,
 )
-from crowdveil.distributed.sources import quoted, readable, settle_zone, source_of
+from crowdveil.distributed.sources import (
+    count_people,
+    form_there,
+    id_rules,
+    quoted,
+    readable,
+    settle_clock,
+    settle_zone,
+    source_of,
+)
 from crowdveil.engine.spark import TASKS_A_SLOT, Frame, SparkEngine
 from crowdveil.errors import InputError
 from crowdveil.io.flows import by_place, step_of, with_trees
@@ -28,6 +38,7 @@ from crowdveil.io.od_rows import OdColumns, Problems, find_od_columns, zones_nam
 from crowdveil.io.source import Source
 from crowdveil.io.steps import Steps
 from crowdveil.io.tiling import Places, given_zones, zones_around
+from crowdveil.io.times import refuse_spread
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.zones import Zones
@@ -49,7 +60,9 @@ class TripsThere:
     numbers, sizes
         The time steps, rising, by their numbers; and how much work each is, in rows.
     crowd
-        An upper bound of the people, not below `Flows.crowd`: somebody in one flow of two pieces counts twice.
+        The distinct people, or trips; of a table of flows without ids an upper bound of the people.
+    crowd_is_exact
+        Whether `crowd` is no upper bound.
     step_s
         Length of a step.
     frame
@@ -64,6 +77,7 @@ class TripsThere:
     crowd: int
     step_s: int | None
     frame: Flows
+    crowd_is_exact: bool = False
 
 
 def read_trips_there(engine: SparkEngine, data: Any, reading: FlowReading, notes: ReadNotes) -> TripsThere:
@@ -83,7 +97,8 @@ def read_trips_there(engine: SparkEngine, data: Any, reading: FlowReading, notes
     seconds = 1 if own_steps else seconds
     steps = Steps(seconds, reading.tz) if seconds and columns.time else None
     came_up = not tiled and reading.zones is None
-    reader = TripReader(source, columns, zones, reading.tz, reading.time_format, steps, came_up)
+    form, ids = form_there(engine, frame, source, columns.time, reading, notes), id_rules(reading)
+    reader = TripReader(source, columns, zones, reading.tz, form, steps, came_up, ids)
     rows = engine.map_rows(frame, reader, PACKS)
     none, made = np.zeros(0, np.int64), _frame(zones, reading, columns)
     return TripsThere(rows, reader, made.counts, none, none, 0, steps.seconds if steps else None, made)
@@ -108,6 +123,9 @@ def look_at(
     if columns.is_flows and columns.people is not None and columns.user is None:
         _refuse_repeated(engine, trips)
     numbers, sizes, crowds = (steps[name].to_numpy() for name in ("step", "size", "crowd"))
+    if trips.reader.steps is not None:
+        first, last = trips.reader.steps.starts(numbers[[0, -1]]).tolist()
+        refuse_spread(first, last, trips.reader.form, f"{name}, column {columns.time}")
     step_s = trips.step_s
     if reading.step is None and columns.is_flows and columns.time is not None and trips.reader.steps is not None:
         t = trips.reader.steps.starts(numbers)
@@ -119,12 +137,23 @@ def look_at(
         tiles = engine.gather(engine.sql("SELECT DISTINCT tile FROM {found}", found=found))
         seen[tiles["tile"].to_numpy()] = True
         frame = replace(frame, visited_tiles=seen)
-    return replace(trips, numbers=numbers, sizes=sizes, crowd=int(crowds.sum()), step_s=step_s, frame=frame)
+    crowd = int(crowds.sum()) if columns.user is None else _people(engine, trips, notes)
+    exact = columns.user is not None or trips.counts == "trips"
+    return replace(trips, numbers=numbers, sizes=sizes, crowd=crowd, step_s=step_s, frame=frame, crowd_is_exact=exact)
 
 
 def part_reader(trips: TripsThere, *, members: bool) -> PartReader:
     """From packs to flows, for executors; with `members`, it is kept who is behind each flow."""
     return PartReader(trips.reader.schema, trips.counts, trips.reader.steps, trips.step_s, trips.frame, members)
+
+
+def _people(engine: SparkEngine, trips: TripsThere, notes: ReadNotes) -> int:
+    """The number of distinct people; ids that look alike are noted."""
+    reader = PersonReader(trips.reader.schema)
+    found = engine.map_rows(trips.rows.select("packed"), reader, reader.schema)
+    people, alike = count_people(engine, found)
+    trips.reader.ids.warn(alike, trips.reader.columns.user, notes)
+    return people
 
 
 def _refuse_repeated(engine: SparkEngine, trips: TripsThere) -> None:
@@ -172,4 +201,5 @@ def _settle(said: dict[str, int], reader: TripReader, reading: FlowReading, note
         if note.startswith(BAD):
             problems.add_count(note.removeprefix(BAD), n, [])
     settle_zone(said, reader.source, reader.columns.time, reader.tz, notes)
+    settle_clock(said, reader.columns.time, reader.tz, notes)
     problems.settle(reader.source.name, reading.drop_invalid, notes)

@@ -36,6 +36,8 @@ USUAL: dict[str, tuple[str, ...]] = {
 """For each role, the names that are recognised, best first; compared without case."""
 _VALUE = r"\s*[+-]?\d[\d.,:/+\sTZeE-]*"
 """A number or a time."""
+_OTHER_SIGNS = r"[\s:^~#/\x00-\x1f]"
+"""What may separate values that are not separated as they should be."""
 
 
 def find_column(source: Source, role: str, named: str | None, notes: ReadNotes) -> str | None:
@@ -49,12 +51,22 @@ def find_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
     by_lower = {c.lower(): c for c in reversed(source.columns)}
     for rank, usual in enumerate(USUAL[role]):
         if usual in by_lower:
+            refuse_repeated_name([c for c in source.columns if c.lower() == usual], role, source)
             if rank or by_lower[usual] != usual:
                 notes.say(
                     f"column {by_lower[usual]} is taken as {_option(role)} (name another with --{_option(role)})."
                 )
             return by_lower[usual]
     return None
+
+
+def refuse_repeated_name(columns: list[str], role: str, source: Source) -> None:
+    """Raise if several columns have the usual name of a role."""
+    if len(columns) > 1:
+        raise InputError(
+            f"{source.name}: columns {' and '.join(columns)} could each be {_option(role)}; name one of them with "
+            f"--{_option(role)}, or remove the others."
+        )
 
 
 def need_column(source: Source, role: str, named: str | None, notes: ReadNotes) -> str:
@@ -78,6 +90,8 @@ def listed(source: Source) -> str:
     """The columns that there are, for a message."""
     if headless(source):
         return "its first line looks like data and not like a header with names, which it needs"
+    if source.delimiter is not None and len(source.columns) == 1 and re.search(_OTHER_SIGNS, source.columns[0]):
+        return "it has one column only: values must be separated by commas, semicolons, tabs or |"
     return f"it has {', '.join(source.columns[:12])}"
 
 

@@ -14,10 +14,12 @@ from crowdveil.io.grouping import engine_can_read, group_sql, read_in_engine, re
 from crowdveil.io.hierarchy import build_hierarchy
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames, find_od_columns
+from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import open_source
 from crowdveil.io.steps import Steps, step_seconds
 from crowdveil.io.tiling import zones_for
-from crowdveil.io.times import Clock
+from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.times import Clock, refuse_spread
 from crowdveil.io.values import codes
 from crowdveil.io.weights import in_units, unusable
 from crowdveil.io.zones import read_zones
@@ -39,6 +41,9 @@ def read_flows(
     step: str | int | None = None,
     tz: str = "UTC",
     time_format: str | None = None,
+    any_years: bool = False,
+    user_case_sensitive: bool = False,
+    user_ignore_case: bool = False,
     drop_invalid: bool = False,
     hierarchy: Any = None,
     destination_hierarchy: Any = None,
@@ -63,6 +68,10 @@ def read_flows(
         Length of a time step ("15min", "1h", "1d"), or "all" for one matrix. 1h where the data has times.
     tz
         The zone that steps are cut in, and that times without a zone are in.
+    time_format, any_years
+        How times are written where it is not recognized, and whether times of any years are allowed.
+    user_case_sensitive, user_ignore_case
+        Whether ids that differ only in upper and lower case are different people, or one; different, with a note, by default.
     drop_invalid
         Leave out rows that cannot be used, and count them in `notes`, instead of stopping.
     hierarchy, destination_hierarchy
@@ -78,7 +87,8 @@ def read_flows(
     if hierarchy is not None or destination_hierarchy is not None:
         flat = read_flows(
             data, zones=zones, zone_id=zone_id, grid=grid, h3=h3, voronoi=voronoi, matrix=matrix, step=step, tz=tz,
-            time_format=time_format, drop_invalid=drop_invalid, members=members, notes=notes, **columns,
+            time_format=time_format, any_years=any_years, user_case_sensitive=user_case_sensitive,
+            user_ignore_case=user_ignore_case, drop_invalid=drop_invalid, members=members, notes=notes, **columns,
         )  # fmt: skip
         return with_trees(flat, hierarchy, destination_hierarchy)
     if isinstance(data, Trips):
@@ -92,11 +102,13 @@ def read_flows(
     found = find_od_columns(source, columns, by_place(zones, grid, h3, voronoi), notes)
     given = zones_for(source, found, zones, zone_id, grid, h3, voronoi, notes)
     seconds = step_of(step, found, notes)
+    form, ids = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
     if given is None or not engine_can_read(source, found, given):
-        return read_piecewise(
-            source, found, given, step is None, seconds, tz, time_format, drop_invalid, members, notes
-        )
-    return read_in_engine(source, found, given, seconds, tz, drop_invalid, members, notes)
+        flows = read_piecewise(source, found, given, step is None, seconds, tz, form, ids, drop_invalid, members, notes)
+    else:
+        flows = read_in_engine(source, found, given, seconds, tz, form, ids, drop_invalid, members, notes)
+    refuse_spread(int(flows.t[0]), int(flows.t[-1]), form, f"{source.name}, column {found.time}")
+    return flows
 
 
 def by_place(zones: Any, grid: Any, h3: Any, voronoi: Any) -> bool:
@@ -122,6 +134,9 @@ def read_trips(
     zone_id: str | None = None,
     tz: str = "UTC",
     time_format: str | None = None,
+    any_years: bool = False,
+    user_case_sensitive: bool = False,
+    user_ignore_case: bool = False,
     drop_invalid: bool = False,
     notes: ReadNotes | None = None,
     **columns: str | None,
@@ -135,13 +150,15 @@ def read_trips(
             f"{source.name}: wanted trips, one a row, but column {found.volume} holds volumes; read it as flows."
         )
     given = zones_for(source, found, zones, zone_id, None, None, None, notes)
-    reader = OdReader(source, found, ZoneNames(given), tz, time_format, notes)
+    form, ids = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
+    reader = OdReader(source, found, ZoneNames(given), tz, form, notes, ids)
     table = pa.Table.from_batches(list(reader.batches()))
     reader.problems.settle(source.name, drop_invalid, notes)
     known, final = reader.names.finish()
     o, d = (table[c].to_numpy() for c in "od")
     columns_of = set(table.column_names)
     person = codes(table["person"])[0] if "person" in columns_of else None
+    reader.count_people()
     return Trips(
         known,
         o if final is None else final[o],

@@ -21,15 +21,21 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdColumns, OdReader, Problems, ZoneNames
 from crowdveil.io.ordered import flows_in_order, read_in_order
 from crowdveil.io.parallel import side_by_side
+from crowdveil.io.people_in_engine import EnginePeople
+from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import Source
 from crowdveil.io.steps import Steps, wall_sql
-from crowdveil.io.times import say_zone
+from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.times import FAR_FUTURE, Clock, far_reason, say_clock, say_zone
 from crowdveil.io.values import codes
 from crowdveil.io.weights import rounded, summed
+from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.zones import Zones
 
+_LOOKED_AT = 100_000
+"""Unknown zone ids that are looked at to find out why they are unknown."""
 _SINCE_YEAR_1 = 62_135_596_800
 
 
@@ -69,6 +75,8 @@ def read_in_engine(
     zones: Zones,
     seconds: int | None,
     tz: str,
+    form: TimeForm,
+    ids: IdRules,
     drop_invalid: bool,
     members: bool,
     notes: ReadNotes,
@@ -77,25 +85,29 @@ def read_in_engine(
     with engine() as connection, _engine_errors(source.name):
         file = f"read_parquet({literal(str(source.path))}, file_row_number = true, hive_partitioning = false)"
         keys = {p: _register_ids(connection, source, p, getattr(columns, p), zones) for p in ("origin", "destination")}
-        wall = _wall_expression(connection, source, columns, file, tz, notes)
+        wall, far = _wall_expression(connection, source, columns, file, tz, form, notes)
+        people = EnginePeople.of(connection, source, columns, file, ids)
         steps = Steps(seconds, tz) if seconds and wall else None
         step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
         person = ("person", "members")[: 1 + members] if columns.user is not None else ()
         # Only columns of names that are given here: the file may have some that are called o, d or person itself.
         rows = (
             f"(SELECT f.file_row_number, f.{keys['origin']} AS o, f.{keys['destination']} AS d"
-            f"{f', {wall} AS wall' if wall else ''}{f', f.{quoted(columns.user)} AS person' if columns.user else ''} "
-            f"FROM {file} f)"
+            f"{f', {wall} AS wall' if wall else ''}{f', {far} AS far' if far else ''}{people.column} FROM {file} f{people.join})"
         )
         # Zones are looked up for groups and not for trips, of which there are many more.
         grouped = fetch(connection, f"SELECT {_IN_ZONES.format(rows=f'({group_sql(step_sql, rows, person)})')}")
         if sum(grouped[c].null_count for c in ("step", "o", "d")) or grouped["bad"].to_numpy().any():
-            reasons, matched = _reasons(columns, wall), f"(SELECT {_IN_ZONES.format(rows=rows)})"
+            _refuse_other_spelling(connection, rows, columns, zones, source.name)
+            reasons, matched = _reasons(columns, wall, far), f"(SELECT {_IN_ZONES.format(rows=rows)})"
             _diagnose(connection, matched, reasons).settle(source.name, drop_invalid, notes)
             good = " AND ".join(f"NOT ({condition})" for condition in reasons.values())
             usable = f"(SELECT * FROM {matched} WHERE {good})"
             grouped = fetch(connection, group_sql(step_sql, usable, person))
-    return to_flows(grouped, zones, None, steps, columns.user is not None, source.name)
+            people = people.among(connection, usable)
+    flows = to_flows(grouped, zones, None, steps, columns.user is not None, source.name)
+    ids.warn(people.alike, columns.user, notes)
+    return replace(flows, distinct_people=people.count)
 
 
 _IN_ZONES = (
@@ -125,24 +137,44 @@ def _is_number(text: str) -> bool:
 
 
 def _wall_expression(
-    connection: Any, source: Source, columns: OdColumns, file: str, tz: str, notes: ReadNotes
-) -> str | None:
+    connection: Any, source: Source, columns: OdColumns, file: str, tz: str, form: TimeForm, notes: ReadNotes
+) -> tuple[str | None, str | None]:
+    """SQL for the time on the wall, and for whether a time lies outside the years that are allowed, where some may."""
     if columns.time is None:
-        return None
+        return None, None
     kind = source.schema.field(columns.time).type
     # The engine divides towards zero, which before 1970 is the wrong way: every time is made positive for it.
     seconds = f"(epoch_us(f.{quoted(columns.time)}) + {_SINCE_YEAR_1 * 10**6}) // 1000000 - {_SINCE_YEAR_1}"
     if kind.tz is None:
         say_zone(notes, columns.time, tz)
-    if tz == "UTC":
-        return seconds
     low, high = (
         _time_span(source, columns.time)
         or connection.sql(f"SELECT min(s), max(s) FROM (SELECT {seconds} AS s FROM {file} f)").fetchall()[0]
     )
     if low is None:
-        return seconds
-    return wall_sql(seconds, instants=kind.tz is not None, tz=tz, low=low, high=high)
+        return seconds, None
+    if kind.tz is None:
+        _say_odd_times(connection, seconds, file, Clock(tz), (low, high), columns.time, notes)
+    wall = seconds if tz == "UTC" else wall_sql(seconds, instants=kind.tz is not None, tz=tz, low=low, high=high)
+    if form.any_years or (low >= 0 and high < FAR_FUTURE):
+        return wall, None
+    far = f"({seconds} < 0 OR {seconds} >= {FAR_FUTURE})"
+    # Such rows come out as groups without a key, as all that cannot be used.
+    return f"CASE WHEN {far} THEN NULL ELSE {wall} END", far
+
+
+def _say_odd_times(
+    connection: Any, seconds: str, file: str, clock: Clock, span: tuple[int, int], column: str, notes: ReadNotes
+) -> None:
+    """Tell how many local times no clock showed, and how many it showed twice; only looked for where the clock was changed."""
+    if clock.tz == "UTC" or not any(clock.turns(*span)):
+        return
+    counts = []
+    for ranges in clock.turns(*span):
+        inside = " OR ".join(f"s >= {low} AND s < {high}" for low, high in ranges) or "false"
+        counts.append(f"count_if({inside})")
+    found = connection.sql(f"SELECT {', '.join(counts)} FROM (SELECT {seconds} AS s FROM {file} f)").fetchall()[0]
+    say_clock(notes, column, clock.tz, *(int(n) for n in found))
 
 
 def _time_span(source: Source, column: str) -> tuple[int, int] | None:
@@ -178,11 +210,23 @@ def group_sql(step: str, rows: str, columns: Collection[str]) -> str:
     )
 
 
-def _reasons(columns: OdColumns, wall: str | None) -> dict[str, str]:
+def _refuse_other_spelling(connection: Any, rows: str, columns: OdColumns, zones: Zones, name: str) -> None:
+    """Raise if zone ids are not found because numbers are written in another way."""
+    for place, short in (("origin", "o"), ("destination", "d")):
+        missing = f"SELECT DISTINCT r.{short} AS id FROM {rows} r ANTI JOIN ids_{place} z ON z.id = r.{short}"
+        unknown = fetch(
+            connection, f"SELECT id::VARCHAR AS id FROM ({missing}) WHERE id IS NOT NULL LIMIT {_LOOKED_AT}"
+        )
+        refuse_other_spelling(unknown["id"].to_pylist(), zones, f"{name}, column {getattr(columns, place)}")
+
+
+def _reasons(columns: OdColumns, wall: str | None, far: str | None) -> dict[str, str]:
     reasons = {
         f"name a zone that is not among the zones in column {columns.origin}": "o IS NULL",
         f"name a zone that is not among the zones in column {columns.destination}": "d IS NULL",
     }
+    if far:
+        reasons[far_reason(columns.time)] = "far"
     if wall:
         reasons[f"have no usable time in column {columns.time}"] = "wall IS NULL"
     if columns.user is not None:
@@ -235,7 +279,8 @@ def read_piecewise(
     own_steps: bool,
     seconds: int | None,
     tz: str,
-    time_format: str | None,
+    form: TimeForm,
+    ids: IdRules,
     drop_invalid: bool,
     members: bool,
     notes: ReadNotes,
@@ -244,7 +289,7 @@ def read_piecewise(
     own_steps = own_steps and columns.is_flows and columns.time is not None
     seconds = 1 if own_steps else seconds
     steps = Steps(seconds, tz) if seconds and columns.time else None
-    new_reader = partial(OdReader, source, columns, ZoneNames(zones), tz, time_format, notes)
+    new_reader = partial(OdReader, source, columns, ZoneNames(zones), tz, form, notes, ids)
     flows = None
     if columns.is_flows and columns.user is None and zones is not None:
         reader = new_reader()
@@ -266,7 +311,8 @@ def _group_pieces(reader: OdReader, steps: Steps | None, drop_invalid: bool, mem
     summed = columns.is_flows and columns.people is not None and columns.user is None
     if summed and len(grouped):
         refuse_repeated(int((grouped["rows"].to_numpy() > 1).sum()), name)
-    return to_flows(grouped, known, final, steps, columns.user is not None or columns.people is not None, name)
+    flows = to_flows(grouped, known, final, steps, columns.user is not None or columns.people is not None, name)
+    return flows if columns.user is None else replace(flows, distinct_people=reader.count_people())
 
 
 def refuse_repeated(repeated: int, name: str) -> None:

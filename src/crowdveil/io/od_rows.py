@@ -10,20 +10,35 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, ParameterError, rows_that
 from crowdveil.io.columns import find_columns, listed
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import in_order
+from crowdveil.io.person_ids import IdRules, PeopleSeen, distinct_alike
 from crowdveil.io.source import Source
-from crowdveil.io.times import Clock, read_seconds, run_lengths, say_zone
-from crowdveil.io.values import codes, ids_of, read_floats
+from crowdveil.io.time_forms import TimeForm, learned_form
+from crowdveil.io.times import (
+    Clock,
+    far_reason,
+    far_years,
+    odd_times,
+    read_seconds,
+    run_lengths,
+    say_clock,
+    say_unit,
+    say_zone,
+)
+from crowdveil.io.values import codes, comma_reason, decimal_commas, read_floats
 from crowdveil.io.weights import in_units, unusable
+from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
 from crowdveil.model.tessellation import locate
 from crowdveil.model.zones import Zones
 
 PLACES = ("origin", "destination")
+NO_TIME = "have no usable time in column"
 ROLES = (
     "origin", "destination", "origin_lon", "origin_lat", "destination_lon", "destination_lat",
     "time", "user", "volume", "people", "weight",
@@ -119,8 +134,9 @@ class Problems:
         """Stop with the first reason, or note what was left out."""
         for reason, n in self.count.items():
             if not drop_invalid:
+                hint = "name the form of the times with --time-format, " if reason.startswith(NO_TIME) else ""
                 raise InputError(
-                    f"{name}: {rows_that(self.first[reason], n, reason)}; mend them, or leave them out with --drop-invalid."
+                    f"{name}: {rows_that(self.first[reason], n, reason)}; {hint}mend them, or leave them out with --drop-invalid."
                 )
             notes.drop(reason, n)
 
@@ -150,6 +166,8 @@ class ZoneNames:
         known, of_label = self._last.get(what, (labels[:0], np.zeros(0, np.int32)))
         if not np.array_equal(known, labels):
             of_label = np.fromiter((self._index(str(x)) for x in labels), np.int32, len(labels))
+            if self.zones is not None:
+                refuse_other_spelling((str(x) for x in labels[of_label < 0]), self.zones, what)
             self._last[what] = labels, of_label
         return of_label
 
@@ -187,11 +205,18 @@ class Piece:
     ----------
     instants
         Whether its times say which moment they mean; None where it has none that can be used.
+    skipped, twice
+        How many of its times no clock showed, and how many it showed twice.
+    people
+        Its people, each once; None where they are not known.
     """
 
     rows: pa.RecordBatch
     problems: Problems
     instants: bool | None
+    skipped: int = 0
+    twice: int = 0
+    people: Any = None
 
 
 @dataclass
@@ -202,19 +227,39 @@ class OdReader:
     columns: OdColumns
     names: ZoneNames
     tz: str
-    time_format: str | None
+    form: TimeForm
     notes: ReadNotes
+    ids: IdRules = field(default_factory=IdRules)
     problems: Problems = field(default_factory=Problems)
     instants: bool | None = None
     """Whether times say which moment they mean; None until some have been read."""
+    odd_times: tuple[int, int] = (0, 0)
+    """How many times no clock showed, and how many it showed twice."""
+    people: PeopleSeen = field(default_factory=PeopleSeen)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The usable rows. What is wrong with the others is in `problems` when all batches have been read."""
+        self.learn_form()
         jobs = (partial(self.prepare, start, batch) for start, batch in self._numbered())
         # Points are not looked up side by side: what projects them is not made for that.
         for piece in in_order(jobs) if self.columns.by_id else (job() for job in jobs):
             self._take_note(piece)
             yield piece.rows
+        say_clock(self.notes, self.columns.time, self.tz, *self.odd_times)
+
+    def learn_form(self) -> None:
+        """Find out how times are written, before pieces are read side by side."""
+        column = self.columns.time
+        if column is not None and not self.form.learned:
+            pieces = (batch[column] for batch in self.source.batches([column]))
+            self.form = learned_form(pieces, self.form, f"{self.source.name}, column {column}")
+            say_unit(self.notes, column, self.form.unit)
+
+    def count_people(self) -> int:
+        """The number of distinct people in all rows that were read; ids that look alike are noted."""
+        found = self.people.ids
+        self.ids.warn(distinct_alike(found), self.columns.user, self.notes)
+        return len(found)
 
     def _numbered(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The pieces of the input, each with the number of rows before it."""
@@ -229,6 +274,9 @@ class OdReader:
         """Keep what is to be said of a piece; pieces come in their order."""
         for reason, n in piece.problems.count.items():
             self.problems.add_count(reason, n, piece.problems.first[reason])
+        self.odd_times = self.odd_times[0] + piece.skipped, self.odd_times[1] + piece.twice
+        if piece.people is not None:
+            self.people.add(piece.people)
         if piece.instants is None:
             return
         if self.instants not in (None, piece.instants):
@@ -243,7 +291,7 @@ class OdReader:
     def prepare(self, start: int, batch: pa.RecordBatch) -> Piece:
         """A piece of the input that begins at row `start`, made ready."""
         columns: dict[str, Any] = {}
-        problems, instants = Problems(), None
+        problems, instants, odd_times = Problems(), None, (0, 0)
         bad: Mask = np.zeros(batch.num_rows, bool)
 
         def problem(reason: str, rows: Mask | None) -> None:
@@ -255,17 +303,27 @@ class OdReader:
         for place, short in zip(PLACES, "od", strict=True):
             columns[short] = self._place(batch, place, problem)
         if self.columns.time is not None:
-            columns["wall"], instants = self._wall(batch[self.columns.time], problem)
+            columns["wall"], instants, odd_times = self._wall(batch[self.columns.time], problem)
         if self.columns.user is not None:
-            person = ids_of(batch[self.columns.user], f"{self.source.name}, column {self.columns.user}")
+            person = self.ids.apply(batch[self.columns.user], f"{self.source.name}, column {self.columns.user}")
             problem(f"have no user in column {self.columns.user}", person.is_null().to_numpy(zero_copy_only=False))
             columns["person"] = person
         for role, weight in (("volume", False), ("people", False), ("weight", True)):
             column = getattr(self.columns, role)
             if column is not None:
                 columns[role] = self._amount(batch[column], column, weight, problem)
+        if "people" in columns and "volume" in columns:
+            more = columns["people"] > columns["volume"]
+            problem(f"have more people than trips (columns {self.columns.people} and {self.columns.volume})", more)
         table = pa.RecordBatch.from_pydict(columns)
-        return Piece(table.filter(pa.array(~bad)) if bad.any() else table, problems, instants)
+        usable = table.filter(pa.array(~bad)) if bad.any() else table
+        return Piece(usable, problems, instants, *odd_times, self._people(usable))
+
+    def _people(self, rows: pa.RecordBatch) -> Any:
+        """The people of usable rows, each once."""
+        if self.columns.user is None:
+            return None
+        return pc.unique((rows.filter(pc.greater(rows["volume"], 0)) if self.columns.is_flows else rows)["person"])
 
     def _place(self, batch: pa.RecordBatch, place: str, problem: Any) -> Indices:
         if self.columns.by_id:
@@ -282,18 +340,20 @@ class OdReader:
         problem(f"have their {place} outside all zones", index < 0)
         return index
 
-    def _wall(self, column: Any, problem: Any) -> tuple[Ints, bool | None]:
-        """Times on the wall, and whether they say which moment they mean; None where none can be used."""
+    def _wall(self, column: Any, problem: Any) -> tuple[Ints, bool | None, tuple[int, int]]:
+        """Times on the wall, whether they say which moment they mean (None where none can be used), and how many are odd."""
         lengths = run_lengths(column)
         if lengths is not None:
             column = column.take(pa.array(np.cumsum(lengths) - lengths))
-        times = read_seconds(column, f"{self.source.name}, column {self.columns.time}", self.time_format)
+        times = read_seconds(column, f"{self.source.name}, column {self.columns.time}", self.form)
         clock = Clock(self.tz)
         wall = clock.to_wall(times.values if times.instants else clock.to_utc(times.values))
-        if times.bad.any():
-            bad = times.bad if lengths is None else np.repeat(times.bad, lengths)
-            problem(f"have no usable time in column {self.columns.time}", bad)
-        return wall if lengths is None else np.repeat(wall, lengths), None if times.bad.all() else times.instants
+        far = far_years(times, self.form)
+        for reason, bad in ((far_reason(self.columns.time), far), (f"{NO_TIME} {self.columns.time}", times.bad)):
+            if bad is not None and bad.any():
+                problem(reason, bad if lengths is None else np.repeat(bad, lengths))
+        odd = odd_times(times, clock, lengths)
+        return wall if lengths is None else np.repeat(wall, lengths), None if times.bad.all() else times.instants, odd
 
     def _amount(self, column: Any, name: str, fractions: bool, problem: Any) -> Floats | Any:
         if pa.types.is_integer(column.type) and column.null_count == 0 and not fractions and column.type != pa.uint64():
@@ -301,6 +361,7 @@ class OdReader:
             if len(whole) == 0 or (whole.min() >= 0 and whole.max() <= 2**53):
                 return whole
         values, missing = read_floats(column, f"{self.source.name}, column {name}")
+        problem(comma_reason(name), None if missing is None else decimal_commas(column))
         problem(f"have no usable number in column {name}", missing)
         problem(f"are below zero in column {name}", values < 0)
         if fractions:
@@ -317,6 +378,7 @@ def read_place(batch: Any, columns: tuple[str, str], name: str, problem: Any) ->
     result = []
     for column, bound in zip(columns, (180.0, 90.0), strict=True):
         values, missing = read_floats(batch[column], f"{name}, column {column}")
+        problem(comma_reason(column), None if missing is None else decimal_commas(batch[column]))
         problem(f"have no usable value in column {column}", missing)
         off = np.abs(values) > bound
         problem(f"are no degrees on the globe in column {column}", off if off.any() else None)

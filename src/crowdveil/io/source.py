@@ -15,12 +15,11 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError, counted, rows_named
+from crowdveil.io.headers import DELIMITERS, HEAD_BYTES, csv_head, delimiter_of, refuse_wide, refuse_wide_parquet
 
-DELIMITERS = (",", ";", "\t", "|")
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
+_SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 CSV_SUFFIXES = (".csv", ".tsv", ".txt")
-_HEAD = 1 << 16
-"""Bytes that the header of a CSV fits into."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,8 @@ def open_source(data: Any) -> Source:
 
 
 def _checked(source: Source) -> Source:
-    """Refuse a table in which a name does not tell which column is meant."""
+    """Refuse a table in which a name does not tell which column is meant, or with too many of them."""
+    refuse_wide(source.name, len(source.schema))
     repeated = [c for c, times in Counter(source.columns).items() if times > 1]
     if repeated:
         raise InputError(
@@ -135,6 +135,7 @@ def _as_table(data: Any) -> pa.Table:
 
 def from_pandas(frame: Any) -> pa.Table:
     """A data frame as a table; its index is left out."""
+    refuse_wide("the table", len(frame.columns))
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError):
@@ -171,6 +172,7 @@ def _open_file(path: Path) -> Source:
 
 def _open_parquet(path: Path) -> Source:
     with _one_sentence(str(path)):
+        refuse_wide_parquet(path)
         with pq.ParquetFile(path) as file:
             rows, schema = file.metadata.num_rows, file.schema_arrow
         if rows == 0:
@@ -183,9 +185,9 @@ def _open_csv_source(path: Path) -> Source:
     if stem.suffix.lower() not in CSV_SUFFIXES:
         raise InputError(f"{path}: wanted a CSV or Parquet file; name it .csv, .tsv, .txt or .parquet.")
     with _one_sentence(str(path)), pa.input_stream(str(path), compression="detect") as stream:
-        head = stream.read(_HEAD)
-    header = _header_line(path, head)
-    delimiter = max(DELIMITERS, key=header.count)
+        head = csv_head(stream, str(path))
+    header, row = _first_lines(path, head)
+    delimiter = delimiter_of(header, row)
     with _one_sentence(str(path), path, delimiter), _open_csv(path, delimiter, None) as reader:
         schema = reader.schema
         has_rows = any(batch.num_rows for batch in reader)
@@ -194,17 +196,17 @@ def _open_csv_source(path: Path) -> Source:
     return _checked(Source(str(path), schema, path=path, delimiter=delimiter))
 
 
-def _header_line(path: Path, head: bytes) -> str:
-    """The first line of a CSV that begins with `head`, once it is sure that it is text with a row below."""
+def _first_lines(path: Path, head: bytes) -> tuple[str, str | None]:
+    """The first line of a CSV that begins with `head`, once it is sure that it is text with a row below; that row, if whole."""
     if b"\0" in head or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise _not_utf8(str(path))
     lines = [line for line in head.splitlines() if line.strip()]
     if not lines:
         raise InputError(f"{path}: the file is empty; wanted a header and at least one row.")
-    if len(lines) == 1 and len(head) < _HEAD:
+    if len(lines) == 1 and len(head) < HEAD_BYTES:
         raise InputError(f"{path}: the file has a header but no rows; wanted at least one.")
     try:
-        return lines[0].decode("utf-8-sig")
+        return lines[0].decode("utf-8-sig"), lines[1].decode(errors="replace") if len(lines) > 2 else None
     except UnicodeDecodeError:
         raise _not_utf8(str(path)) from None
 
@@ -245,8 +247,8 @@ def _open_csv(
 
 def _header(path: Path, delimiter: str) -> list[str]:
     with pa.input_stream(str(path), compression="detect") as stream:
-        head = stream.read(_HEAD)
-    line = head.split(b"\n")[0] + b"\n"
+        head = csv_head(stream, str(path))
+    line = next((line for line in head.splitlines() if line.strip()), b"") + b"\n"
     table = pacsv.read_csv(
         pa.BufferReader(line),
         parse_options=pacsv.ParseOptions(delimiter=delimiter),
@@ -283,10 +285,16 @@ def _bad_row(name: str, path: Path, delimiter: str) -> InputError | None:
     def note(row: Any) -> str:
         # The header is line 1 for the parser, and rows are counted from 1 without it.
         number = [] if row.number is None else [row.number - 1]
+        other = [sign for sign in DELIMITERS if sign != delimiter and row.text.count(sign) == row.expected_columns - 1]
+        hint = ""
+        if other:
+            hint = f"; its values are separated by {_SIGNS[other[0]]} and those of the header by {_SIGNS[delimiter]}"
+        elif delimiter == "," and row.actual_columns > row.expected_columns:
+            hint = " (if numbers have a decimal comma, separate values by another sign, such as a semicolon)"
         found.append(
             InputError(
                 f"{name}: wanted {row.expected_columns} values a row, but {rows_named(number, 1)} has "
-                f"{row.actual_columns}; mend the row, or its quotes."
+                f"{row.actual_columns}{hint}; mend the row, or its quotes."
             )
         )
         return "error"

@@ -71,7 +71,7 @@ def zones_around(found: Sequence[Places], grid: str | float | None, h3: int | No
     west, south = (min((p.box[i] for p in found), default=np.inf) for i in (0, 1))
     east, north = (max((p.box[i] for p in found), default=-np.inf) for i in (2, 3))
     if not np.isfinite(west):
-        raise InputError(f"{name}: no row has usable coordinates.")
+        raise InputError(f"{name}: no row has usable coordinates; wanted degrees, without a decimal comma.")
     if grid is not None:
         return grid_zones(grid_frame(np.array([west, east]), np.array([south, north]), metres(grid)))
     return h3_zones(sorted(frozenset().union(*(p.cells for p in found))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -12,17 +12,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, ParameterError, counted
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.time_forms import (
+    EXCEL,
+    TICKS,
+    YEAR_FIRST,
+    YEAR_LAST,
+    TimeForm,
+    all_numbers,
+    as_form,
+    date_order,
+    from_digits,
+    from_excel,
+    refuse_mixed,
+    seconds_of,
+    to_numbers,
+    unit_of,
+)
 from crowdveil.model.arrays import Ints, Mask
 
 _UNITS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_TEXT = (
-    r"^\s*(?P<Y>\d{4})[-/.](?P<M>\d{1,2})[-/.](?P<D>\d{1,2})"
-    r"(?:[T ](?P<h>\d{1,2})(?::(?P<m>\d{2})(?::(?P<s>\d{2})(?:[.,]\d+)?)?)?)?"
-    r"\s*(?P<z>Z|z|UTC|[+-]\d{2}:?\d{2})?\s*$"
-)
-_NUMBER = r"^\s*[+-]?\d+(\.\d+)?([eE][+-]?\d+)?\s*$"
 _SPAN_YEARS = (1, 9999)
 _SAMPLE_DAYS = 6
 
@@ -38,16 +48,23 @@ class Seconds:
     bad
         Rows without a time that can be read.
     instants
-        Whether the column said which moment it means: it had a zone, or was a number.
+        Whether the column said which moment it means: it had a zone, or was a number since 1970.
+    unit
+        What its numbers are, as in `TimeForm`; None where they are none.
     """
 
     values: Ints
     bad: Mask
     instants: bool
+    unit: str | None = None
 
 
-def read_seconds(column: Any, what: str, time_format: str | None = None) -> Seconds:
-    """Read an Arrow column of timestamps, dates, numbers (seconds, or finer by their size) or text."""
+def read_seconds(column: Any, what: str, time_format: TimeForm | str | None = None) -> Seconds:
+    """Read an Arrow column of timestamps, dates, numbers (seconds, or finer by their size) or text.
+
+    What is not known of the form is taken from the column; pieces of one need a form that was learned before.
+    """
+    form = as_form(time_format)
     if isinstance(column, pa.ChunkedArray) and pa.types.is_timestamp(column.type) and column.null_count == 0:
         return _from_pieces(column)
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -60,12 +77,12 @@ def read_seconds(column: Any, what: str, time_format: str | None = None) -> Seco
         return _from_ticks(array, _UNITS_A_SECOND[kind.unit], kind.tz is not None)
     if pa.types.is_date(kind):
         return _from_ticks(array.cast(pa.timestamp("s")), 1, False)
-    if pa.types.is_integer(kind) and time_format is not None:
+    if pa.types.is_integer(kind) and form.given is not None and form.given_unit is None:
         array, kind = array.cast(pa.string()), pa.string()
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return _from_numbers(array, what)
+        return _from_numbers(array, what, form)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _from_text(array, what, time_format)
+        return _from_text(array, what, form)
     raise InputError(f"{what}: wanted times, but the column holds {kind}; give text, timestamps or seconds.")
 
 
@@ -100,21 +117,22 @@ def _from_ticks(array: Any, ticks: int, instants: bool) -> Seconds:
     return _in_span(values, bad, instants)
 
 
-def _from_numbers(array: Any, what: str) -> Seconds:
+def _from_numbers(array: Any, what: str, form: TimeForm) -> Seconds:
     values = array.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
     bad = ~(np.abs(values) < 2**63)
-    usual = float(np.median(np.abs(values[~bad]))) if not bad.all() else 0.0
-    if 19_000_101 <= usual <= 22_001_231 and np.all(values[~bad] == np.floor(values[~bad])):
-        raise InputError(
-            f"{what}: the numbers look like dates written as 20240131; give --time-format, or another form."
-        )
-    # Seconds of this era have ten digits; thirteen are milliseconds, sixteen microseconds, nineteen nanoseconds.
-    ticks = 1 if usual < 1e11 else 10**3 if usual < 1e14 else 10**6 if usual < 1e17 else 10**9
-    if pa.types.is_integer(array.type):
-        exact = array.cast(pa.int64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False) // ticks
-    else:
-        exact = np.floor(np.where(bad, 0.0, values) / ticks).astype(np.int64)
-    return _in_span(exact, bad, True)
+    unit = form.given_unit or (form.unit if form.learned else None) or unit_of(array, what)
+    if unit in TICKS:
+        if form.given is None:
+            refuse_mixed(values[~bad], what, unit)
+        if pa.types.is_integer(array.type):
+            exact = array.cast(pa.int64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False) // TICKS[unit]
+        else:
+            exact = np.floor(np.where(bad, 0.0, values) / TICKS[unit]).astype(np.int64)
+        return replace(_in_span(exact, bad, True), unit=unit)
+    plain = np.where(bad, 0.0, values)
+    wall, none = from_excel(plain) if unit == EXCEL else from_digits(np.floor(plain).astype(np.int64), unit)
+    bad = bad | none if unit == EXCEL else bad | none | (plain != np.floor(plain))
+    return Seconds(np.where(bad, 0, wall), bad, False, unit)
 
 
 def _in_span(values: Ints, bad: Mask, instants: bool) -> Seconds:
@@ -126,10 +144,10 @@ def _in_span(values: Ints, bad: Mask, instants: bool) -> Seconds:
     return Seconds(values, bad, instants)
 
 
-def _from_text(array: Any, what: str, time_format: str | None) -> Seconds:
-    if time_format is not None:
-        parsed = pc.strptime(array, format=time_format, unit="s", error_is_null=True)
-        return _from_ticks(parsed, 1, "%z" in time_format)
+def _from_text(array: Any, what: str, form: TimeForm) -> Seconds:
+    if form.given is not None and form.given_unit is None:
+        parsed = pc.strptime(array, format=form.given, unit="s", error_is_null=True)
+        return _from_ticks(parsed, 1, "%z" in form.given)
     try:
         # The quick way, for text in one common form without a zone.
         plain = pc.replace_substring(array, "/", "-")
@@ -137,37 +155,34 @@ def _from_text(array: Any, what: str, time_format: str | None) -> Seconds:
     except pa.ArrowInvalid:
         pass
     present = array.drop_null()
-    if len(present) and pc.all(pc.match_substring_regex(present, _NUMBER)).as_py():
-        return _from_numbers(_text_to_numbers(pc.utf8_trim_whitespace(array)), what)
-    return _from_fields(pc.extract_regex(array, pattern=_TEXT), what)
+    numbers = form.unit or form.given_unit
+    if numbers or (not form.learned and len(present) and all_numbers(present)):
+        return _from_numbers(to_numbers(array), what, form)
+    day_first = form.day_first if form.learned else date_order(present).day_first(what)
+    fields = pc.extract_regex(array, pattern=YEAR_FIRST)
+    other = None if day_first is None else pc.extract_regex(array, pattern=YEAR_LAST)
+    return _from_fields(fields, other, day_first or False, what)
 
 
-def _text_to_numbers(text: Any) -> Any:
-    try:
-        return text.cast(pa.int64())  # exact, where nanoseconds are too long for a float
-    except pa.ArrowInvalid:
-        return text.cast(pa.float64())
+def _from_fields(fields: Any, other: Any, day_first: bool, what: str) -> Seconds:
+    """Seconds from the parts of a date, each checked; those of `other` where the year comes last."""
 
+    def part(name: str, otherwise: str) -> Any:
+        found = pc.struct_field(fields, name)
+        return found if other is None else pc.coalesce(found, pc.struct_field(other, otherwise))
 
-def _from_fields(fields: Any, what: str) -> Seconds:
-    """Seconds from the parts of a date, each checked."""
-    bad = _nulls(fields)
-
-    def number(name: str) -> Ints:
-        part = pc.struct_field(fields, name)
-        part = pc.if_else(pc.equal(part, ""), "0", part).cast(pa.int64()).fill_null(0)
-        values: Ints = part.to_numpy(zero_copy_only=False)
+    def number(name: str, otherwise: str | None = None) -> Ints:
+        found = part(name, otherwise or name)
+        found = pc.if_else(pc.equal(found, ""), "0", found).cast(pa.int64()).fill_null(0)
+        values: Ints = found.to_numpy(zero_copy_only=False)
         return values
 
-    year, month, day = number("Y"), number("M"), number("D")
-    hour, minute, second = number("h"), number("m"), number("s")
-    bad |= (year < 1) | (month < 1) | (month > 12) | (hour > 23) | (minute > 59) | (second > 59)
-    months = (np.where(bad, 1970, year) - 1970) * 12 + np.where(bad, 1, month) - 1
-    first_day = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
-    next_first = (months + 1).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
-    bad |= (day < 1) | (day > next_first - first_day)
-    values = (first_day + day - 1) * 86400 + hour * 3600 + minute * 60 + second
-    zone = np.asarray(pc.struct_field(fields, "z").fill_null("").to_pylist(), dtype=object)
+    month, day = (number("M", "D"), number("D", "M")) if day_first else (number("M"), number("D"))
+    half = pc.utf8_lower(pc.utf8_slice_codeunits(part("p", "p"), 0, 1)).fill_null("")
+    hour, bad = _hours(number("h"), np.asarray(half.to_pylist(), dtype=object))
+    values, wrong = seconds_of(number("Y"), month, day, hour, number("m"), number("s"))
+    bad |= wrong | _nulls(fields) if other is None else wrong | (_nulls(fields) & _nulls(other))
+    zone = np.asarray(part("z", "z").fill_null("").to_pylist(), dtype=object)
     zoned = zone != ""
     if zoned.any() and not zoned[~bad].all():
         raise InputError(f"{what}: some times have a zone and some have none; write all of them in one form.")
@@ -175,6 +190,15 @@ def _from_fields(fields: Any, what: str) -> Seconds:
         names, which = np.unique(zone.astype(str), return_inverse=True)
         values = values - np.array([_zone_seconds(z) for z in names], np.int64)[which]
     return Seconds(np.where(bad, 0, values), bad, bool(zoned.any()))
+
+
+def _hours(hour: Ints, half: Any) -> tuple[Ints, Mask]:
+    """Hours of the day from those on a clock of 12 hours, where "a" or "p" says which half; and which are none."""
+    halved = half != ""
+    if not halved.any():
+        return hour, np.zeros(len(hour), bool)
+    bad = halved & ((hour < 1) | (hour > 12))
+    return np.where(halved, hour % 12 + np.where(half == "p", 12, 0), hour), bad
 
 
 def _zone_seconds(text: str) -> int:
@@ -193,6 +217,10 @@ def _nulls(array: Any) -> Mask:
 
 def _year_start(year: int) -> int:
     return int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
+
+
+FAR_FUTURE = _year_start(2101)
+"""The first second after the years that times of data lie in, unless any year is allowed."""
 
 
 @dataclass(frozen=True)
@@ -228,6 +256,21 @@ class Clock:
         turns = moments + np.maximum(offsets[:-1], offsets[1:])
         shifted: Ints = wall - offsets[np.searchsorted(turns, wall, side="right")]
         return shifted
+
+    def turns(self, low: int, high: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """Ranges of the wall clock between two of its times that it skipped, and ranges that it showed twice; half-open."""
+        moments, offsets = self.shifts(low, high)
+        both = list(zip(moments.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
+        skipped = [(at + before, at + after) for at, before, after in both if after > before]
+        return skipped, [(at + after, at + before) for at, before, after in both if after < before]
+
+    def odd_times(self, wall: Ints) -> tuple[Mask, Mask]:
+        """Which times of the wall clock did not exist, and which came twice."""
+        masks = np.zeros((2, len(wall)), bool)
+        if len(wall) and self.tz != "UTC":
+            for mask, ranges in zip(masks, self.turns(int(wall.min()), int(wall.max())), strict=True):
+                mask[:] = np.searchsorted(np.array(ranges, np.int64).ravel(), wall, side="right") % 2 == 1
+        return masks[0], masks[1]
 
 
 @lru_cache(maxsize=64)
@@ -280,3 +323,60 @@ def say_zone(notes: ReadNotes, column: str | None, tz: str) -> None:
     """Tell that times without a zone are read as UTC, unless the user named a zone."""
     if tz == "UTC":
         notes.say(f"times in column {column} name no zone and are read as UTC (name theirs with --tz).")
+
+
+_SAID = {EXCEL: "day numbers of a spreadsheet", "yyyymmdd": "dates written as 20240131"}
+_YEARS = "before 1970 or after 2100"
+_SPREAD_YEARS = 100
+
+
+def say_unit(notes: ReadNotes, column: str | None, unit: str | None) -> None:
+    """Tell what numbers are read as, where they are not plainly seconds since 1970 or finer."""
+    if unit is not None and unit not in TICKS:
+        form = _SAID.get(unit, f"dates and times written as {unit}")
+        notes.say(f"numbers in column {column} are read as {form} (name another form with --time-format).")
+
+
+def say_clock(notes: ReadNotes, column: str | None, tz: str, missing: int, twice: int) -> None:
+    """Tell how many local times no clock showed, and how many it showed twice."""
+    if missing:
+        notes.say(
+            f"{counted(missing, 'time')} in column {column} did not exist in {tz}, where the clock was put forward, and "
+            f"{'is' if missing == 1 else 'are'} read as if it had not been."
+        )
+    if twice:
+        notes.say(
+            f"{counted(twice, 'time')} in column {column} came twice in {tz}, where the clock was put back, and "
+            f"{'is' if twice == 1 else 'are'} read as the first of the two."
+        )
+
+
+def odd_times(times: Seconds, clock: Clock, lengths: Ints | None = None) -> tuple[int, int]:
+    """How many times no clock showed, and how many it showed twice; each stands `lengths` times in a row."""
+    if times.instants:
+        return 0, 0
+    skipped, twice = ((mask & ~times.bad).astype(np.int64) for mask in clock.odd_times(times.values))
+    return (int(skipped.sum()), int(twice.sum())) if lengths is None else (int(skipped @ lengths), int(twice @ lengths))
+
+
+def far_years(times: Seconds, form: TimeForm) -> Mask | None:
+    """Return the rows whose times lie before 1970 or after 2100; None where there are none, or any year is allowed."""
+    values = times.values
+    if form.any_years or len(values) == 0 or (values.min() >= 0 and values.max() < FAR_FUTURE):
+        return None
+    far: Mask = ((values < 0) | (values >= FAR_FUTURE)) & ~times.bad
+    return far if far.any() else None
+
+
+def far_reason(column: str | None) -> str:
+    """Return why rows with such times cannot be used."""
+    return f"have a time {_YEARS} in column {column} (allow it with --any-years)"
+
+
+def refuse_spread(first: int, last: int, form: TimeForm, what: str) -> None:
+    """Raise if times are more than 100 years apart."""
+    if not form.any_years and last - first > _SPREAD_YEARS * 366 * 86400:
+        raise InputError(
+            f"{what}: times are more than {_SPREAD_YEARS} years apart, so some are probably misread; fix them, name their form "
+            "with --time-format, or allow it with --any-years."
+        )

@@ -14,9 +14,22 @@ from crowdveil.errors import InputError, counted, rows_that
 from crowdveil.io.columns import find_column, listed, need_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import side_by_side
+from crowdveil.io.person_ids import IdRules, distinct_alike
 from crowdveil.io.source import Source, open_source
-from crowdveil.io.times import Clock, Seconds, read_seconds, say_zone
-from crowdveil.io.values import codes, ids_of, read_floats
+from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.times import (
+    Clock,
+    Seconds,
+    far_reason,
+    far_years,
+    odd_times,
+    read_seconds,
+    refuse_spread,
+    say_clock,
+    say_unit,
+    say_zone,
+)
+from crowdveil.io.values import codes, comma_reason, decimal_commas, ids_of, one_array, read_floats
 from crowdveil.io.zones import read_zones
 from crowdveil.model.arrays import Floats, Ints, Labels, Mask, frozen
 from crowdveil.model.trajectories import Trajectories, TrajectoryCounts
@@ -33,10 +46,13 @@ def read_trajectories(
     time: str | None = None,
     trajectory: str | None = None,
     user: str | None = None,
+    user_case_sensitive: bool = False,
+    user_ignore_case: bool = False,
     zones: Any = None,
     zone_id: str | None = None,
     tz: str = "UTC",
     time_format: str | None = None,
+    any_years: bool = False,
     drop_invalid: bool = False,
     keep_rows: bool = False,
     notes: ReadNotes | None = None,
@@ -50,12 +66,16 @@ def read_trajectories(
     lat, lon, time, trajectory, user
         Names of the columns; guessed from the usual ones where not given. Without a column of users each trajectory
         counts as a person; without one of trajectories, all points of a user are one.
+    user_case_sensitive, user_ignore_case
+        Whether ids that differ only in upper and lower case are different people, or one; different, with a note, by default.
     zones, zone_id
         Tiles for methods that put points into tiles, as `read_zones` takes them.
     tz
         The zone of times that name none.
     time_format
-        A format in the signs of `strptime`, for times that are not read otherwise.
+        A format in the signs of `strptime`, for times that are not read otherwise; or what numbers are.
+    any_years
+        Allow times before 1970, after 2100, or more than 100 years apart.
     drop_invalid
         Leave out trajectories that have a point without a usable position or time, instead of stopping.
     keep_rows
@@ -65,23 +85,27 @@ def read_trajectories(
     """
     source, notes = open_source(data), notes if notes is not None else ReadNotes()
     columns = find_point_columns(source, lat, lon, time, trajectory, user, notes)
-    table = source.read(columns.used)
+    form, rules = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
+    table = with_normalized_ids(source.read(columns.used), source, columns, rules)
     table, kept = _with_ids(source, table, columns, drop_invalid, notes)
 
     read_lon, read_lat, times, (group, labels, person, people) = side_by_side(
-        *readers(source, columns, table, time_format), lambda: _who(source, table, columns, notes)
+        *readers(source, columns, table, form), lambda: _who(source, table, columns, notes)
     )
-    if not times.instants:
-        say_zone(notes, columns.time, tz)
+    rules.warn(distinct_alike(people), columns.people, notes)
+    _say_times(times, columns, tz, notes)
     t = times.values if times.instants else Clock(tz).to_utc(times.values)
-    found, lon_deg, lat_deg = unusable(columns, read_lon, read_lat, times), read_lon[0], read_lat[0]
-    lost = _refuse_or_drop(source, found, _swap_hint(lon_deg, lat_deg) if found else "", drop_invalid, notes)
+    found, lon_deg, lat_deg = unusable(columns, read_lon, read_lat, times, form), read_lon[0], read_lat[0]
+    found = _with_commas(found, columns, table)
+    lost = _refuse_or_drop(source, found, _hint(found, columns, lon_deg, lat_deg), drop_invalid, notes)
     if lost is not None:
         lon_deg, lat_deg = np.where(lost, 0.0, lon_deg), np.where(lost, 0.0, lat_deg)
     points = Points(lon_deg, lat_deg, t, group, lost)
     model = assemble(points, labels, person, people, columns.counts, keep_rows)
     if lost is not None:
         model = _without(model, points, source, notes)
+    if len(model.t):
+        refuse_spread(int(model.t.min()), int(model.t.max()), form, f"{source.name}, column {columns.time}")
     if kept is not None and model.row is not None:
         model = replace(model, row=kept[model.row])
     return model if zones is None else replace(model, zones=read_zones(zones, zone_id=zone_id, notes=notes))
@@ -106,6 +130,11 @@ class PointColumns:
     def used(self) -> list[str]:
         """All of them, each once."""
         return list(dict.fromkeys([self.lat, self.lon, self.time, *self.ids]))
+
+    @property
+    def people(self) -> str | None:
+        """The one that k counts by."""
+        return self.user or self.trajectory
 
     @property
     def counts(self) -> TrajectoryCounts:
@@ -133,37 +162,46 @@ def find_point_columns(
     return columns
 
 
-def readers(
-    source: Source, columns: PointColumns, table: Any, time_format: str | None
-) -> tuple[Callable[[], Any], ...]:
+def readers(source: Source, columns: PointColumns, table: Any, form: TimeForm) -> tuple[Callable[[], Any], ...]:
     """What reads longitudes, latitudes and times of a table, or of a piece of one, each by itself."""
     return (
         lambda: read_floats(table[columns.lon], f"{source.name}, column {columns.lon}"),
         lambda: read_floats(table[columns.lat], f"{source.name}, column {columns.lat}"),
-        lambda: read_seconds(table[columns.time], f"{source.name}, column {columns.time}", time_format),
+        lambda: read_seconds(table[columns.time], f"{source.name}, column {columns.time}", form),
     )
 
 
 def unusable(
-    columns: PointColumns, lon: tuple[Floats, Mask | None], lat: tuple[Floats, Mask | None], times: Seconds
+    columns: PointColumns,
+    lon: tuple[Floats, Mask | None],
+    lat: tuple[Floats, Mask | None],
+    times: Seconds,
+    form: TimeForm,
 ) -> dict[str, Mask]:
-    """The rows that have no usable position or time, by column; those that `readers` gave."""
+    """The rows that have no usable position or time, by reason; those that `readers` gave."""
     bad = {
-        columns.lat: _off(lat[0], 90.0, lat[1]),
-        columns.lon: _off(lon[0], 180.0, lon[1]),
-        columns.time: times.bad if times.bad.any() else None,
+        no_value(columns.lat): _off(lat[0], 90.0, lat[1]),
+        no_value(columns.lon): _off(lon[0], 180.0, lon[1]),
+        no_value(columns.time): times.bad if times.bad.any() else None,
+        far_reason(columns.time): far_years(times, form),
     }
-    return {column: mask for column, mask in bad.items() if mask is not None}
+    return {reason: mask for reason, mask in bad.items() if mask is not None}
 
 
-def without_ids(source: Source, columns: PointColumns, table: Any) -> dict[str, Mask]:
-    """The rows that do not say whose they are, by column."""
-    missing = {}
+def without_ids(columns: PointColumns, table: Any) -> dict[str, Mask]:
+    """The rows that do not say whose they are, by reason; of a table with normalized ids."""
+    missing = [(no_value(c), table[c].is_null()) for c in columns.ids if table[c].null_count]
+    return {reason: one_array(mask).to_numpy(zero_copy_only=False) for reason, mask in missing}
+
+
+def with_normalized_ids(table: Any, source: Source, columns: PointColumns, rules: IdRules) -> Any:
+    """The table, or piece of one, with one spelling for each id; case matters for ids of trajectories of known people."""
     for column in columns.ids:
-        values = table[column]
-        if values.null_count or pa.types.is_floating(values.type):
-            missing[column] = ids_of(values, f"{source.name}, column {column}").is_null().to_numpy(zero_copy_only=False)
-    return {column: mask for column, mask in missing.items() if mask.any()}
+        if not pa.types.is_integer(table[column].type):
+            of_people = rules if column == columns.people else IdRules()
+            ids = of_people.apply(table[column], f"{source.name}, column {column}")
+            table = table.set_column(table.schema.get_field_index(column), column, ids)
+    return table
 
 
 def no_ids(source: Source, columns: PointColumns) -> InputError:
@@ -182,7 +220,7 @@ def _with_ids(
     source: Source, table: Any, columns: PointColumns, drop_invalid: bool, notes: ReadNotes
 ) -> tuple[Any, Ints | None]:
     """The rows that say whose they are, with their numbers where some do not: those belong to no trajectory."""
-    lost = _refuse_or_drop(source, without_ids(source, columns, table), "", drop_invalid, notes)
+    lost = _refuse_or_drop(source, without_ids(columns, table), "", drop_invalid, notes)
     if lost is None:
         return table, None
     if lost.all():
@@ -265,6 +303,28 @@ def _off(values: Floats, bound: float, bad: Mask | None) -> Mask | None:
     return off if bad is None else off | bad
 
 
+def _say_times(times: Seconds, columns: PointColumns, tz: str, notes: ReadNotes) -> None:
+    """Tell what was taken for granted of times."""
+    say_unit(notes, columns.time, times.unit)
+    if not times.instants:
+        say_zone(notes, columns.time, tz)
+        say_clock(notes, columns.time, tz, *odd_times(times, Clock(tz)))
+
+
+def _with_commas(found: dict[str, Mask], columns: PointColumns, table: Any) -> dict[str, Mask]:
+    """The unusable rows, those of them first that have a decimal comma."""
+    places = [c for c in (columns.lat, columns.lon) if no_value(c) in found]
+    commas = {comma_reason(c): mask for c in places if (mask := decimal_commas(table[c])) is not None}
+    return {**commas, **found}
+
+
+def _hint(found: dict[str, Mask], columns: PointColumns, lon: Floats, lat: Floats) -> str:
+    """What may help with the first reason why rows cannot be used."""
+    if next(iter(found), None) == no_value(columns.time):
+        return "name the form of the times with --time-format, "
+    return _swap_hint(lon, lat) if found else ""
+
+
 def _swap_hint(lon: Floats, lat: Floats) -> str:
     swapped = len(lat) and np.abs(lat).max() > 90 and np.abs(lat).max() <= 180 and np.abs(lon).max() <= 90
     return "longitude and latitude look swapped; exchange --lon and --lat, " if swapped else ""
@@ -277,17 +337,17 @@ def _refuse_or_drop(
     if not bad:
         return None
     lost = np.logical_or.reduce(list(bad.values()))
-    column = next(iter(bad))
+    reason = next(iter(bad))
     if not drop_invalid:
-        rows = np.flatnonzero(bad[column])
-        raise bad_rows(source, column, (rows + 1).tolist(), len(rows), hint)
-    for name, n in first_of(bad).items():
-        notes.drop(no_value(name), n)
+        rows = np.flatnonzero(bad[reason])
+        raise bad_rows(source, reason, (rows + 1).tolist(), len(rows), hint)
+    for why, n in first_of(bad).items():
+        notes.drop(why, n)
     return np.asarray(lost)
 
 
 def first_of(bad: dict[str, Mask]) -> dict[str, int]:
-    """How many rows each column is the first to make unusable."""
+    """How many rows each reason is the first to make unusable."""
     counts: dict[str, int] = {}
     before: Mask | None = None
     for name, mask in bad.items():
@@ -301,10 +361,10 @@ def no_value(column: str) -> str:
     return f"have no usable value in column {column}"
 
 
-def bad_rows(source: Source, column: str, rows: list[int], n: int, hint: str = "") -> InputError:
+def bad_rows(source: Source, reason: str, rows: list[int], n: int, hint: str = "") -> InputError:
     """What is said of `n` rows that stop the run; the first of them where they are known."""
     return InputError(
-        f"{source.name}: {rows_that(rows, n, no_value(column))}; "
+        f"{source.name}: {rows_that(rows, n, reason)}; "
         f"{hint}mend them, or leave their trajectories out with --drop-invalid."
     )
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints, Labels, Mask
 
+_WITH_COMMA = r"^\s*[+-]?\d*,\d+\s*$"
 _DECIMAL = r"^\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*$"
 
 
@@ -69,6 +70,20 @@ def _text_to_floats(array: Any) -> Any:
         good = pc.match_substring_regex(array, _DECIMAL)
         text = pc.utf8_trim_whitespace(pc.if_else(good, array, None))
         return text.cast(pa.float64())
+
+
+def decimal_commas(column: Any) -> Mask | None:
+    """Rows of text that are a number with a comma where a point is wanted; None where there are none."""
+    array = one_array(column)
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return None
+    found: Mask = pc.fill_null(pc.match_substring_regex(array, _WITH_COMMA), False).to_numpy(zero_copy_only=False)
+    return found if found.any() else None
+
+
+def comma_reason(column: str) -> str:
+    """Why such rows cannot be used."""
+    return f"have a decimal comma in column {column}, where a decimal point is needed"
 
 
 def codes(column: Any, what: str = "the ids") -> tuple[Ints, Labels, Mask | None]:

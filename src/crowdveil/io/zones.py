@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, counted, rows_named, rows_that
-from crowdveil.io.columns import USUAL, need_column
+from crowdveil.io.columns import USUAL, need_column, refuse_repeated_name
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.source import Source, open_source
+from crowdveil.io.source import Source, from_pandas, open_source
 from crowdveil.io.values import read_floats
+from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.tessellation import voronoi_zones
 from crowdveil.model.zones import Zones
@@ -72,6 +73,7 @@ def read_tile_values(
     if len(set(ids)) < len(ids):
         raise InputError(f"{name}: wanted one weight of each tile, but ids repeat; leave each once.")
     place = np.array([zones.index_of(i) for i in ids], np.int64)
+    refuse_other_spelling((i for i, at in zip(ids, place, strict=True) if at < 0), zones, name)
     found = np.full(len(zones), np.nan)
     found[place[place >= 0]] = values[place >= 0]
     return found
@@ -83,7 +85,7 @@ def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, 
 
     if hasattr(data, "geometry") and hasattr(data, "to_wkb"):
         frame = data if data.crs is None else data.to_crs(_WGS84)
-        plain = pa.Table.from_pandas(frame.drop(columns=frame.geometry.name), preserve_index=False)
+        plain = from_pandas(frame.drop(columns=frame.geometry.name))
         return plain, np.asarray(frame.geometry.array, dtype=object), "zones"
     path = Path(data) if isinstance(data, str | Path) else None
     if path is not None and path.suffix.lower() in _VECTOR_SUFFIXES:
@@ -148,11 +150,30 @@ def _ids(table: pa.Table, name: str, zone_id: str | None, notes: ReadNotes) -> l
     by_lower = {c.lower(): c for c in reversed(table.column_names)}
     for usual in USUAL["zone_id"]:
         column = by_lower.get(usual, "")
-        if column and table[column].null_count == 0 and len(table[column].unique()) == len(table):
+        if not column or table[column].null_count == len(table):
+            continue
+        same = [c for c in table.column_names if c.lower() == usual]
+        refuse_repeated_name(same, "zone_id", Source(name, table.schema))
+        if table[column].null_count == 0 and len(table[column].unique()) == len(table):
             notes.say(f"column {column} of the zones is taken as their id (name another with --zone-id).")
             return _text_ids(table, column, name)
+        _refuse_spoiled_ids(table[column], column, name)
     notes.say("the zones have no column of ids: they are numbered from 1.")
     return [str(i + 1) for i in range(len(table))]
+
+
+def _refuse_spoiled_ids(values: Any, column: str, name: str) -> None:
+    """Raise if a column can only be meant as ids, and some are missing or repeat: another column would be a guess."""
+    if not column.lower().endswith("id"):
+        return
+    codes, rows = values.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False), len(values)
+    first = np.zeros(rows, bool)
+    first[np.unique(codes, return_index=True)[1]] = True
+    bad = np.flatnonzero(~first | values.is_null().to_numpy()) + 1
+    raise InputError(
+        f"{name}: {rows_that(bad.tolist(), len(bad), f'have a missing or repeated id in column {column}')}; "
+        "give each zone one, or name another column with --zone-id."
+    )
 
 
 def _text_ids(table: pa.Table, column: str, name: str) -> list[str]:

@@ -69,6 +69,8 @@ class Flows:
         Where trips are weighted: the exact weight of each row, in `WEIGHT_UNITS` to a trip. Volumes are these, rounded.
     dropped_weight
         Weight of time steps that are not here because all of it is rounded to nothing, in the same units.
+    distinct_people
+        Number of distinct people in all rows; None where it is not known.
     """
 
     zones: Zones
@@ -88,6 +90,7 @@ class Flows:
     visited_tiles: Mask | None = None
     weight: Ints | None = None
     dropped_weight: int = 0
+    distinct_people: int | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in _COLUMN_TYPES.items():
@@ -150,8 +153,15 @@ class Flows:
 
     @property
     def crowd(self) -> int:
-        """An upper bound of the people in all flows: somebody in two of them counts twice."""
-        return int(self.people.sum())
+        """The distinct people, or trips, in all flows; where it is not known who the people are, an upper bound of them."""
+        if self.distinct_people is not None:
+            return self.distinct_people
+        return int(self.people.sum()) if self.member is None else len(np.unique(self.member))
+
+    @property
+    def crowd_is_exact(self) -> bool:
+        """Whether `crowd` is a number and not only an upper bound."""
+        return self.counts == "trips" or self.distinct_people is not None or self.member is not None
 
     @property
     def visited(self) -> Mask:
@@ -191,6 +201,7 @@ class Flows:
             weight=None if self.weight is None else self.weight[keep],
             member_offsets=member_offsets,
             member=member,
+            distinct_people=None,
         )
 
     def at_steps(self, which: Ints) -> Flows:
@@ -211,6 +222,7 @@ class Flows:
             weight=None if self.weight is None else self.weight[rows],
             member_offsets=member_offsets,
             member=member,
+            distinct_people=None,
         )
 
     def withheld_totals(self, withheld: Mask, k: int, not_given: int) -> Ints:

@@ -62,7 +62,7 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
 
 def _looks_like(source: Source) -> str | None:
     """Flows or trajectories, from the names of columns; None where neither is there."""
-    there = {role for role in USUAL if find_column(source, role, None, ReadNotes()) is not None}
+    there = {role for role in USUAL if _found(source, role, None) is not None}
     if {"origin", "destination"} <= there or {r for r in ROLES if r.endswith(("_lon", "_lat"))} <= there:
         return "flows"
     return "trajectories" if {"lat", "lon"} <= there else None

@@ -49,6 +49,9 @@ def check_rows(path: Path, limits: dict[str, Any]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from crowdveil.io.headers import refuse_wide_parquet
+
+    refuse_wide_parquet(path)
     try:
         about = pq.read_metadata(path)
     except (pa.ArrowException, OSError, ValueError):

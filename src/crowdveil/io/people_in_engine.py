@@ -1,0 +1,64 @@
+"""People in a Parquet file that the engine groups: ids normalized where they need it, counted, compared without case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdveil.io.engine import fetch, quoted
+from crowdveil.io.od_rows import OdColumns
+from crowdveil.io.person_ids import IdRules, distinct_alike, id_type
+from crowdveil.io.source import Source
+
+_CHANGED = "changed_ids"
+
+
+@dataclass(frozen=True)
+class EnginePeople:
+    """The people of a file, as SQL has them.
+
+    Attributes
+    ----------
+    column, join
+        SQL behind the other columns that are selected, and behind the file `f` that they are selected from.
+    count
+        Number of distinct people; None where they are not known.
+    alike
+        Number of ids that differ from another one only in upper and lower case.
+    """
+
+    column: str = ""
+    join: str = ""
+    count: int | None = None
+    alike: int = 0
+
+    @classmethod
+    def of(cls, connection: Any, source: Source, columns: OdColumns, file: str, ids: IdRules) -> EnginePeople:
+        """Look at the distinct ids of the user column; only those whose spelling changes are looked up for each row."""
+        if columns.user is None:
+            return cls()
+        raw = f"f.{quoted(columns.user)}"
+        if pa.types.is_integer(id_type(source.schema.field(columns.user).type)):
+            return cls(f", {raw} AS person").among(connection, f"(SELECT {raw} AS person FROM {file} f)")
+        written = fetch(connection, f"SELECT DISTINCT {raw} AS id FROM {file} f WHERE {raw} IS NOT NULL")["id"]
+        written = written.cast(pa.string()).combine_chunks()
+        spelled = ids.apply(written, f"{source.name}, column {columns.user}")
+        people = pc.unique(spelled).drop_null()
+        found = cls(f", {raw} AS person", "", len(people), distinct_alike(people))
+        changed = pc.fill_null(pc.not_equal(written, spelled), True)
+        if not pc.any(changed).as_py():
+            return found
+        connection.register("arrow_ids", pa.table({"written": written, "id": spelled}).filter(changed))
+        connection.sql(f"CREATE TEMP TABLE {_CHANGED} AS SELECT * FROM arrow_ids")
+        spelling = f", CASE WHEN c.written IS NULL THEN {raw} ELSE c.id END AS person"
+        return replace(found, column=spelling, join=f" LEFT JOIN {_CHANGED} c ON c.written = {raw}")
+
+    def among(self, connection: Any, rows: str) -> EnginePeople:
+        """The same with the people counted in some rows."""
+        if not self.column:
+            return self
+        text = f"SELECT count(*) FROM (SELECT DISTINCT person FROM {rows} WHERE person IS NOT NULL)"
+        return replace(self, count=fetch(connection, f"{text} t")[0][0].as_py())

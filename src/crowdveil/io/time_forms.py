@@ -1,0 +1,240 @@
+"""How the times of a column are written: the unit of numbers, and whether dates begin with the day or with the month."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdveil.errors import InputError
+from crowdveil.io.values import one_array
+from crowdveil.model.arrays import Floats, Ints, Mask
+
+TICKS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
+"""Units of numbers since 1970; also words for --time-format."""
+EXCEL = "excel"
+_UP_TO = {"seconds": 1e11, "milliseconds": 1e14, "microseconds": 1e17, "nanoseconds": np.inf}
+"""Seconds of this era have ten digits; thirteen are milliseconds, sixteen microseconds, nineteen nanoseconds."""
+_DIGITS = {"yyyymmdd": (0, 10**8), "yyyymmddHHMM": (2, 10**12), "yyyymmddHHMMSS": (3, 10**14)}
+"""Calendar fields written as one number: how many fields of the clock follow the date, and what all numbers are below."""
+_EXCEL_DAYS = (25_569, 73_416)
+"""Day numbers of a spreadsheet from 1970 up to the year 2100."""
+_EXCEL_SPREAD_DAYS = 36_525
+_CLOCK = (
+    r"(?P<h>\d{1,2})(?::(?P<m>\d{2})(?::(?P<s>\d{2})(?:[.,]\d+)?)?)?"
+    r"\s*(?P<p>[AaPp]\.?[Mm]\.?)?"
+)
+_ZONE = r"\s*(?P<z>Z|z|UTC|[+-]\d{2}:?\d{2})?\s*$"
+YEAR_FIRST = rf"^\s*(?P<Y>\d{{4}})[-/.](?P<M>\d{{1,2}})[-/.](?P<D>\d{{1,2}})(?:(?:T|\s+){_CLOCK})?{_ZONE}"
+YEAR_LAST = rf"^\s*(?P<M>\d{{1,2}})[-/.](?P<D>\d{{1,2}})[-/.](?P<Y>\d{{4}})(?:(?:T|,?\s+){_CLOCK})?{_ZONE}"
+"""A date with the month first; where the day is first, the two change places."""
+NUMBER = r"^\s*[+-]?\d+(\.\d+)?([eE][+-]?\d+)?\s*$"
+
+
+@dataclass(frozen=True)
+class TimeForm:
+    """How times are written, as far as it is known before they are read.
+
+    Attributes
+    ----------
+    given
+        Form in the signs of strptime or a unit of numbers, as the user gave it.
+    any_years
+        Whether times before 1970, after 2100, or more than 100 years apart are allowed.
+    learned
+        Whether `unit` and `day_first` were found by looking at the column.
+    unit
+        What numbers are: a key of `TICKS`, EXCEL, or calendar fields such as yyyymmdd. None where times are no numbers.
+    day_first
+        Whether dates such as 03/04/2024 begin with the day; None where there are none.
+    """
+
+    given: str | None = None
+    any_years: bool = False
+    learned: bool = False
+    unit: str | None = None
+    day_first: bool | None = None
+
+    @property
+    def given_unit(self) -> str | None:
+        """The unit of numbers that the user gave in place of a form."""
+        return self.given if self.given in (*TICKS, EXCEL) else None
+
+
+def as_form(form: TimeForm | str | None) -> TimeForm:
+    """Return what is known of a form of which perhaps only the user's text is given."""
+    return form if isinstance(form, TimeForm) else TimeForm(form)
+
+
+def learned_form(pieces: Iterable[Any], form: TimeForm, what: str) -> TimeForm:
+    """Return the form with what the pieces of a column show; later pieces are looked at only while earlier ones leave it open."""
+    if form.learned or form.given is not None:
+        return replace(form, learned=True, unit=form.given_unit)
+    found = DateOrder()
+    for piece in pieces:
+        text = is_text(piece.type)
+        if not text and not is_number(piece.type):
+            return replace(form, learned=True)
+        present = one_array(piece).drop_null()
+        if len(present) == 0:
+            continue
+        if not text or (not found.seen and all_numbers(present)):
+            return replace(form, learned=True, unit=unit_of(to_numbers(present), what))
+        found = found.joined(date_order(present))
+        if found.settled:
+            break
+    return replace(form, learned=True, day_first=found.day_first(what))
+
+
+def is_text(kind: Any) -> bool:
+    """Return whether a column of this Arrow type holds text, perhaps numbered."""
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value))
+
+
+def is_number(kind: Any) -> bool:
+    """Return whether a column of this Arrow type holds numbers."""
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_integer(value) or pa.types.is_floating(value))
+
+
+def all_numbers(text: Any) -> bool:
+    """Return whether all values of a text array that are there are numbers."""
+    return bool(pc.all(pc.match_substring_regex(text, NUMBER)).as_py())
+
+
+def to_numbers(array: Any) -> Any:
+    """Return numbers, or text that holds numbers, as numbers; text that holds none becomes null."""
+    if not is_text(array.type):
+        return array
+    good = pc.match_substring_regex(array, NUMBER)
+    text = pc.utf8_trim_whitespace(pc.if_else(good, array, pa.scalar(None, array.type)))
+    try:
+        return text.cast(pa.int64())  # exact, where nanoseconds are too long for a float
+    except pa.ArrowInvalid:
+        return text.cast(pa.float64())
+
+
+@dataclass(frozen=True)
+class DateOrder:
+    """What dates with the year last show: some must begin with the day, some with the month, some could do either."""
+
+    day: bool = False
+    month: bool = False
+    either: bool = False
+    seen: bool = False
+
+    def joined(self, other: DateOrder) -> DateOrder:
+        """Return what two pieces show together."""
+        return DateOrder(
+            self.day or other.day, self.month or other.month, self.either or other.either, self.seen or other.seen
+        )
+
+    @property
+    def settled(self) -> bool:
+        """Whether more pieces need not be looked at: there are no such dates, or one of them can be read in one way only."""
+        return self.day or self.month or not self.either
+
+    def day_first(self, what: str) -> bool | None:
+        """Return whether the day comes first, None where there are no such dates; refuse what can be read in two ways."""
+        if self.day and self.month:
+            raise InputError(
+                f"{what}: some dates begin with the day and some with the month; write all of them in one form."
+            )
+        if self.either and not (self.day or self.month):
+            raise InputError(
+                f"{what}: every date could begin with the day or with the month; say which with --time-format, such as "
+                "%d/%m/%Y %H:%M."
+            )
+        return None if not self.seen else not self.month
+
+
+def date_order(text: Any) -> DateOrder:
+    """Return what a text array shows of the order of day and month."""
+    fields = pc.extract_regex(text, pattern=YEAR_LAST).drop_null()
+    if len(fields) == 0:
+        return DateOrder()
+    first, second = (pc.struct_field(fields, name).cast(pa.int64()).to_numpy(zero_copy_only=False) for name in "MD")
+    day, month = (first > 12) & (second <= 12), (second > 12) & (first <= 12)
+    either = (first <= 12) & (second <= 12) & (first != second)
+    return DateOrder(bool(day.any()), bool(month.any()), bool(either.any()), True)
+
+
+def unit_of(array: Any, what: str) -> str:
+    """Return what numbers since some moment, or calendar fields written as a number, are by their size."""
+    values = array.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    values = values[np.abs(values) < 2**63]
+    if len(values) == 0:
+        return "seconds"
+    whole = bool(np.all(values == np.floor(values)))
+    usual = float(np.median(np.abs(values)))
+    if whole:
+        for unit, (_, below) in _DIGITS.items():
+            if below // 10**4 * 1900 <= usual < below // 10**4 * 2200:
+                _, bad = from_digits(values.astype(np.int64), unit)
+                if 2 * int(bad.sum()) <= len(values):
+                    return unit
+    low, high = float(values.min()), float(values.max())
+    if _EXCEL_DAYS[0] <= low and high < _EXCEL_DAYS[1] and high - low <= _EXCEL_SPREAD_DAYS:
+        if whole:
+            raise InputError(
+                f"{what}: the numbers could be days of a spreadsheet or seconds; give --time-format excel, or "
+                "--time-format seconds."
+            )
+        return EXCEL
+    refuse_mixed(values, what)
+    return _unit_by_size(usual)
+
+
+def _unit_by_size(value: float) -> str:
+    return next(unit for unit, above in _UP_TO.items() if value < above)
+
+
+def refuse_mixed(values: Floats, what: str, unit: str | None = None) -> None:
+    """Raise unless all numbers have the size of one unit: that of `unit`, or whichever the first has."""
+    if len(values) == 0:
+        return
+    sizes = np.abs(values)
+    low, high = _unit_by_size(float(sizes.min())), _unit_by_size(float(sizes.max()))
+    if low != high or unit not in (None, low):
+        others = [name for name in TICKS if name in (low, high, unit)]
+        raise InputError(
+            f"{what}: some numbers have the size of {others[0]} and some of {others[-1]} since 1970; write all of them in one "
+            "unit, or name it with --time-format."
+        )
+
+
+def from_digits(numbers: Ints, unit: str) -> tuple[Ints, Mask]:
+    """Return seconds of the wall clock from calendar fields written as one number, and which are no time."""
+    clock = _DIGITS[unit][0]
+    rest = numbers
+    parts: list[Ints] = []
+    for _ in range(2 + clock):
+        rest, part = np.divmod(rest, 100)
+        parts.append(part)
+    day_of = parts[::-1]
+    month, day = day_of[0], day_of[1]
+    hour, minute, second = (day_of[2 + i] if i < clock else np.zeros_like(rest) for i in range(3))
+    return seconds_of(rest, month, day, hour, minute, second)
+
+
+def from_excel(days: Floats) -> tuple[Ints, Mask]:
+    """Return seconds of the wall clock from day numbers of a spreadsheet, rounded to whole seconds, and which are none."""
+    bad = ~((days >= 0) & (days < 2_958_466))
+    seconds = np.rint((np.where(bad, _EXCEL_DAYS[0], days) - _EXCEL_DAYS[0]) * 86400)
+    return seconds.astype(np.int64), bad
+
+
+def seconds_of(year: Ints, month: Ints, day: Ints, hour: Ints, minute: Ints, second: Ints) -> tuple[Ints, Mask]:
+    """Return seconds of the wall clock from the fields of a calendar, and which fields are no time."""
+    bad: Mask = (year < 1) | (year > 9999) | (month < 1) | (month > 12)
+    bad |= (hour > 23) | (minute > 59) | (second > 59)
+    months = (np.where(bad, 1970, year) - 1970) * 12 + np.where(bad, 1, month) - 1
+    first_day = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    next_first = (months + 1).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    bad |= (day < 1) | (day > next_first - first_day)
+    return (first_day + day - 1) * 86400 + hour * 3600 + minute * 60 + second, bad
