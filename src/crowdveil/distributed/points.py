@@ -25,6 +25,7 @@ from crowdveil.io.trajectories import (
     say_pairs,
 )
 from crowdveil.io.zones import read_zones
+from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.trajectories import Extent, Trajectories
 from crowdveil.progress import Progress
 from crowdveil.reading import TrajectoryReading
@@ -74,7 +75,7 @@ def read_points_there(engine: SparkEngine, data: Any, reading: TrajectoryReading
     ids, first = ", ".join(reader.ids), f"min(struct({', '.join(ORDER)}))"
     sums = (
         "count(*) AS points, count_if(lost) AS lost, sum(t) AS total, min(t) AS t, min(lon) AS west, min(lat) AS south, "
-        "max(lon) AS east, max(lat) AS north"
+        "max(lon) AS east, max(lat) AS north, min(lon + if(lon < 0, 360D, 0D)) AS low, max(lon + if(lon < 0, 360D, 0D)) AS high"
     )
     tracks = engine.sql(
         f"SELECT *, {', '.join(f'first.{name}' for name in ORDER)} FROM (SELECT {ids}, {first} AS first, {sums} FROM {{points}} "
@@ -120,7 +121,7 @@ def look_at(
     )
     said = dict(zip(told["note"].to_pylist(), told["n"].to_pylist(), strict=True))
     people = "person" if len(reader.ids) == 2 else reader.ids[0]
-    sides = "min(west) AS west, min(south) AS south, max(east) AS east, max(north) AS north, min(t) AS start"
+    sides = ", ".join([*(f"{how}({name}) AS {name}" for name, how in JOINED.items()), "min(t) AS start"])
     of_kind = engine.gather(
         engine.sql(
             f"SELECT lost > 0 AS gone, count(*) AS tracks, count(DISTINCT {people}) AS people, sum(points) AS points, "
@@ -152,7 +153,8 @@ def look_at(
         found = engine.gather(engine.sql("SELECT count(DISTINCT trajectory) AS n FROM {tracks}", tracks=points.tracks))
         if found["n"][0].as_py() < sum(kind["tracks"] for kind in of_kind):
             say_pairs(notes)
-    extent = Extent(kept["west"], kept["south"], kept["east"], kept["north"], kept["start"])
+    box = Reach(*(kept[name] for name in JOINED)).box
+    extent = Extent(box.west, box.south, box.east, box.north, kept["start"])
     return replace(
         points, frame=replace(points.frame, within=extent), trajectories=kept["tracks"], people=kept["people"],
         points=kept["points"],
