@@ -149,7 +149,7 @@ def _without_seam(geometry: Any, rings: list[Floats]) -> list[Floats]:
         shape = in_one_piece(np.array([shapely.from_geojson(json.dumps(geometry))], dtype=object))[0]
     except shapely.GEOSException:
         return rings
-    return [shapely.get_coordinates(ring) for ring in shapely.get_rings(shape)]
+    return [shapely.get_coordinates(ring) for ring in shapely.get_rings(shapely.get_parts(shape))]
 
 
 @dataclass(frozen=True, eq=False)
