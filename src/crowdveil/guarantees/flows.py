@@ -10,6 +10,7 @@ from pydantic import Field
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind
 from crowdveil.guarantees.original import step_volumes, volumes_by_step
+from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.guarantees.painting import blocks, by_step
 from crowdveil.guarantees.runs import Runs
 from crowdveil.io.written import FLOW_COLUMNS, WrittenRelease
@@ -179,4 +180,6 @@ class WellFormedFlows(Guarantee):
             faults.append("an area has a tile twice")
         if len({feature["properties"]["area"] for feature in written.features}) < len(written.features):
             faults.append("two areas have one name")
+        if broken := broken_outlines(written.features):
+            faults.append(f"{counted(broken, 'area')} with an outline that crosses itself or leaves the globe")
         return Finding(not faults, "; ".join(faults) + "." if faults else f"{counted(len(table), 'row')} looked at.")

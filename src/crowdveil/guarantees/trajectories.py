@@ -9,6 +9,7 @@ import numpy as np
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Pieces
+from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.io.written import TRAJECTORY_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints
 
@@ -43,6 +44,8 @@ class WellFormedTrajectories(Guarantee):
             faults.append("a position is off the globe")
         if "user_id" in table.column_names:
             faults += self._people(number, written.column("user_id"))
+        if broken := broken_outlines(written.features):
+            faults.append(f"{counted(broken, 'area')} with an outline that crosses itself or leaves the globe")
         return Finding(not faults, "; ".join(faults) + "." if faults else f"{counted(len(table), 'point')} looked at.")
 
     @staticmethod

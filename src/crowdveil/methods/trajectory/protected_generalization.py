@@ -21,7 +21,7 @@ Tiles are squares of real metres on the ground, or those given with --zones; lev
 (UTC). Squares with fewer than 3k points at a level join the one of their four neighbours that has most points for the
 square of the distance. Points that follow one another in one area at one level are one visit; with `time_strategy = same`
 it is published as one point, at the middle of the interval, since the number of points would tell visits apart. `avg` is
-the mean of all published points of the area at that level.
+the mean of all published points of the area at that level, in planar metres around the data, not of degrees as in the document.
 
 Visits that fewer than k people share are removed first, then pairs of them are broken, then combinations of three and four:
 what is bad stays bad as visits go, so that of each bad combination some visit has to go, however it is done. In each
