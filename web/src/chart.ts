@@ -19,7 +19,7 @@ export function chart(title: string, lines: Line[], labels: string[]): SVGElemen
   const gaps = runs(count, (i) => lines.every((line) => Number.isNaN(line.values[i])));
   for (const [first, end] of gaps) svg.append(made("rect", { class: "gap", x: at(first - 1), y: high, width: at(end) - at(first - 1), height: low - high }));
   if (gaps.length) {
-    const x = LEFT + 170 * lines.length;
+    const x = LEFT + 125 * lines.length;
     svg.append(made("rect", { class: "gap", x, y: 3, width: 26, height: 13 }), text("text", { x: x + 32, y: 14 }, "suppressed or not observed"));
   }
   lines.forEach((line, n) => {
@@ -29,7 +29,7 @@ export function chart(title: string, lines: Line[], labels: string[]): SVGElemen
       if (end - first === 1) svg.append(made("circle", { class: line.second ? "dot second" : "dot", cx: at(first), cy: y(first), r: 2.5 }));
       else svg.append(made("polyline", { class: kind, points: Array.from({ length: end - first }, (_, j) => `${at(first + j).toFixed(1)},${y(first + j).toFixed(1)}`).join(" ") }));
     }
-    const x = LEFT + 170 * n;
+    const x = LEFT + 125 * n;
     svg.append(made("line", { class: kind, x1: x, x2: x + 26, y1: 10, y2: 10 }), text("text", { x: x + 32, y: 14 }, line.title));
   });
   [0, labels.length >> 1, labels.length - 1].forEach((i, n) => {
