@@ -145,14 +145,17 @@ def _max_speed(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
 
 
 def _bbox(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
-    wanted = "bbox: wanted west,south,east,north in degrees, west before east and south before north."
+    wanted = "bbox: wanted west,south,east,north in degrees, west before east (or across the date line) and south before north."
     try:
         west, south, east, north = (float(v) for v in values)
     except ValueError:
         raise ParameterError(wanted) from None
-    if not (-180 <= west < east <= 180 and -90 <= south < north <= 90):
+    # As in GeoJSON, west is above east where a box crosses the date line; a box that goes around the globe is a slip.
+    across = east < west and east + 360 - west <= 180
+    if not (-180 <= west <= 180 and -180 <= east <= 180 and (west < east or across) and -90 <= south < north <= 90):
         raise ParameterError(wanted)
-    inside = (data.lon >= west) & (data.lon <= east) & (data.lat >= south) & (data.lat <= north)
+    lon_inside = (data.lon >= west) | (data.lon <= east) if across else (data.lon >= west) & (data.lon <= east)
+    inside = lon_inside & (data.lat >= south) & (data.lat <= north)
     return _every_point(data, inside)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -49,9 +50,13 @@ def test_profiles_are_means_of_dense_matrices(draw: st.DataObject) -> None:
         o, d = (slice(None) if z < 0 else slice(z, z + 1) for z in (found.origin[i], found.destination[i]))
         wanted = [m[there][:, o, d].sum(axis=(1, 2)) / times[there] for m in (w, v)]
         assert found.original is not None
-        assert found.volume[i, there] == pytest.approx(wanted[0])
+        assert np.nan_to_num(found.volume[i, there]) == pytest.approx(wanted[0])
+        # Nothing published is a gap, and so are both bounds; nobody in the original is zero.
+        assert np.array_equal(np.isnan(found.volume[i, there]), wanted[0] == 0)
+        assert np.array_equal(np.isnan(found.volume[i]), np.isnan(found.lower[i]) & np.isnan(found.upper[i]))
         assert found.original[i, there] == pytest.approx(wanted[1])
-        assert np.all(found.lower[i, there] <= wanted[0] + 1e-9) and np.all(wanted[0] <= found.upper[i, there] + 1e-9)
+        lower, upper = (np.nan_to_num(bound[i, there]) for bound in (found.lower, found.upper))
+        assert np.all(lower <= wanted[0] + 1e-9) and np.all(wanted[0] <= upper + 1e-9)
         assert np.isnan(found.volume[i, ~there]).all()
         if wanted[1].sum():
             assert found.error[i] == pytest.approx(np.abs(wanted[0] - wanted[1]).sum() / wanted[1].sum())
@@ -132,7 +137,9 @@ def test_what_is_selected_and_what_is_large_is_told() -> None:
 def test_longer_steps_have_longer_parts() -> None:
     release = _flows([(0, 0, 1, 10), (6, 0, 1, 30), (24, 0, 1, 8)], step_s=6 * 3600)
     found = crowdveil.profiles(release, period="day", select="a:b:c")
-    assert found.volume.tolist() == [[9.0, 30.0, 0.0, 0.0]] and found.slots.name(1) == "06:00"
+    assert (
+        np.array_equal(found.volume, [[9.0, 30.0, np.nan, np.nan]], equal_nan=True) and found.slots.name(1) == "06:00"
+    )
     days = crowdveil.profiles(_flows([(0, 0, 1, 10), (24, 0, 1, 30)], step_s=86400), select="a:b:c")
     assert days.volume[0, :2].tolist() == [10.0, 30.0] and len(days.slots) == 7 and np.isnan(days.volume[0, 2:]).all()
     quarters = _flows([(0, 0, 1, 10), (1, 0, 1, 4)], step_s=900)
@@ -140,9 +147,14 @@ def test_longer_steps_have_longer_parts() -> None:
     assert crowdveil.profiles(quarters, select="a:b:c").volume[0, 0] == 14
 
 
-def test_an_hour_without_a_row_counts_as_one_without_published_trips() -> None:
-    found = crowdveil.profiles(_flows([(0, 0, 1, 10), (168 * 3, 0, 1, 2)]), select="a:b:c")
-    assert found.volume[0, 0] == 12 / 4 and found.volume[0, 1] == 0
+def test_a_week_without_a_row_counts_and_an_hour_without_any_is_a_gap(tmp_path: Path) -> None:
+    found = crowdveil.profiles(_flows([(0, 0, 1, 10), (168 * 3, 0, 1, 2)]), select="a:b:c,c")
+    assert found.volume[0, 0] == 12 / 4 and np.isnan(found.volume[0, 1:]).all()
+    assert found.table()["volume"].null_count == 168 * 3 - 1
+    assert any("suppressed or not observed" in line for line in found.lines())
+    found.write(tmp_path / "p.csv")
+    assert (tmp_path / "p.csv").read_text().splitlines()[2].split(",")[:3] == ["a", "b:c", "Monday"]
+    assert ",0," not in (tmp_path / "p.csv").read_text() and ",0.0" not in (tmp_path / "p.csv").read_text()
 
 
 @pytest.mark.parametrize(

@@ -260,3 +260,25 @@ def test_names_are_unique_and_statements_are_sentences() -> None:
     assert {type(promise) for promise in EVERY} == set(GUARANTEES)
     for promise in EVERY:
         assert promise.statement().endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("ring", "broken"),
+    [
+        ([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]], 0),
+        ([[0, 0], [1, 1], [1, 0], [0, 1], [0, 0]], 1),
+        ([[179.5, 0], [180.5, 0], [180.5, 1], [179.5, 1], [179.5, 0]], 1),
+    ],
+)
+def test_outlines_that_cross_themselves_or_leave_the_globe_are_told(ring: list[list[float]], broken: int) -> None:
+    from dataclasses import replace
+
+    from crowdveil.guarantees.outlines import broken_outlines
+
+    geometry = {"type": "Polygon", "coordinates": [ring]}
+    assert broken_outlines([{"geometry": geometry}, {"geometry": None}, {}]) == broken
+    assert broken_outlines([{"geometry": {"type": "Polygon"}}]) == 1
+    good = _points()
+    features = [{**f, "geometry": geometry} for f in good.features]
+    finding = WellFormedTrajectories().check(replace(good, features=features))
+    assert finding.holds == (broken == 0)

@@ -46,7 +46,7 @@ def test_the_mean_is_the_twin_and_its_times_rise(data: Trajectories, colour: lis
     members, offsets = _groups(data, colour)
     made = aggregate(data, make_distance(data, "spatiotemporal", 0.5), members, offsets, "mean-trajectory")
     for g in range(len(offsets) - 1):
-        twin = plain.mean_path([_original(data, i) for i in members[offsets[g] : offsets[g + 1]].tolist()])
+        twin = _mean(data, [_original(data, i) for i in members[offsets[g] : offsets[g + 1]].tolist()])
         found = _of(made, g)
         assert [p[2] for p in found] == [p[2] for p in twin]
         assert np.allclose([p[:2] for p in found], [p[:2] for p in twin], rtol=0, atol=0.51 * 10**-DECIMALS)
@@ -60,6 +60,14 @@ def _paths_of(data: Trajectories, points: list[tuple[float, float, float]]) -> p
     return [(a, b, p[2] - start) for a, b, p in zip(x.tolist(), y.tolist(), points, strict=True)]
 
 
+def _mean(data: Trajectories, here: list[list[tuple[float, float, int]]]) -> list[tuple[float, float, int]]:
+    """The plain mean, on the plane: degrees have none. The times are those of the data."""
+    start = int(data.t.min())
+    flat = plain.mean_path([_paths_of(data, path) for path in here])
+    lon, lat = data.projection.to_globe(np.array([p[0] for p in flat]), np.array([p[1] for p in flat]))
+    return [(a, b, int(p[2]) + start) for a, b, p in zip(lon.tolist(), lat.tolist(), flat, strict=True)]
+
+
 @pytest.mark.parametrize("weight", [0.0, 0.8])
 @settings(max_examples=60, deadline=None)
 @given(data=trajectories(), colour=colours)
@@ -70,7 +78,7 @@ def test_the_closest_trajectory_is_a_member_and_none_is_closer(
     made = aggregate(data, make_distance(data, "spatiotemporal", weight), members, offsets, "closest-trajectory")
     for g in range(len(offsets) - 1):
         here = [_original(data, i) for i in members[offsets[g] : offsets[g + 1]].tolist()]
-        mean = _paths_of(data, plain.mean_path(here))
+        mean = _paths_of(data, _mean(data, here))
         assert _of(made, g) in here
         chosen = plain.spatiotemporal(_paths_of(data, _of(made, g)), mean, weight)
         assert all(chosen <= plain.spatiotemporal(_paths_of(data, p), mean, weight) + 1e-6 for p in here)
@@ -88,7 +96,7 @@ def test_the_closest_locations_are_members_points_at_the_times_of_the_mean(
     worth = weight * sum(plain.speed(_paths_of(data, _original(data, i))) for i in range(len(data))) / len(data)
     for g in range(len(offsets) - 1):
         here = [_original(data, i) for i in members[offsets[g] : offsets[g + 1]].tolist()]
-        mean, found = plain.mean_path(here), _of(made, g)
+        mean, found = _mean(data, here), _of(made, g)
         assert [p[2] for p in found] == [p[2] for p in mean]
         points = [p for path in here for p in path]
         flat = _paths_of(data, points)

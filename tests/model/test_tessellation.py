@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from pyproj import Geod
 
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.model.globe import Box
 from crowdveil.model.tessellation import (
     grid_cells,
     grid_frame,
+    grid_over,
     grid_zones,
     h3_cells,
     h3_cover,
@@ -107,15 +109,15 @@ def test_a_point_on_a_border_belongs_to_the_tile_north_or_east_of_it() -> None:
 
 
 def test_a_grid_of_the_whole_world_is_refused_or_made() -> None:
-    lon, lat = np.array([-179.9, 179.9]), np.array([-85.0, 85.0])
+    lon, lat = np.array([-179.9, -60.0, 60.0, 179.9]), np.array([-85.0, 0.0, 0.0, 85.0])
     with pytest.raises(ParameterError, match="choose larger tiles"):
         grid_frame(lon, lat, 500)
     with pytest.raises(ParameterError, match="all around the globe"):
-        grid_frame(np.array([-180.0, 180.0]), np.array([0.0, 0.0]), 500_000)
+        grid_over(Box(-180.0, 0.0, 180.0, 0.0), 500_000)
     for corners in (
         (lon, lat),
         (np.array([-60.0, 90.0]), np.array([-80.0, 85.0])),
-        (np.array([0.0]), np.array([90.0])),
+        (np.array([-179.9, 179.9]), np.array([-85.0, 85.0])),
     ):
         grid = grid_frame(*corners, 500_000)
         column, row = grid_cells(grid, *corners)

@@ -248,7 +248,10 @@ def test_the_map_has_the_published_flows_and_no_others(releases: dict[str, Path]
         told = sorted(
             (times[str(r["t"])], str(r["origin_area"]), str(r["destination_area"]), r["volume"]) for r in rows
         )
-        assert drawn == told and len(layer["steps"]) == len(times)
+        # Steps that nothing was published of have a place between the others, and no row.
+        listed = {s: i for i, s in enumerate(sorted(set(step)))}
+        assert [(listed[s], *row) for s, *row in drawn] == told
+        assert len(layer["steps"]) >= len(times) == len(listed)
 
 
 def test_what_was_withheld_leaves_no_trace(city: Path, tmp_path: Path) -> None:

@@ -121,15 +121,18 @@ export class FlowLayer {
     };
   }
 
-  /** Trips that leave and reach a zone in each step; what is published of larger areas is spread evenly over their tiles. */
+  /** Trips that leave and reach a zone in each step, NaN where no published flow touches it; what is published of larger areas is spread evenly over their tiles. */
   profile(zone: number): { leave: Float64Array; reach: Float64Array } {
     const share = this.shares(zone);
     const steps = this.rowStart.length - 1;
-    const leave = new Float64Array(steps), reach = new Float64Array(steps);
+    const leave = new Float64Array(steps).fill(NaN), reach = new Float64Array(steps).fill(NaN);
+    const add = (sums: Float64Array, step: number, part: number, volume: number) => {
+      if (part > 0) sums[step] = (Number.isNaN(sums[step]) ? 0 : sums[step]) + part * volume;
+    };
     for (let step = 0; step < steps; step++)
       for (let i = this.rowStart[step]; i < this.rowStart[step + 1]; i++) {
-        leave[step] += share[this.rows.origin[i]] * this.rows.volume[i];
-        reach[step] += share[this.rows.destination[i]] * this.rows.volume[i];
+        add(leave, step, share[this.rows.origin[i]], this.rows.volume[i]);
+        add(reach, step, share[this.rows.destination[i]], this.rows.volume[i]);
       }
     return { leave, reach };
   }

@@ -103,7 +103,7 @@ function showFlows(data: Data): MapView {
       if (![...choice.options].some((o) => o.value === String(area))) choice.add(new Option(painter.layer.data.areas[area], String(area)));
       choice.value = String(area);
       const { leave, reach } = painter.layer.profile(area);
-      const name = painter.layer.data.areas[area], sum = (values: Float64Array) => rounded(values.reduce((a, b) => a + b, 0));
+      const name = painter.layer.data.areas[area], sum = (values: Float64Array) => rounded(values.reduce((a, b) => a + (Number.isNaN(b) ? 0 : b), 0));
       const text = document.createElement("p");
       text.textContent = `${name}: about ${sum(leave)} trips leave and ${sum(reach)} reach it; those of larger areas are spread evenly over their tiles.`;
       here.append(text);

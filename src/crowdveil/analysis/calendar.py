@@ -17,6 +17,8 @@ from crowdveil.model.release import FlowRelease
 Period = Literal["week", "day"]
 HOUR_S, DAY_S = 3600, 86400
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+GAPS = "suppressed or not observed"
+"""What an hour is that nothing was published of; no zero, since nobody can tell."""
 _A_MONDAY = 4 * DAY_S
 """The first Monday after 1970-01-01: weeks begin there."""
 

@@ -20,7 +20,9 @@ with. All of this comes from the original and stays in the house.
 Notes
 -----
 Groups have no names: whether one is offices or dwellings is read off its typical profile. Profiles of zones that are always
-published as one area are the same, so that a coarse release has groups that are too smooth.
+published as one area are the same, so that a coarse release has groups that are too smooth. Shapes are of published trips: an
+hour in which nothing of a zone was published has none of them, whether its trips were suppressed or there were none. Pictures
+leave a gap where nothing of a whole group was published.
 
 References
 ----------

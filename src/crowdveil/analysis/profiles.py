@@ -8,10 +8,15 @@ week: what leaves a zone, what reaches it, or what goes between two of them. The
 between the first and the last time step, with published trips or without: withheld trips are missing, and a profile
 lies a little below what happened.
 
+An hour of the week in which no row of a profile was ever published is empty, in tables and pictures: its trips were
+suppressed, or there were none, or the hour did not come up. The release does not tell which, so that 0 would be a guess. In the
+original an hour without trips is 0.
+
 With the original beside it
 ---------------------------
 `original` has its profile, in the same way. `correlation` is Pearson's, over hours; `error` is Σ |release − original| /
-Σ original, over hours. Both come from the original and stay in the house.
+Σ original, over hours. Both count an empty hour as 0, since all of its trips are lost to a reader. Both come from the
+original and stay in the house.
 
 Notes
 -----
@@ -37,7 +42,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from crowdveil.analysis.base import Analysis
-from crowdveil.analysis.calendar import DAY_S, Period, Slots
+from crowdveil.analysis.calendar import DAY_S, GAPS, Period, Slots
 from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, estimates
 from crowdveil.analysis.reconstruction import aligned
 from crowdveil.analysis.study import Side, Study
@@ -81,9 +86,9 @@ class Profiles:
     origin, destination
         The zones at the ends of each profile; ANYWHERE (-1) at the end that does not matter.
     volume, lower, upper
-        A row for each profile, a column for each hour; NaN in hours that never came up.
+        A row for each profile, a column for each hour; NaN in hours without a published row, and in those that never came up.
     original
-        The same from the original, None unless it was given.
+        The volume from the original, None unless it was given; NaN only in hours that never came up.
     """
 
     zones: Zones
@@ -115,14 +120,15 @@ class Profiles:
         if self.original is None:
             return np.full(len(self), np.nan)
         there = self.slots.times > 0
-        return correlations(self.volume[:, there], self.original[:, there])
+        return correlations(np.nan_to_num(self.volume)[:, there], self.original[:, there])
 
     @cached_property
     def error(self) -> Floats:
         """Σ |release − original| / Σ original over hours; NaN without the original, and where it has no trips."""
         if self.original is None:
             return np.full(len(self), np.nan)
-        apart, whole = np.nansum(np.abs(self.volume - self.original), axis=1), np.nansum(self.original, axis=1)
+        lost = np.abs(np.nan_to_num(self.volume) - np.nan_to_num(self.original))
+        apart, whole = np.sum(lost, axis=1), np.nansum(self.original, axis=1)
         return ratio(apart, whole)
 
     def largest(self, count: int) -> list[int]:
@@ -153,7 +159,8 @@ class Profiles:
         return {
             "analysis": "profiles",
             "parameters": self.params.model_dump(mode="json"),
-            "meaning": "Mean published trips in each hour; estimates, not counts. Withheld trips are missing."
+            "meaning": "Mean published trips in each hour; estimates, not counts. Withheld trips are missing. "
+            "An hour in which nothing was published is empty: suppressed, or not observed."
             + ("" if self.original is None else " The original is beside them: not for publication."),
             "weeks": round(self.slots.weeks, 3),
         }
@@ -171,12 +178,15 @@ class Profiles:
             head += ["original", "correlation", "error"]
         rows = [head]
         for i in self.largest(TOLD):
-            most = self.slots.name(int(np.nanargmax(self.volume[i])))
+            most = self.slots.name(int(np.nanargmax(self.volume[i]))) if np.isfinite(self.volume[i]).any() else "–"
             rows.append([self.name(i), f"{self.trips_a_day[i]:,.1f}", most])
             if self.original is not None:
                 beside = trips_a_day(self.original[i : i + 1], self.slots)[0]
                 rows[-1] += [f"{beside:,.1f}", shown(self.correlation[i]), shown(self.error[i])]
         lines = [f"{counted(len(self), 'profile')} over {self.slots.weeks:,.1f} weeks", "", *aligned(rows, left=1)]
+        empty = int(np.isnan(self.volume).sum())
+        if empty:
+            lines += ["", f"{empty:,} of {self.volume.size:,} hours are empty: {GAPS}"]
         if self.original is not None and len(self):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # a median of nothing is NaN, and shown as undefined
@@ -206,15 +216,18 @@ def trips_a_day(means: Floats, slots: Slots) -> Floats:
     return trips
 
 
-def zone_profiles(side: Side, slots: Slots, zones: int, *, out: bool) -> Floats:
-    """Mean trips that leave (or reach) each zone in each hour, with lower and upper bounds: an array (3, zones, hours)."""
+def zone_profiles(side: Side, slots: Slots, zones: int, *, out: bool, gaps: bool = False) -> Floats:
+    """Mean trips that leave (or reach) each zone in each hour, with lower and upper bounds: an array (3, zones, hours).
+
+    With `gaps`, hours in which no row touches a zone are NaN and not 0.
+    """
     found = estimates(side, slots.groups(side.release), origins=out, destinations=not out)
-    sums = np.zeros((3, zones, len(slots)))
+    sums = np.full((3, zones, len(slots)), np.nan if gaps else 0.0)
     sums[:, found.origin if out else found.destination, found.group] = found.volume, found.lower, found.upper
     return _means(sums, slots)
 
 
-def pair_profile(side: Side, slots: Slots, origin: int, destination: int) -> Floats:
+def pair_profile(side: Side, slots: Slots, origin: int, destination: int, *, gaps: bool = False) -> Floats:
     """The same for what goes from one zone to another: an array (3, hours). No other pair is looked at."""
     release, groups = side.release, slots.groups(side.release)
     o, o_in, o_at = _share_of(side.shares, origin)
@@ -223,7 +236,10 @@ def pair_profile(side: Side, slots: Slots, origin: int, destination: int) -> Flo
     weights = (o[a] * d[b], (o_in[a] & d_in[b]).astype(np.float64), (o_at[a] & d_at[b]).astype(np.float64))
     of_row = groups.of_step[release.step]
     sums = [np.bincount(of_row, release.volume * weight, len(slots)) for weight in weights]
-    return _means(np.array(sums, np.float64), slots)
+    found = np.array(sums, np.float64)
+    if gaps:
+        found[:, np.bincount(of_row, weights[2], len(slots)) == 0] = np.nan
+    return _means(found, slots)
 
 
 def _share_of(shares: Shares, zone: int) -> tuple[Any, Any, Any]:
@@ -245,7 +261,9 @@ def run(study: Study, params: ProfileParams, progress: Progress) -> Profiles:
     """Profiles of zones, then of pairs."""
     slots = Slots.of([side.release for side in study.sides], params.period)
     ends = _wanted(study, params)
-    tables = [_table(side, slots, ends, len(study.zones), progress) for side in study.sides]
+    tables = [
+        _table(side, slots, ends, len(study.zones), progress, gaps=side is study.released) for side in study.sides
+    ]
     (volume, lower, upper), original = tables[0], tables[1][0] if study.original is not None else None
     told = trips_a_day(volume if original is None else original, slots)
     # Nothing is known of a zone that no row touches; one that was named is shown all the same.
@@ -268,15 +286,15 @@ def _busy(side: Side, slots: Slots, ends: Ints, trips: Floats) -> Floats:
     return np.where(pair, trips, np.asarray(of_zone)[ends.max(axis=1)])
 
 
-def _table(side: Side, slots: Slots, ends: Ints, zones: int, progress: Progress) -> Floats:
+def _table(side: Side, slots: Slots, ends: Ints, zones: int, progress: Progress, *, gaps: bool) -> Floats:
     found = np.zeros((3, len(ends), len(slots)))
     for out, (this, other) in ((True, (0, 1)), (False, (1, 0))):
         rows = np.flatnonzero((ends[:, other] == ANYWHERE) & (ends[:, this] != ANYWHERE))
         if len(rows):
-            found[:, rows] = zone_profiles(side, slots, zones, out=out)[:, ends[rows, this]]
+            found[:, rows] = zone_profiles(side, slots, zones, out=out, gaps=gaps)[:, ends[rows, this]]
     pairs = np.flatnonzero((ends != ANYWHERE).all(axis=1)).tolist()
     for done, row in enumerate(pairs, start=1):
-        found[:, row] = pair_profile(side, slots, *ends[row].tolist())
+        found[:, row] = pair_profile(side, slots, *ends[row].tolist(), gaps=gaps)
         progress(done, len(pairs))
     return found
 

@@ -26,9 +26,10 @@ from crowdveil.io.zones import read_tile_values, read_voronoi, read_zones
 from crowdveil.method import Rows
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.flows import Flows
+from crowdveil.model.globe import Box, in_one_piece, wrapped
 from crowdveil.model.overlaps import Shares, in_own_tiles, in_zones, overlaps, tile_trips
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
-from crowdveil.model.tessellation import grid_frame, grid_zones, h3_cover, h3_zones, outlines
+from crowdveil.model.tessellation import grid_over, grid_zones, h3_cover, h3_zones, outlines
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 
@@ -161,7 +162,7 @@ def _own_tiles(written: WrittenRelease) -> Zones:
     if not len(known) or np.any(shapely.is_missing(known)):
         return Zones.from_ids(names)
     middle, ids = shapely.centroid(known), np.array(names, dtype=object)
-    lon, lat = shapely.get_x(middle), shapely.get_y(middle)
+    lon, lat = wrapped(shapely.get_x(middle)), shapely.get_y(middle)
     if np.all(np.isin(shapely.get_type_id(known), (3, 6))):
         return Zones(ids, lon, lat, known, "polygons")
     return Zones(ids, lon, lat, kind="centroids")
@@ -171,7 +172,7 @@ def _outlines(features: list[dict[str, Any]]) -> Labels:
     import shapely
 
     texts = [None if f.get("geometry") is None else json.dumps(f["geometry"]) for f in features]
-    return np.asarray(shapely.from_geojson(np.array(texts, dtype=object)), dtype=object)
+    return in_one_piece(np.asarray(shapely.from_geojson(np.array(texts, dtype=object)), dtype=object))
 
 
 def _zone_of_times(written: WrittenRelease) -> str:
@@ -237,8 +238,8 @@ def _targets(release: Opened, reading: StudyReading, notes: ReadNotes) -> Zones 
     shapes = _shapes(release)
     if reading.to_h3 is not None:
         return h3_zones(h3_cover(shapes, reading.to_h3))
-    bounds = shapely.total_bounds(shapes)
-    return grid_zones(grid_frame(bounds[[0, 2]], bounds[[1, 3]], metres(reading.to_grid or 0)))
+    west, south, east, north = shapely.total_bounds(shapes).tolist()
+    return grid_zones(grid_over(Box(west, south, east, north), metres(reading.to_grid or 0)))
 
 
 def _shapes(release: Opened) -> Labels:

@@ -36,6 +36,7 @@ from crowdveil.io.trajectories import (
     say_pairs,
 )
 from crowdveil.io.zones import read_zones
+from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.trajectories import Extent, Trajectories
 from crowdveil.progress import Progress
 from crowdveil.reading import TrajectoryReading
@@ -86,7 +87,8 @@ def read_points_there(engine: SparkEngine, data: Any, reading: TrajectoryReading
     ids, first = ", ".join(reader.ids), f"min(struct({', '.join(ORDER)}))"
     sums = (
         "count(*) AS points, count_if(lost) AS lost, sum(t) AS total, min(t) AS t, max(t) AS last, min(lon) AS west, "
-        "min(lat) AS south, max(lon) AS east, max(lat) AS north"
+        "min(lat) AS south, max(lon) AS east, max(lat) AS north, min(lon + if(lon < 0, 360D, 0D)) AS low, "
+        "max(lon + if(lon < 0, 360D, 0D)) AS high"
     )
     tracks = engine.sql(
         f"SELECT *, {', '.join(f'first.{name}' for name in ORDER)} FROM (SELECT {ids}, {first} AS first, {sums} FROM {{points}} "
@@ -132,7 +134,8 @@ def look_at(
     )
     said = dict(zip(told["note"].to_pylist(), told["n"].to_pylist(), strict=True))
     people = "person" if len(reader.ids) == 2 else reader.ids[0]
-    sides = "min(west) AS west, min(south) AS south, max(east) AS east, max(north) AS north, min(t) AS start, max(last) AS last"
+    joined = (f"{how}({name}) AS {name}" for name, how in JOINED.items())
+    sides = ", ".join([*joined, "min(t) AS start", "max(last) AS last"])
     of_kind = engine.gather(
         engine.sql(
             f"SELECT lost > 0 AS gone, count(*) AS tracks, count(DISTINCT {people}) AS people, sum(points) AS points, "
@@ -170,7 +173,8 @@ def look_at(
     if not pa.types.is_integer(reader.schema.field(people).type):
         alike = engine.sql(f"SELECT {people} AS person, lower({people}) AS lower FROM {{tracks}}", tracks=points.tracks)
         reader.rules.warn(count_people(engine, alike)[1], columns.people, notes)
-    extent = Extent(kept["west"], kept["south"], kept["east"], kept["north"], kept["start"])
+    box = Reach(*(kept[name] for name in JOINED)).box
+    extent = Extent(box.west, box.south, box.east, box.north, kept["start"])
     return replace(
         points, frame=replace(points.frame, within=extent), trajectories=kept["tracks"], people=kept["people"],
         points=kept["points"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from crowdveil.io.values import codes, one_array
 from crowdveil.io.weights import SUMS
 from crowdveil.model.arrays import refrozen
 from crowdveil.model.flows import FlowCounts, Flows
+from crowdveil.model.globe import Reach
 from crowdveil.model.zones import Zones
 
 BAD, INSTANTS, WALLS, SKIPPED, TWICE = "bad:", "instants", "walls", "skipped", "twice"
@@ -207,14 +208,14 @@ class PlaceReader:
     source: Source
     columns: OdColumns
     h3: int | None
-    schema = pa.schema([(side, pa.float64()) for side in ("west", "south", "east", "north")] + [("cell", pa.string())])
+    schema = pa.schema([*((side.name, pa.float64()) for side in fields(Reach)), ("cell", pa.string())])
 
     def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The box of each piece, beside each of its cells."""
         for batch in pieces:
             found = places_in(without_missing(self.source, batch), self.columns, self.source.name, self.h3)
             cells: list[str | None] = [*sorted(found.cells)] or [None]
-            columns = [pa.array([side] * len(cells)) for side in found.box]
+            columns = [pa.array([side] * len(cells)) for side in astuple(found.reach)]
             yield pa.RecordBatch.from_arrays([*columns, pa.array(cells, pa.string())], schema=self.schema)
 
 

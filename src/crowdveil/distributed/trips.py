@@ -41,6 +41,7 @@ from crowdveil.io.tiling import Places, given_zones, zones_around
 from crowdveil.io.times import refuse_spread
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import FlowCounts, Flows
+from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.zones import Zones
 from crowdveil.reading import FlowReading
 
@@ -170,11 +171,9 @@ def _zones(
     """The zones that were given or asked for; places and names come from all executors."""
     if reading.grid is not None or reading.h3 is not None:
         found = engine.map_rows(frame, PlaceReader(source, columns, reading.h3), PlaceReader.schema)
-        sides = "min(west) AS west, min(south) AS south, max(east) AS east, max(north) AS north"
+        sides = ", ".join(f"{how}({name}) AS {name}" for name, how in JOINED.items())
         boxes = engine.gather(engine.sql(f"SELECT {sides}, cell FROM {{found}} GROUP BY cell", found=found)).to_pylist()
-        here = [
-            Places((b["west"], b["south"], b["east"], b["north"]), frozenset(filter(None, [b["cell"]]))) for b in boxes
-        ]
+        here = [Places(Reach(*(b[name] for name in JOINED)), frozenset(filter(None, [b["cell"]]))) for b in boxes]
         return zones_around(here, reading.grid, reading.h3, source.name)
     given = given_zones(reading.zones, reading.zone_id, reading.voronoi, notes)
     if given is not None:

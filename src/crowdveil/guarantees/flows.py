@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
 from crowdveil.guarantees.original import step_volumes, volumes_by_step
+from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.guarantees.painting import blocks, by_step
 from crowdveil.guarantees.runs import Runs
 from crowdveil.io.written import FLOW_COLUMNS, WrittenRelease
@@ -28,6 +29,7 @@ _FAULTS = {
     "empty_area": "an area has no tiles",
     "repeated_tile": "an area has a tile twice",
     "repeated_area": "two areas have one name",
+    "broken_outline": "an outline crosses itself or leaves the globe",
 }
 
 
@@ -248,6 +250,8 @@ class WellFormedFlows(Guarantee):
             faults.append("repeated_tile")
         if len({feature["properties"]["area"] for feature in written.features}) < len(written.features):
             faults.append("repeated_area")
+        if broken_outlines(written.features):
+            faults.append("broken_outline")
         return self.judged(bool(faults), {"rows": len(table), **dict.fromkeys(faults, 1)})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:

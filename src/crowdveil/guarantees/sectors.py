@@ -218,6 +218,12 @@ def _outlined(written: WrittenSectors) -> Mask:
         return np.zeros(0, np.bool_)
     plane = written.plane.polygons_to_plane(written.polygons)
     west, south, east, north = written.bounds.T
+    for i in np.flatnonzero(shapely.get_type_id(plane) == 6):
+        # Cut at the date line: its parts must not overlap, and are one polygon on the plane but for a thin seam.
+        parts = shapely.get_parts(plane[i])
+        together = shapely.union_all(shapely.buffer(parts, NEAR_M / 10, join_style="mitre"))
+        apart = shapely.area(shapely.intersection(parts[:-1], parts[1:])).sum()
+        plane[i] = together if len(parts) == 2 and apart <= NEAR_M else plane[i]
     near = np.all(np.abs(shapely.bounds(plane) - written.bounds) <= NEAR_M, axis=1)
     # What fills the box around it but for a thin strip is that box.
     missing = np.abs((east - west) * (north - south) - shapely.area(plane))

@@ -10,6 +10,7 @@ import numpy as np
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, Pieces, faults_in, flags
+from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.io.written import TRAJECTORY_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints
 
@@ -20,6 +21,7 @@ _FAULTS = {
     "missing_values": "values are missing",
     "not_numbered": "trajectories are not numbered 1, 2, … in the order of the rows",
     "times_fall": "times fall inside a trajectory",
+    "broken_outline": "an outline crosses itself or leaves the globe",
     "off_globe": "a position is off the globe",
     "two_people": "a trajectory has two people",
     "people_not_numbered": "people are not numbered 1, 2, …",
@@ -57,6 +59,8 @@ class WellFormedTrajectories(Guarantee):
             faults.append("off_globe")
         if "user_id" in table.column_names:
             faults += self._people(number, written.column("user_id"))
+        if broken_outlines(written.features):
+            faults.append("broken_outline")
         return self.judged(bool(faults), {"points": len(table), **dict.fromkeys(faults, 1)})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:

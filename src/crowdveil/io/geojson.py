@@ -1,4 +1,8 @@
-"""Features out: shapes with their properties as GeoJSON, one a line."""
+"""Features out: shapes with their properties as GeoJSON, one a line.
+
+Every polygon is valid as it is written. Rounding corners one by one can make borders cross; so shapes are put on the grid of the
+written decimals first, where corners and borders stay apart.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +14,72 @@ from typing import Any
 import numpy as np
 
 from crowdveil.io.atomic import new_file
+from crowdveil.model.arrays import Labels
+from crowdveil.model.globe import cut_at_date_line
 from crowdveil.model.tessellation import outlines
 from crowdveil.model.zones import Zones
 
 COORDINATE_DECIMALS = 6
 """Decimals of degrees in what is written: a tenth of a metre."""
+GRID = 10.0**-COORDINATE_DECIMALS
 
 
 def write_features(features: Iterable[tuple[dict[str, Any], Any]], path: Path) -> None:
     """Write pairs of properties and shape (None for no shape)."""
-    import shapely
-
     with path.open("w", encoding="utf-8") as file:
         file.write('{"type": "FeatureCollection", "features": [')
         for i, (properties, shape) in enumerate(features):
-            geometry = None if shape is None else json.loads(shapely.to_geojson(_rounded(shape)))
+            geometry = None if shape is None else geometry_of(shape)
             feature = {"type": "Feature", "properties": properties, "geometry": geometry}
             file.write((",\n" if i else "\n") + json.dumps(feature, ensure_ascii=False))
         file.write("\n]}\n")
+
+
+def geometry_of(shape: Any) -> dict[str, Any]:
+    """The geometry of GeoJSON, within ±180° of longitude."""
+    import shapely
+
+    geometry: dict[str, Any] = json.loads(shapely.to_geojson(_valid(_rounded(cut_at_date_line(shape)), shape)))
+    return geometry
+
+
+def on_grid(shapes: Labels) -> Labels:
+    """Shapes with corners of the written decimals; those that would cross themselves are put on the grid as a whole."""
+    import shapely
+
+    found = np.array(_rounded(shapes), dtype=object)
+    polygons = np.isin(shapely.get_type_id(found), (3, 6))
+    for i in np.flatnonzero(polygons & ~shapely.is_valid(found)):
+        found[i] = _valid(found[i], shapes[i])
+    return found
+
+
+def joined(shapes: Labels) -> Any:
+    """One outline around shapes that are on the grid, on the grid as well."""
+    import shapely
+
+    # Shapes too small for the grid are left as they are; so may be points.
+    return shapely.union_all(shapes, grid_size=GRID if np.all(np.isin(shapely.get_type_id(shapes), (3, 6))) else None)
 
 
 def _rounded(shape: Any) -> Any:
     import shapely
 
     return shapely.transform(shape, lambda xy: np.round(xy, COORDINATE_DECIMALS))
+
+
+def _valid(rounded: Any, shape: Any) -> Any:
+    """The rounded shape if it is valid, and the nearest valid one on the grid if not."""
+    import shapely
+
+    if rounded.geom_type not in ("Polygon", "MultiPolygon") or rounded.is_valid:
+        return rounded
+    snapped = _rounded(shapely.set_precision(cut_at_date_line(shape), GRID))
+    if not snapped.is_valid:
+        parts = shapely.get_parts(shapely.make_valid(snapped))
+        snapped = shapely.union_all([part for part in parts if part.geom_type in ("Polygon", "MultiPolygon")])
+    # What is smaller than the grid keeps all of its digits.
+    return cut_at_date_line(shape) if snapped.is_empty else snapped
 
 
 def write_zones(zones: Zones, path: str | Path, *, overwrite: bool = False) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.io.geojson import COORDINATE_DECIMALS, write_features
+from crowdveil.io.geojson import COORDINATE_DECIMALS, joined, on_grid, write_features
 from crowdveil.io.parallel import side_by_side
 from crowdveil.io.tables import write_pieces, write_table
 from crowdveil.io.times import time_column
@@ -110,19 +110,20 @@ def area_features(areas: Areas, drawn: Mask) -> Iterator[tuple[dict[str, Any], A
     import shapely
 
     used, place = np.unique(areas.tiles, return_inverse=True)
-    shapes = outlines(areas.zones, used)[place]
+    shapes = on_grid(outlines(areas.zones, used))[place]
     to_join = np.repeat(drawn & (np.diff(areas.offsets) > 1), np.diff(areas.offsets))
     if int(shapely.get_num_coordinates(shapes[to_join]).sum()) > MOST_CORNERS:
         drawn = np.zeros(len(areas), np.bool_)
     for i, properties in enumerate(area_properties(areas)):
         low, high = areas.offsets[i], areas.offsets[i + 1]
-        outline = shapes[low] if high - low == 1 else shapely.union_all(shapes[low:high]) if drawn[i] else None
+        outline = shapes[low] if high - low == 1 else joined(shapes[low:high]) if drawn[i] else None
         yield properties, outline
 
 
 def area_properties(areas: Areas) -> Iterator[dict[str, Any]]:
     """Name, tiles and size of each area."""
     area_km2 = areas.area_m2 / 1e6
+    lon, lat = areas.centers(COORDINATE_DECIMALS) if areas.zones.located else (None, None)
     for i, name in enumerate(areas.names):
         tiles = areas.tiles[areas.offsets[i] : areas.offsets[i + 1]]
         yield {
@@ -130,7 +131,7 @@ def area_properties(areas: Areas) -> Iterator[dict[str, Any]]:
             "tiles": areas.zones.ids[tiles].tolist(),
             "size": len(tiles),
             "area_km2": round(float(area_km2[i]), 6) if np.isfinite(area_km2[i]) else None,
-            **_centre(areas, tiles),
+            **({} if lon is None or lat is None else {"lon": float(lon[i]), "lat": float(lat[i])}),
         }
 
 
@@ -142,10 +143,3 @@ def drawn_areas(release: Release, areas: Areas) -> Mask:
         drawn[release.destination[release.state == PUBLISHED]] = True
         drawn[release.origin] = True
     return drawn
-
-
-def _centre(areas: Areas, tiles: Any) -> dict[str, float]:
-    if not areas.zones.located:
-        return {}
-    lon, lat = areas.zones.lon[tiles].mean(), areas.zones.lat[tiles].mean()
-    return {"lon": round(float(lon), COORDINATE_DECIMALS), "lat": round(float(lat), COORDINATE_DECIMALS)}

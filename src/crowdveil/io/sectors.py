@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.io.geojson import COORDINATE_DECIMALS
+from crowdveil.io.geojson import COORDINATE_DECIMALS, geometry_of
 from crowdveil.model.arrays import Floats, Ints, Labels
+from crowdveil.model.globe import near
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.sectors import Sectors
 
@@ -111,13 +112,18 @@ def write_sectors(sectors: Sectors, about: dict[str, Any], path: Path) -> None:
         for i, (ring, (locations, crowd), values) in enumerate(zip(_rings(sectors), crowds, numbers, strict=True)):
             properties = {"sector": i + 1, "locations": locations, sectors.counts: crowd}
             properties |= dict(zip(NUMBERS, values, strict=True))
-            feature = {
-                "type": "Feature",
-                "properties": properties,
-                "geometry": {"type": "Polygon", "coordinates": [ring]},
-            }
+            feature = {"type": "Feature", "properties": properties, "geometry": _geometry(ring)}
             file.write((",\n" if i else "\n") + json.dumps(feature))
         file.write("\n]}\n")
+
+
+def _geometry(ring: list[list[float]]) -> dict[str, Any]:
+    """The polygon of a ring, in parts where it crosses the date line."""
+    import shapely
+
+    if all(-180 <= lon <= 180 for lon, _ in ring):
+        return {"type": "Polygon", "coordinates": [ring]}
+    return geometry_of(shapely.Polygon(ring))
 
 
 def _rings(sectors: Sectors) -> list[list[list[float]]]:
@@ -139,9 +145,11 @@ def _rings(sectors: Sectors) -> list[list[list[float]]]:
         corners = [low[alike, None] + (high - low)[alike, None] * part
                    for low, high, part in ((west, east, along), (south, north, upward))]  # fmt: skip
         lon, lat = sectors.frame.projection.to_globe(*corners)
+        if np.isfinite(lon).all():
+            lon = near(lon, sectors.frame.projection.lon0)
         if not (np.isfinite(lon).all() and np.isfinite(lat).all()) or np.ptp(lon, axis=1).max() > 180:
             raise InputError(
-                "a sector reaches around a pole or over the 180th meridian; leave out far points with crowdveil filter --bbox."
+                "a sector reaches around a pole or too far around the globe; leave out far points with crowdveil filter --bbox."
             )
         for i, ring in zip(alike, np.round(np.stack([lon, lat], 2), COORDINATE_DECIMALS).tolist(), strict=True):
             rings[i] = ring

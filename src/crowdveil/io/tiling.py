@@ -15,7 +15,8 @@ from crowdveil.io.od_rows import OdColumns, read_place
 from crowdveil.io.source import Source
 from crowdveil.io.zones import read_voronoi, read_zones
 from crowdveil.model.arrays import Floats
-from crowdveil.model.tessellation import grid_frame, grid_zones, h3_cells, h3_zones
+from crowdveil.model.globe import Reach
+from crowdveil.model.tessellation import grid_over, grid_zones, h3_cells, h3_zones
 from crowdveil.model.zones import Zones
 
 
@@ -45,35 +46,29 @@ def given_zones(zones: Any, zone_id: str | None, voronoi: Any, notes: ReadNotes)
 
 @dataclass(frozen=True)
 class Places:
-    """What zones around places are made from: the box around them (west, south, east, north), or their cells of H3."""
+    """What zones around places are made from: how far they go, or their cells of H3."""
 
-    box: tuple[float, float, float, float]
+    reach: Reach
     cells: frozenset[str] = frozenset()
-
-
-NOWHERE = (np.inf, np.inf, -np.inf, -np.inf)
 
 
 def places_in(batch: Any, columns: OdColumns, name: str, h3: int | None) -> Places:
     """The usable origins and destinations of a piece."""
-    west, south, east, north = NOWHERE
+    reach = []
     cells: set[str] = set()
     for lon, lat in _places(batch, columns, name):
-        if len(lon):
-            west, east = min(west, float(lon.min())), max(east, float(lon.max()))
-            south, north = min(south, float(lat.min())), max(north, float(lat.max()))
-            cells.update(() if h3 is None else h3_cells(lon, lat, h3))
-    return Places((west, south, east, north), frozenset(cells))
+        reach.append(Reach.of(lon, lat))
+        cells.update(() if h3 is None else h3_cells(lon, lat, h3))
+    return Places(Reach.joined(reach), frozenset(cells))
 
 
 def zones_around(found: Sequence[Places], grid: str | float | None, h3: int | None, name: str) -> Zones:
     """Squares or cells of H3 that cover all places."""
-    west, south = (min((p.box[i] for p in found), default=np.inf) for i in (0, 1))
-    east, north = (max((p.box[i] for p in found), default=-np.inf) for i in (2, 3))
-    if not np.isfinite(west):
+    reach = Reach.joined(p.reach for p in found)
+    if not np.isfinite(reach.west):
         raise InputError(f"{name}: no row has usable coordinates; wanted degrees, without a decimal comma.")
     if grid is not None:
-        return grid_zones(grid_frame(np.array([west, east]), np.array([south, north]), metres(grid)))
+        return grid_zones(grid_over(reach.box, metres(grid)))
     return h3_zones(sorted(frozenset().union(*(p.cells for p in found))))
 
 

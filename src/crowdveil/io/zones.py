@@ -16,6 +16,7 @@ from crowdveil.io.source import Source, from_pandas, open_source
 from crowdveil.io.values import read_floats
 from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Labels
+from crowdveil.model.globe import in_one_piece, long_sides, wrapped
 from crowdveil.model.tessellation import voronoi_zones
 from crowdveil.model.zones import Zones
 
@@ -201,16 +202,24 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
     if np.all(kinds == 0):
         x, y = shapely.get_x(shapes), shapely.get_y(shapes)
         _check_degrees(name, x, y)
+        x = np.where(np.abs(x) > 180, wrapped(x), x)
         return Zones(np.array(ids, dtype=object), x, y, kind="centroids")
     _refuse(name, ~np.isin(kinds, (3, 6)), "are no polygons")
     bounds = shapely.bounds(shapes)
     _check_degrees(name, bounds[:, [0, 2]], bounds[:, [1, 3]])
+    _refuse(
+        name,
+        long_sides(shapes),
+        "have a side over more than 180° of longitude (cut them at the date line, as RFC 7946 asks)",
+    )
+    shapes = in_one_piece(shapes)
     _refuse(name, ~shapely.is_valid(shapes), "are invalid polygons (they cross themselves)")
     _refuse_overlaps(name, shapes)
     middle = shapely.centroid(shapes)
     outline = np.empty(len(shapes), dtype=object)
     outline[:] = shapes
-    return Zones(np.array(ids, dtype=object), shapely.get_x(middle), shapely.get_y(middle), outline, "polygons")
+    lon = wrapped(shapely.get_x(middle))
+    return Zones(np.array(ids, dtype=object), lon, shapely.get_y(middle), outline, "polygons")
 
 
 def _refuse(name: str, bad: Any, what: str) -> None:
@@ -220,7 +229,8 @@ def _refuse(name: str, bad: Any, what: str) -> None:
 
 
 def _check_degrees(name: str, lon: Floats, lat: Floats) -> None:
-    if not (np.all(np.abs(lon) <= 180) and np.all(np.abs(lat) <= 90)):
+    # Zones across the date line may be told with longitudes beyond it.
+    if not (np.all(np.abs(lon) <= 360) and np.all(np.abs(lat) <= 90)):
         raise InputError(
             f"{name}: coordinates are no degrees of longitude and latitude; name the coordinate system in it."
         )

@@ -30,13 +30,13 @@ def mean_lengths(members: Ints, group_offsets: Ints, offsets: Ints) -> Ints:
 
 @kernel
 def mean_trajectories(
-    members: Ints, group_offsets: Ints, lon: Floats, lat: Floats, t: Ints | Floats, offsets: Ints, made_offsets: Ints
+    members: Ints, group_offsets: Ints, x: Floats, y: Floats, t: Ints | Floats, offsets: Ints, made_offsets: Ints
 ) -> tuple[Floats, Floats, Ints]:
-    """The mean trajectory of each group: lon, lat (or x, y) and t, each the mean of matching points; times in whole seconds,
+    """The mean trajectory of each group: x, y and t, each the mean of matching points; times in whole seconds,
     rising.
     """
     size = made_offsets[-1]
-    made_lon, made_lat, made_t = np.empty(size, np.float64), np.empty(size, np.float64), np.empty(size, np.int64)
+    made_x, made_y, made_t = np.empty(size, np.float64), np.empty(size, np.float64), np.empty(size, np.int64)
     for g in range(len(group_offsets) - 1):
         low, high = group_offsets[g], group_offsets[g + 1]
         begin = made_offsets[g]
@@ -45,19 +45,19 @@ def mean_trajectories(
         for i in range(pairs):
             # Sums are of differences from the first member, so that no digit is lost.
             first = offsets[members[low]]
-            sum_lon, sum_lat, sum_t = 0.0, 0.0, 0.0
+            sum_x, sum_y, sum_t = 0.0, 0.0, 0.0
             for e in range(low, high):
                 here = offsets[members[e]]
                 point = here + point_of(i, offsets[members[e] + 1] - here, pairs)
-                sum_lon += lon[point] - lon[first]
-                sum_lat += lat[point] - lat[first]
+                sum_x += x[point] - x[first]
+                sum_y += y[point] - y[first]
                 sum_t += t[point] - start
-            made_lon[begin + i] = lon[first] + sum_lon / (high - low)
-            made_lat[begin + i] = lat[first] + sum_lat / (high - low)
+            made_x[begin + i] = x[first] + sum_x / (high - low)
+            made_y[begin + i] = y[first] + sum_y / (high - low)
             made_t[begin + i] = start + int(math.floor(sum_t / (high - low) + 0.5))
             if i > 0:
                 made_t[begin + i] = max(made_t[begin + i], made_t[begin + i - 1] + 1)
-    return made_lon, made_lat, made_t
+    return made_x, made_y, made_t
 
 
 @kernel

@@ -10,6 +10,7 @@ import numpy as np
 
 from crowdveil.model.arrays import Floats, Ints, take_slices
 from crowdveil.model.distances import Distance, Paths, SpatioTemporal
+from crowdveil.model.globe import rounded
 from crowdveil.model.trajectories import Trajectories
 
 AggregationName = Literal["mean-trajectory", "closest-trajectory", "closest-locations"]
@@ -67,11 +68,13 @@ def _means(data: Trajectories, members: Ints, offsets: Ints) -> Made:
 
     lengths = mean_lengths(members, offsets, data.offsets)
     made = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    return Made(*mean_trajectories(members, offsets, data.lon, data.lat, data.t, data.offsets, made), made)
+    # Degrees have no mean: those on both sides of the date line would meet at Greenwich.
+    x, y, t = mean_trajectories(members, offsets, *data.xy, data.t, data.offsets, made)
+    return Made(*data.projection.to_globe(x, y), t, made)
 
 
 def _rounded(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: Made) -> Made:
-    return Made(np.round(mean.lon, DECIMALS), np.round(mean.lat, DECIMALS), mean.t, mean.offsets)
+    return Made(rounded(mean.lon, DECIMALS), np.round(mean.lat, DECIMALS), mean.t, mean.offsets)
 
 
 def _closest_trajectories(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: Made) -> Made:

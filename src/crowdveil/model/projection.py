@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.model.arrays import Floats
+from crowdveil.model.globe import Box, turned, wrapped
 
 EARTH_RADIUS_M = 6_371_008.8
 
@@ -37,11 +38,19 @@ class LocalProjection:
     @classmethod
     def around(cls, lon: Floats, lat: Floats) -> LocalProjection:
         """The projection around the middle of the box that holds all points."""
-        if len(lon) == 0:
-            return cls(0.0, 0.0)
-        middle_lon = (float(np.min(lon)) + float(np.max(lon))) / 2
-        middle_lat = (float(np.min(lat)) + float(np.max(lat))) / 2
-        return cls(round(middle_lon, 4), round(middle_lat, 4))
+        return cls.around_box(Box.of(lon, lat))
+
+    @classmethod
+    def around_box(cls, box: Box) -> LocalProjection:
+        """The projection around the middle of a box."""
+        box.check_poles()
+        return cls.around_place(*box.middle, 4)
+
+    @classmethod
+    def around_place(cls, lon: float, lat: float, decimals: int) -> LocalProjection:
+        """The projection around a place, its degrees rounded and its longitude within ±180."""
+        # Rounded on the side of the date line that it was given on, so that all longitudes round alike.
+        return cls(float(wrapped(np.array([round(lon, decimals)]))[0].round(decimals)), round(lat, decimals))
 
     def to_plane(self, lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
         """Degrees to metres east and north of the middle."""
@@ -52,6 +61,13 @@ class LocalProjection:
         """Metres east and north of the middle to degrees."""
         lon, lat = _transformer(self.lon0, self.lat0).transform(x, y, direction="INVERSE")
         return np.asarray(lon, np.float64), np.asarray(lat, np.float64)
+
+    def polygons_to_globe(self, polygons: Any) -> Any:
+        """Shapely polygons in metres to the same polygons in degrees, in one piece: longitudes are within 180 of the middle's."""
+        import shapely
+
+        degrees = shapely.transform(polygons, lambda xy: np.column_stack(self.to_globe(xy[:, 0], xy[:, 1])))
+        return turned(degrees, self.lon0)
 
     def polygons_to_plane(self, polygons: Any) -> Any:
         """Shapely polygons in degrees to the same polygons in metres."""

@@ -15,7 +15,7 @@ MIDDLE_DECIMALS = 1
 def rough_plane(data: Trajectories) -> LocalProjection:
     """The plane around a middle that is told roughly."""
     middle = data.projection
-    return LocalProjection(round(middle.lon0, MIDDLE_DECIMALS), round(middle.lat0, MIDDLE_DECIMALS))
+    return LocalProjection.around_place(middle.lon0, middle.lat0, MIDDLE_DECIMALS)
 
 
 def k_anonymous_sectors(

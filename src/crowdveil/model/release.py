@@ -29,6 +29,7 @@ from crowdveil.model.arrays import (
     take_slices,
 )
 from crowdveil.model.flows import FlowCounts
+from crowdveil.model.globe import rounded
 from crowdveil.model.zones import Zones
 
 if TYPE_CHECKING:
@@ -145,6 +146,18 @@ class Areas:
         tile_area = self.zones.area_m2[self.tiles]
         sums: Floats = np.add.reduceat(tile_area, self.offsets[:-1])
         return sums
+
+    def centers(self, decimals: int) -> tuple[Floats, Floats]:
+        """Longitude and latitude of each area, rounded: its tile's, or the mean of its tiles' in planar metres."""
+        if not len(self):
+            return np.zeros(0), np.zeros(0)
+        zones, first = self.zones, self.tiles[self.offsets[:-1]]
+        lon, lat = zones.lon[first], zones.lat[first]
+        many = self.size > 1
+        if many.any():
+            x, y = (np.add.reduceat(c[self.tiles], self.offsets[:-1]) / self.size for c in zones.xy)
+            lon[many], lat[many] = zones.projection.to_globe(x[many], y[many])
+        return rounded(lon, decimals), np.round(lat, decimals)
 
 
 def _digest(tiles: Indices) -> str:

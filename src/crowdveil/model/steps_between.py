@@ -15,7 +15,8 @@ def corner_of(data: Trajectories) -> tuple[float, float]:
     It is published, so it is rounded to a tenth of a degree: the middle of all points together with the points that are published
     would tell where the farthest one is that is not.
     """
-    return round(data.projection.lon0, 1), round(data.projection.lat0, 1)
+    rough = LocalProjection.around_place(data.projection.lon0, data.projection.lat0, 1)
+    return rough.lon0, rough.lat0
 
 
 def without_rare_steps(

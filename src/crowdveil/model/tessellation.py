@@ -9,6 +9,7 @@ import numpy as np
 
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.model.arrays import Floats, Indices, Labels
+from crowdveil.model.globe import Box, cut_at_date_line, near, turned
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.zones import Grid, Zones
 
@@ -18,8 +19,13 @@ H3_RESOLUTIONS = range(16)
 
 def grid_frame(lon: Floats, lat: Floats, size_m: float) -> Grid:
     """The grid of squares of `size_m` metres on the ground that covers all points."""
-    projection = LocalProjection.around(lon, lat)
-    x, y = projection.to_plane(*_box_outline(lon, lat))
+    return grid_over(Box.of(lon, lat), size_m)
+
+
+def grid_over(box: Box, size_m: float) -> Grid:
+    """The grid of squares of `size_m` metres on the ground that covers a box."""
+    projection = LocalProjection.around_box(box)
+    x, y = projection.to_plane(*_box_outline(box))
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ParameterError(
             "a grid cannot cover points all around the globe; leave out far points with a bounding box, or use H3 cells."
@@ -34,10 +40,10 @@ def grid_frame(lon: Floats, lat: Floats, size_m: float) -> Grid:
     return Grid(projection, float(x0), float(y0), float(size_m), columns, rows)
 
 
-def _box_outline(lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
-    """Points along the box around all points: its sides are not straight in the plane."""
+def _box_outline(box: Box) -> tuple[Floats, Floats]:
+    """Points along a box: its sides are not straight in the plane."""
     along = np.linspace(0.0, 1.0, 33)
-    west, east, south, north = (float(v) for v in (lon.min(), lon.max(), lat.min(), lat.max()))
+    west, east, south, north = box.west, box.east, box.south, box.north
     lons, lats = west + along * (east - west), south + along * (north - south)
     fixed = np.ones_like(along)
     return (
@@ -103,7 +109,7 @@ def h3_cover(shapes: Labels, resolution: int) -> list[str]:
     # Half an edge from point to point along a border misses no cell by more than one ring around those that are met.
     apart = float(h3.average_hexagon_edge_length(resolution, unit="m")) / 111_320 / 2
     cells: set[str] = set()
-    for shape in shapely.get_parts(shapely.union_all(shapes)):
+    for shape in shapely.get_parts(cut_at_date_line(shapely.union_all(shapes))):
         cells.update(h3_cells(*_along(shape, apart), resolution))
         if shape.geom_type == "Polygon":
             cells.update(h3.geo_to_cells(shape, resolution))
@@ -138,9 +144,7 @@ def voronoi_zones(ids: Labels, lon: Floats, lat: Floats) -> Zones:
     margin = max(float(np.ptp(x)), float(np.ptp(y)), 1000.0) / 10
     box = shapely.box(x.min() - margin, y.min() - margin, x.max() + margin, y.max() + margin)
     cells = [box] if len(x) == 1 else _voronoi_cells(x, y, box)
-    polygons = shapely.transform(
-        np.array(cells, dtype=object), lambda xy: np.column_stack(projection.to_globe(xy[:, 0], xy[:, 1]))
-    )
+    polygons = projection.polygons_to_globe(np.array(cells, dtype=object))
     return Zones(ids, lon, lat, polygons=polygons, kind="voronoi")
 
 
@@ -171,7 +175,7 @@ def outlines(zones: Zones, tiles: Indices) -> Labels:
         import h3
 
         rings = [[(x, y) for y, x in h3.cell_to_boundary(zones.ids[i])] for i in tiles]
-        return np.array([shapely.Polygon(ring) for ring in rings], dtype=object)
+        return turned(np.array([shapely.Polygon(ring) for ring in rings], dtype=object), zones.projection.lon0)
     if zones.located:
         return np.asarray(shapely.points(zones.lon[tiles], zones.lat[tiles]), dtype=object)
     return np.full(len(tiles), None, dtype=object)
@@ -182,8 +186,7 @@ def _grid_outlines(grid: Grid, column: Indices, row: Indices) -> Labels:
 
     x0, y0 = grid.x0 + column * grid.size_m, grid.y0 + row * grid.size_m
     squares = shapely.box(x0, y0, x0 + grid.size_m, y0 + grid.size_m)
-    globe = shapely.transform(squares, lambda xy: np.column_stack(grid.projection.to_globe(xy[:, 0], xy[:, 1])))
-    return np.asarray(globe, dtype=object)
+    return np.asarray(grid.projection.polygons_to_globe(squares), dtype=object)
 
 
 def locate(zones: Zones, lon: Floats, lat: Floats) -> Indices:
@@ -222,6 +225,8 @@ def _locate_in_polygons(polygons: Labels, lon: Floats, lat: Floats) -> Indices:
     """Each polygon looks at the points between its west and east ends only: points are sorted by longitude once."""
     import shapely
 
+    west, _, east, _ = shapely.total_bounds(polygons)
+    lon = near(lon, (west + east) / 2)
     order = np.argsort(lon, kind="stable")
     x, y = lon[order], lat[order]
     tile = np.full(len(lon), -1, np.int32)

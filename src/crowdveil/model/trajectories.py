@@ -20,6 +20,7 @@ from crowdveil.model.arrays import (
     require,
     row_slices,
 )
+from crowdveil.model.globe import Box
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.zones import Zones
 
@@ -28,7 +29,10 @@ TrajectoryCounts = Literal["people", "trajectories"]
 
 @dataclass(frozen=True)
 class Extent:
-    """The box around all points of a data set, in degrees, and its first time: all that metres and tiles are laid out by."""
+    """The smallest box around all points of a data set, in degrees, and its first time: metres and tiles are laid out by it.
+
+    `east` is above 180 where the box crosses the date line.
+    """
 
     west: float
     south: float
@@ -41,12 +45,13 @@ class Extent:
         """Of points; of none, nothing."""
         if len(lon) == 0:
             return cls(0.0, 0.0, 0.0, 0.0, 0)
-        return cls(float(lon.min()), float(lat.min()), float(lon.max()), float(lat.max()), int(t.min()))
+        box = Box.of(lon, lat)
+        return cls(box.west, box.south, box.east, box.north, int(t.min()))
 
     @property
-    def corners(self) -> tuple[Floats, Floats]:
-        """Longitudes and latitudes of two corners that the box lies between."""
-        return np.array([self.west, self.east]), np.array([self.south, self.north])
+    def box(self) -> Box:
+        """The box alone."""
+        return Box(self.west, self.south, self.east, self.north)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +160,7 @@ class Trajectories:
     @cached_property
     def projection(self) -> LocalProjection:
         """The plane that metres are measured in."""
-        return LocalProjection.around(*self.extent.corners)
+        return LocalProjection.around_box(self.extent.box)
 
     @cached_property
     def xy(self) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.analysis.calendar import DAYS, Slots
+from crowdveil.analysis.calendar import DAYS, GAPS, Slots
 from crowdveil.analysis.estimates import Groups, estimates
 from crowdveil.analysis.land_use import Clustering, LandUse
 from crowdveil.analysis.profiles import Profiles, shown
@@ -16,7 +16,7 @@ from crowdveil.analysis.reconstruction import Reconstruction
 from crowdveil.analysis.topics import Topics
 from crowdveil.errors import InputError
 from crowdveil.io.figure import new_figure
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.tessellation import outlines
 from crowdveil.model.zones import Zones
 
@@ -24,6 +24,7 @@ RELEASED, ORIGINAL = "#0072b2", "#d55e00"
 """Blue and orange, as in the paper."""
 GROUPS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6d31", "#444444", "#b2df8a", "#6a3d9a")
 LEFT_OUT, BORDER = "#eeeeee", "#ffffff"
+HATCH: dict[str, Any] = {"facecolor": "none", "edgecolor": "#c4c4c4", "hatch": "/////", "linewidth": 0}
 _GIVE_ZONES = "give the zones that the release was made with by --zones."
 MOST_PROFILES, MOST_TOPICS = 6, 6
 """More than these do not fit into one picture; the largest are drawn."""
@@ -63,17 +64,17 @@ def profiles(found: Profiles, file: Path) -> None:
     axes = np.atleast_1d(figure.subplots(len(chosen), 1, sharex=True))
     for axis, i in zip(axes, chosen, strict=True):
         if found.original is not None:
-            axis.plot(_hours(found.slots), found.original[i], color=ORIGINAL, linewidth=1.3, label="original")
-        axis.plot(_hours(found.slots), found.volume[i], color=RELEASED, linewidth=1.3, label="release")
+            _line(axis, found.slots, found.original[i], color=ORIGINAL, linewidth=1.3, label="original")
+        _line(axis, found.slots, found.volume[i], color=RELEASED, linewidth=1.3, label="release")
+        _hatched(axis, found.slots, np.isfinite(found.volume[i]))
         near = "" if found.original is None else f"   (correlation {shown(found.correlation[i])})"
         axis.set_title(f"{found.name(i)}{near}", fontsize=10, loc="left")
         axis.set_ylim(bottom=0)  # each has its own scale, since the largest would flatten the others
         axis.grid(axis="y", alpha=0.3)
         _time_axis(axis, found.slots)
     figure.supylabel("mean trips in the hour", fontsize=10)
-    if found.original is not None:
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles[::-1], labels[::-1], loc="outside upper right", ncols=2, fontsize=9, frameon=False)
+    handles = axes[0].get_legend_handles_labels()[0][::-1] if found.original is not None else []
+    _legend(figure, handles, gaps=bool(np.isnan(found.volume[chosen]).any()))
     figure.savefig(file)
 
 
@@ -89,7 +90,7 @@ def land_use(found: LandUse, file: Path) -> None:
         _map_of_groups(axis, found.zones, found.grouped, side)
         agree = f"; agreement {shown(found.agreement)}" if found.original is not None and name == "release" else ""
         axis.set_title(f"{name}: {side.count} groups{agree}", fontsize=11)
-        _typical(right, found.slots, side)
+        _typical(right, found.slots, side, gaps=name == "release")
     figure.savefig(file)
 
 
@@ -101,13 +102,17 @@ def topics(found: Topics, file: Path) -> None:
     axes = figure.subplots(count, 2, squeeze=False, width_ratios=(2, 1))
     for topic in range(count):
         line, here, colour = axes[topic, 0], axes[topic, 1], GROUPS[topic]
-        line.fill_between(_hours(slots), 100 * np.nan_to_num(by_slot[:, topic]), color=colour, alpha=0.75, linewidth=0)
+        # Each hour as a bar: the height of one hour says nothing about the next where that is missing.
+        wide = slots.slot_s / 3600
+        line.bar(_hours(slots), 100 * by_slot[:, topic], wide, color=colour, alpha=0.75, linewidth=0, align="edge")
+        _hatched(line, slots, np.isfinite(by_slot[:, topic]))
         line.set_ylim(0, 100)
         line.set_ylabel("% of trips", fontsize=9)
         line.set_title(f"topic {topic + 1}: {100 * found.share[topic]:.0f} % of all trips", fontsize=10, loc="left")
         line.grid(axis="y", alpha=0.3)
         _time_axis(line, slots)
         _arrows(here, found, topic, colour)
+    _legend(figure, [], gaps=bool(np.isnan(by_slot).any()))
     figure.savefig(file)
 
 
@@ -117,6 +122,34 @@ _PICTURES: dict[type, Callable[[Any, Path], None]] = {
     LandUse: land_use,
     Topics: topics,
 }
+
+
+def _line(axis: Any, slots: Slots, values: Floats, **how: Any) -> None:
+    """A line over hours with gaps where nothing is known; an hour alone between gaps is a dot."""
+    hours = _hours(slots)
+    axis.plot(hours, values, **how)
+    known = np.isfinite(values)
+    alone = known & ~np.append(known[1:], False) & ~np.append(False, known[:-1])
+    if alone.any():
+        axis.plot(hours[alone], values[alone], ".", color=how["color"], markersize=4)
+
+
+def _hatched(axis: Any, slots: Slots, known: Mask) -> None:
+    """Hatch the hours that nothing is known of."""
+    hours, wide = _hours(slots), slots.slot_s / 3600
+    change = np.flatnonzero(np.diff(np.concatenate([[0], ~known, [0]]).astype(np.int8)))
+    for first, last in change.reshape(-1, 2):
+        # Values stand at the beginning of their hour, those of topics over all of it: the gap is between known ones.
+        axis.axvspan(hours[first], hours[last - 1] + wide, zorder=0, **HATCH)
+
+
+def _legend(figure: Any, handles: list[Any], *, gaps: bool) -> None:
+    from matplotlib.patches import Patch
+
+    if gaps:
+        handles = [*handles, Patch(label=GAPS, **HATCH)]
+    if handles:
+        figure.legend(handles=handles, loc="outside upper right", ncols=len(handles), fontsize=9, frameon=False)
 
 
 def _hours(slots: Slots) -> Floats:
@@ -198,20 +231,32 @@ def _map_of_groups(axis: Any, zones: Zones, grouped: Ints, side: Clustering) -> 
     axis.legend(handles=entries, title="group (zones)", fontsize=8, title_fontsize=8, loc="upper left", frameon=False)
 
 
-def _typical(part: Any, slots: Slots, side: Clustering) -> None:
+def _typical(part: Any, slots: Slots, side: Clustering, *, gaps: bool) -> None:
     """The typical profile of each group: a line for what leaves, a dashed one for what reaches it."""
     axes = np.atleast_1d(part.subplots(side.count, 1, sharex=True))
-    hours = len(slots)
+    hours, missing = len(slots), False
     for axis, group, typical in zip(axes, side.groups, side.typical, strict=True):
         colour = GROUPS[group % len(GROUPS)]
+        # Zero in all zones of a group is nothing published; in the original it is nobody.
+        typical = np.where(typical > 0, typical, np.nan) if gaps else typical
         leave, reach = 100 * typical[:hours], 100 * typical[hours:]
-        axis.plot(_hours(slots), leave, color=colour, linewidth=1.2, label="leaving")
-        axis.plot(_hours(slots), reach, color="#555555", linewidth=0.9, linestyle=(0, (2, 1)), label="reaching")
+        _line(axis, slots, leave, color=colour, linewidth=1.2, label="leaving")
+        _line(axis, slots, reach, color="#555555", linewidth=0.9, linestyle=(0, (2, 1)), label="reaching")
+        known = np.isfinite(leave) | np.isfinite(reach) if gaps else slots.times > 0
+        _hatched(axis, slots, known)
+        missing |= not known.all()
         axis.set_title(f"group {group + 1}", fontsize=9, loc="left", pad=2)
-        axis.set_ylim(0, 105 * typical.max())
+        axis.set_ylim(0, 105 * float(np.nanmax(typical)))
         axis.grid(axis="y", alpha=0.3)
         _time_axis(axis, slots)
-    axes[0].legend(loc="lower right", bbox_to_anchor=(1, 0.98), ncols=2, fontsize=8, frameon=False)
+    handles = axes[0].get_legend_handles_labels()[0]
+    if missing:
+        from matplotlib.patches import Patch
+
+        handles.append(Patch(label=GAPS, **HATCH))
+    axes[0].legend(
+        handles=handles, loc="lower right", bbox_to_anchor=(1, 0.98), ncols=len(handles), fontsize=8, frameon=False
+    )
     part.supylabel("% of a zone's trips", fontsize=9)
 
 

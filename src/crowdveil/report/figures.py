@@ -109,14 +109,22 @@ def bars(values: Sequence[float], labels: Sequence[str], title: str, x_title: st
 
 
 def line(values: Floats, labels: Sequence[str], title: str, x_title: str, y_title: str) -> str:
-    """A line over time steps."""
+    """A line over time steps, with gaps where values are missing; one alone between gaps is a dot."""
     top = max(float(np.nanmax(values, initial=0)), 1.0)
     low, wide = _HEIGHT - _BELOW, _WIDTH - _LEFT - 8
     n = max(len(values) - 1, 1)
-    points = " ".join(
-        f"{_LEFT + wide * i / n:.1f},{low - (low - 36) * v / top:.1f}" for i, v in enumerate(values.tolist())
-    )
-    marks = [*_scale(top, y_title), f'<polyline class="line" points="{points}"/>']
+    points = [(_LEFT + wide * i / n, low - (low - 36) * v / top) for i, v in enumerate(values.tolist())]
+    known = np.isfinite(values)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], known, [0]]).astype(np.int8))).reshape(-1, 2).tolist()
+    marks = _scale(top, y_title)
+    for first, last in zip([0, *(e for _, e in edges)], [*(b for b, _ in edges), len(values)], strict=True):
+        if last > first:
+            left, right = (_LEFT + wide * min(max(i, 0), n) / n for i in (first - 1, last))
+            marks.append(f'<rect class="gap" x="{left:.1f}" y="36" width="{right - left:.1f}" height="{low - 36}"/>')
+    for first, last in edges:
+        run = " ".join(f"{x:.1f},{y:.1f}" for x, y in points[first:last])
+        dot = f'<circle class="dot" cx="{points[first][0]:.1f}" cy="{points[first][1]:.1f}" r="2.5"/>'
+        marks.append(dot if last - first == 1 else f'<polyline class="line" points="{run}"/>')
     for i in sorted({0, len(labels) // 2, len(labels) - 1}) if len(labels) else []:
         anchor = "start" if i == 0 else "end" if i == len(labels) - 1 else "middle"
         marks.append(

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.analysis.calendar import GAPS
 from crowdveil.errors import counted
 from crowdveil.io.times import iso_times
 from crowdveil.io.written import NO_TIME, WrittenRelease
-from crowdveil.model.arrays import Floats
+from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import figures, layers, picture
 from crowdveil.report.layers import Shade
 from crowdveil.report.parts import Figure, Inside, Parts, Table
@@ -127,20 +128,32 @@ def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[
     t, place = written.listed_steps()
     if 1 < len(t) <= 20_000 and t[0] > NO_TIME:
         volume = np.bincount(place, published, len(t)).astype(np.float64)
+        t, by_step = _with_gaps(t, volume)
         labels = [picture.minutes(text) for text in iso_times(t[[0, len(t) // 2, -1]], tz).to_pylist()]
-        shown, ticks = _thinned(volume, labels)
+        shown, ticks = _thinned(by_step, labels)
         svg = figures.line(shown, ticks, "Published trips by time step", "time step", "trips")
-        made.append(
-            Figure("Published trips over time", svg, f"{len(t):,} time steps, {int(volume.sum()):,} trips.", [])
-        )
+        text = f"{len(volume):,} time steps, {int(volume.sum()):,} trips."
+        if np.isnan(shown).any():
+            text += f" Shaded: {GAPS}."
+        made.append(Figure("Published trips over time", svg, text, []))
     return made
+
+
+def _with_gaps(t: Ints, volume: Floats) -> tuple[Ints, Floats]:
+    """All steps from the first to the last one; those that nothing was published of are not listed, and become NaN."""
+    every, place = picture.every_step(t)
+    values = np.full(len(every), np.nan)
+    values[place] = np.where(volume > 0, volume, np.nan)
+    return every, values
 
 
 def _thinned(values: Floats, labels: list[str]) -> tuple[Floats, list[str]]:
     """At most a thousand points of a line: means of runs; labels at both ends and in the middle."""
     run = -(-len(values) // 1000)
     starts = np.arange(0, len(values), run)
-    means = np.add.reduceat(values, starts) / np.diff(np.append(starts, len(values)))
+    known = np.add.reduceat(np.isfinite(values).astype(np.int64), starts)
+    sums = np.add.reduceat(np.nan_to_num(values), starts)
+    means = np.divide(sums, known, out=np.full(len(sums), np.nan), where=known > 0)
     ticks = [""] * len(means)
     ticks[0], ticks[len(means) // 2], ticks[-1] = labels
     return means, ticks

@@ -10,7 +10,6 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
-from crowdveil.model.projection import LocalProjection
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.report.measures import measured, named_measures
@@ -64,7 +63,7 @@ def _displaced(data: Trajectories, release: TrajectoryRelease) -> Floats | None:
     before = np.diff(data.offsets)[source[of]]
     along = np.rint(place * (before - 1) / np.maximum(length[of] - 1, 1)).astype(np.int64)
     point = data.offsets[source[of]] + np.minimum(along, before - 1)
-    plane = LocalProjection(float(data.lon.mean()), float(data.lat.mean()))
+    plane = data.projection
     x0, y0 = plane.to_plane(data.lon[point], data.lat[point])
     x1, y1 = plane.to_plane(release.lon, release.lat)
     metres: Floats = np.hypot(x1 - x0, y1 - y0)

@@ -232,17 +232,38 @@ def _named(t: Ints, step: Ints, tz: str) -> tuple[list[str], Ints, str]:
     """Names of time steps, the step of each row, and how steps were taken together, if they were."""
     if not len(t) or NO_TIME in t:
         return [], np.zeros(len(step), np.int64), ""
-    if len(t) <= MOST_STEPS:
-        return [minutes(text) for text in iso_times(t, tz).to_pylist()], step, ""
+    every, place = every_step(t)
+    if len(every) > MOST_STEPS:
+        every, place = t, np.arange(len(t))
+    if len(every) <= MOST_STEPS:
+        return [minutes(text) for text in iso_times(every, tz).to_pylist()], place[step], ""
     if np.diff(t).min() < _SHORTEST_DAY_S:
         hour = (Clock(tz).to_wall(t) - _A_MONDAY_S) // 3600 % _WEEK
-        used, place = np.unique(hour, return_inverse=True)
-        labels = [f"{DAYS[h // 24]} {h % 24:02d}:00" for h in used.tolist()]
-        return labels, place[step], f"the same hours of all weeks are added up ({len(t):,} time steps)"
+        first, apart = int(hour.min()), max(int(np.gcd.reduce(hour - hour.min())), 1)
+        labels = [f"{DAYS[h // 24]} {h % 24:02d}:00" for h in range(first, int(hour.max()) + 1, apart)]
+        return (
+            labels,
+            ((hour - first) // apart)[step],
+            f"the same hours of all weeks are added up ({len(t):,} time steps)",
+        )
     run = -(-len(t) // MOST_STEPS)
     starts: Sequence[str] = iso_times(t[::run], tz).to_pylist()
     labels = [f"from {minutes(text)}" for text in starts]
     return labels, step // run, f"{run} time steps at a time are added up ({len(t):,} in all)"
+
+
+def every_step(t: Ints) -> tuple[Ints, Ints]:
+    """All time steps from the first to the last, and the place of each listed one: steps without a published flow are not."""
+    if len(t) < 3:
+        return t, np.arange(len(t))
+    # Days are 23 to 25 hours long where the clock is changed: the usual distance counts.
+    step = max(float(np.median(np.diff(t))), 1.0)
+    place: Ints = np.rint((t - t[0]) / step).astype(np.int64)
+    if np.any(np.diff(place) < 1) or place[-1] > 100 * len(t):
+        return t, np.arange(len(t))
+    every: Ints = np.rint(t[0] + step * np.arange(place[-1] + 1)).astype(np.int64)
+    every[place] = t
+    return every, place
 
 
 def minutes(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.csv as pacsv
 
+from crowdveil.analysis.calendar import GAPS
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.figure import new_figure
 from crowdveil.io.written import WrittenRelease
@@ -199,9 +200,11 @@ def _profiles(shown: FlowPicture, wanted: Wanted, file: Path) -> None:
             (shown.destination, "reaching", "--", FLOW),
         ):
             here = column == area
-            axis.plot(
-                _by_step(shown.step[here], shown.volume[here], steps), line, color=colour, linewidth=1.2, label=name
-            )
+            values = _by_step(shown.step[here], shown.volume[here], steps)
+            axis.plot(values, line, color=colour, linewidth=1.2, label=name)
+            known = np.isfinite(values)
+            alone = known & ~np.append(known[1:], False) & ~np.append(False, known[:-1])
+            axis.plot(np.flatnonzero(alone), values[alone], ".", color=colour, markersize=4)
         axis.set_title(shown.names[area], fontsize=9, loc="left")
         axis.set_ylim(bottom=0)
         axis.grid(alpha=0.3)
@@ -209,11 +212,15 @@ def _profiles(shown: FlowPicture, wanted: Wanted, file: Path) -> None:
     axes[-1].set_xticks(ticks, [shown.labels[i] if shown.labels else "all" for i in ticks], fontsize=8)
     axes[0].legend(ncols=2, fontsize=8, frameon=False, loc="lower right", bbox_to_anchor=(1, 1))
     figure.supylabel("trips", fontsize=9)
+    figure.supxlabel(f"gaps: {GAPS}, or published as part of another area", fontsize=8)
     figure.savefig(file)
 
 
 def _by_step(step: Ints, volume: Ints, steps: int) -> Floats:
-    return np.bincount(step, volume, steps).astype(np.float64)
+    """Trips by step; NaN where nothing was published, which is not the same as none."""
+    sums = np.bincount(step, volume, steps).astype(np.float64)
+    sums[np.bincount(step, minlength=steps) == 0] = np.nan
+    return sums
 
 
 def _heat_map(shown: tracks.TrackPicture, file: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.model.globe import Box, in_one_piece, near
 
 FINEST = 8192
 """Cells of the finest grid along the longer side of the map."""
@@ -32,15 +34,17 @@ class Frame:
     @classmethod
     def around(cls, lon: Floats, lat: Floats, cells: int = FINEST) -> Frame:
         """The frame around points; degrees of longitude are as wide as they are in the middle of it."""
-        west, east, south, north = lon.min(), lon.max(), lat.min(), lat.max()
+        box = Box.of(lon, lat)
+        west, east, south, north = box.west, box.east, box.south, box.north
         squeeze = max(float(np.cos(np.radians((south + north) / 2))), 0.05)
-        across, down = float(east - west) * squeeze, float(north - south)
+        across, down = (east - west) * squeeze, north - south
         unit = max(across, down, 1e-4) / cells
-        return cls(float(west), float(north), unit, squeeze, max(round(across / unit), 1), max(round(down / unit), 1))
+        return cls(west, north, unit, squeeze, max(round(across / unit), 1), max(round(down / unit), 1))
 
     def place(self, lon: Floats, lat: Floats) -> tuple[Ints, Ints]:
-        """Where points lie."""
-        x, y = (lon - self.west) * self.squeeze / self.unit, (self.north - lat) / self.unit
+        """Where points lie, in one piece where the frame crosses the date line."""
+        middle = self.west + self.width * self.unit / self.squeeze / 2
+        x, y = (near(lon, middle) - self.west) * self.squeeze / self.unit, (self.north - lat) / self.unit
         return np.rint(x).astype(np.int64), np.rint(y).astype(np.int64)
 
     @property
@@ -73,9 +77,8 @@ class Rings:
             if geometry is not None and kind in ("Polygon", "MultiPolygon"):
                 polygons = geometry["coordinates"] if kind == "MultiPolygon" else [geometry["coordinates"]]
             try:
-                arrays += [
-                    np.array(ring, np.float64)[:, :2] for polygon in polygons for ring in polygon if len(ring) > 3
-                ]
+                rings = [np.array(ring, np.float64)[:, :2] for polygon in polygons for ring in polygon if len(ring) > 3]
+                arrays += _without_seam(geometry, rings) if kind == "MultiPolygon" else rings
             except (TypeError, ValueError, IndexError):
                 raise InputError("the outline of an area is broken; verify the release.") from None
             first.append(len(arrays))
@@ -134,6 +137,19 @@ class Rings:
             if len(snapped.x) <= most or coarser >= FINEST // 64:
                 return snapped
             coarser *= 2
+
+
+def _without_seam(geometry: Any, rings: list[Floats]) -> list[Floats]:
+    """The rings of polygons, in one piece where they were cut at the date line."""
+    if not all(any(np.any(ring[:, 0] == side) for ring in rings) for side in (-180.0, 180.0)):
+        return rings
+    import shapely
+
+    try:
+        shape = in_one_piece(np.array([shapely.from_geojson(json.dumps(geometry))], dtype=object))[0]
+    except shapely.GEOSException:
+        return rings
+    return [shapely.get_coordinates(ring) for ring in shapely.get_rings(shapely.get_parts(shape))]
 
 
 @dataclass(frozen=True, eq=False)

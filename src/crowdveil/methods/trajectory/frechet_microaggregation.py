@@ -50,6 +50,7 @@ from crowdveil.method import Method
 from crowdveil.model.aggregation import DECIMALS, Made
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.distances import FrechetManhattan, Paths
+from crowdveil.model.globe import rounded
 from crowdveil.model.microaggregation import copies, members_of
 from crowdveil.model.pivots import Clustering, Clusters, LeftOver, PivotPath
 from crowdveil.model.release import TrajectoryRelease
@@ -114,7 +115,7 @@ def _means(data: Trajectories, distance: FrechetManhattan, made: Clusters, membe
     lengths = np.diff(data.offsets)[made.pivot]
     lon, lat = data.projection.to_globe(x, y)
     return Made(
-        np.round(lon, DECIMALS),
+        rounded(lon, DECIMALS),
         np.round(lat, DECIMALS),
         data.start + np.floor(t + 0.5).astype(np.int64),
         np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),

@@ -59,6 +59,7 @@ from crowdveil.method import Method
 from crowdveil.model.aggregation import DECIMALS, Made
 from crowdveil.model.arrays import Floats, Ints, row_slices
 from crowdveil.model.distances import Paths
+from crowdveil.model.globe import rounded
 from crowdveil.model.log_cost import Boxes, LogCost
 from crowdveil.model.microaggregation import copies
 from crowdveil.model.release import TrajectoryRelease
@@ -117,7 +118,7 @@ def _drawn(sides: Floats, offsets: Ints, rng: np.random.Generator) -> tuple[Floa
 def _made(data: Trajectories, x: Floats, y: Floats, t: Floats, offsets: Ints) -> Made:
     """Points on the plane of the data as a trajectory for each group."""
     lon, lat = data.projection.to_globe(x, y)
-    return Made(np.round(lon, DECIMALS), np.round(lat, DECIMALS), t.astype(np.int64) + data.start, offsets)
+    return Made(rounded(lon, DECIMALS), np.round(lat, DECIMALS), t.astype(np.int64) + data.start, offsets)
 
 
 def _facts(groups: list[Boxes], sides: Floats) -> dict[str, Any]:

@@ -20,6 +20,9 @@ a bound says that it cannot be the farthest or among the nearest ones.
 With `distance = graph` trajectories that no chain of contemporaries leads to are not in one group; parts with fewer than k people
 are left out, and their number is told. `closest-trajectory` publishes one person's own trajectory for the whole group.
 
+Means are taken in planar metres around the data, and are right across the date line; the document takes them of degrees, which
+differs by little elsewhere and puts points near longitude 0 there. Positions within 1° of a pole are refused.
+
 The document counts trajectories, so that a group may be one person's, and its public implementation misses the last point of
 each trajectory in its distances.
 

@@ -21,7 +21,7 @@ Tiles are squares of real metres on the ground, or those given with --zones; lev
 (UTC). Squares with fewer than 3k points at a level join the one of their four neighbours that has most points for the
 square of the distance. Points that follow one another in one area at one level are one visit; with `time_strategy = same`
 it is published as one point, at the middle of the interval, since the number of points would tell visits apart. `avg` is
-the mean of all published points of the area at that level.
+the mean of all published points of the area at that level, in planar metres around the data, not of degrees as in the document.
 
 Visits that fewer than k people share are removed first, then pairs of them are broken, then combinations of three and four:
 what is bad stays bad as visits go, so that of each bad combination some visit has to go, however it is done. In each
@@ -51,6 +51,7 @@ from crowdveil.guarantees import CombinationKAnonymity, Guarantee, LocationsOnTi
 from crowdveil.io.geojson import COORDINATE_DECIMALS
 from crowdveil.method import Method
 from crowdveil.model.arrays import Floats, Indices, Ints, take_slices
+from crowdveil.model.globe import rounded
 from crowdveil.model.release import Areas, TrajectoryRelease
 from crowdveil.model.swapping import owners
 from crowdveil.model.trajectories import Trajectories
@@ -134,19 +135,14 @@ def _positions(
 ) -> tuple[Floats, Floats]:
     """Where each row is put."""
     if params.strategy == "centroid":
-        bounds = list(zip(areas.offsets[:-1], areas.offsets[1:], strict=True))
         # Rounded as the list of areas is, to the last digit.
-        lon, lat = (
-            np.array([round(float(c[areas.tiles[a:b]].mean()), COORDINATE_DECIMALS) for a, b in bounds])[number]
-            for c in (areas.zones.lon, areas.zones.lat)
-        )
-        return lon, lat
+        lon, lat = areas.centers(COORDINATE_DECIMALS)
+        return lon[number], lat[number]
     of_row = np.unique(area, return_inverse=True)[1]
     count = np.bincount(of_row)
-    lon, lat = (
-        np.round(np.bincount(of_row, c[rows]) / count, COORDINATE_DECIMALS)[of_row] for c in (data.lon, data.lat)
-    )
-    return lon, lat
+    x, y = (np.bincount(of_row, c[rows]) / count for c in data.xy)
+    lon, lat = data.projection.to_globe(x, y)
+    return rounded(lon, COORDINATE_DECIMALS)[of_row], np.round(lat, COORDINATE_DECIMALS)[of_row]
 
 
 def _moments(data: Trajectories, params: ProtectedGeneralizationParams, level: Ints) -> Ints:

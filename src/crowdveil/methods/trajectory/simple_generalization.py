@@ -65,7 +65,8 @@ def run(
     order = np.argsort(new_places(len(data), rng)[source])
     rows, offsets = take_slices(offsets, order)
     used, area = np.unique(tile[rows], return_inverse=True)
-    lon, lat = (np.round(c[used], COORDINATE_DECIMALS)[area] for c in (zones.lon, zones.lat))
+    areas = Areas.of_tiles(zones, used.astype(np.int32))
+    lon, lat = (c[area] for c in areas.centers(COORDINATE_DECIMALS))
     progress(len(data), len(data))
     return TrajectoryRelease(
         lon,
@@ -74,7 +75,7 @@ def run(
         offsets,
         person=_new_keys(data.person[source[order]], rng) if params.link_users and data.counts == "people" else None,
         source=source[order],
-        areas=Areas.of_tiles(zones, used.astype(np.int32)),
+        areas=areas,
     )
 
 

@@ -17,6 +17,8 @@ have fewer than k people, the next ones join until there are k. What is left in 
 Inside a part groups are made as in `microaggregation`, by space alone unless a weight of time is given. It takes seconds where
 `microaggregation` takes minutes, and loses more.
 
+Means are taken in planar metres around the data, not of degrees as in the document: see `microaggregation`.
+
 MDAV leaves whoever is left over together, which costs most where parts are small. So in parts of at most 128 trajectories groups
 then exchange members as long as that brings them closer together, and each keeps k people; the document does not, and
 `--no-exchange` is its way. The document sorts by mean time; its public implementation by first time, which `parts_by` allows.

@@ -1,0 +1,23 @@
+"""Outlines of areas as they are written: each must be a polygon that others can work with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def broken_outlines(features: Sequence[dict[str, Any]]) -> int:
+    """How many polygons are invalid, cannot be read, or have longitudes beyond ±180°; features without an outline are none."""
+    import shapely
+
+    texts = [json.dumps(f["geometry"]) for f in features if f.get("geometry") is not None]
+    if not texts:
+        return 0
+    shapes = shapely.from_geojson(np.array(texts, dtype=object), on_invalid="ignore")
+    bounds = shapely.bounds(shapes).reshape(-1, 4)
+    outside = (np.abs(bounds[:, [0, 2]]) > 180).any(axis=1) | (np.abs(bounds[:, [1, 3]]) > 90).any(axis=1)
+    # What is no geometry at all is neither valid nor empty.
+    return int((~shapely.is_valid(shapes) | outside).sum())

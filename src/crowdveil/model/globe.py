@@ -1,0 +1,203 @@
+"""Longitudes are angles: the smallest arc around them, turning them to one side of the date line, and shapes that cross it.
+
+Positions are written within ±180°. Shapes are kept in one piece instead: their longitudes may go beyond 180°, and they are cut at
+the date line where they are written (RFC 7946, 3.1.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Floats, Labels
+
+HALF, FULL = 180.0, 360.0
+MOST_LATITUDE = 89.0
+"""Nearer to a pole, outlines in degrees are wrong: longitudes turn by whole degrees from one meter to the next."""
+AROUND_POLE = 60.0
+"""Data that goes around more than half of the globe and lies beyond this latitude surrounds a pole."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """The smallest box around places, in degrees; `east` is never below `west`, and above 180 where it crosses the date line."""
+
+    west: float
+    south: float
+    east: float
+    north: float
+
+    @classmethod
+    def of(cls, lon: Floats, lat: Floats) -> Box:
+        """Around points; around none, nothing."""
+        return Reach.of(lon, lat).box
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """Longitude, which may be above 180, and latitude."""
+        return (self.west + self.east) / 2, (self.south + self.north) / 2
+
+    def check_poles(self) -> None:
+        """Raise where maps in degrees would be wrong."""
+        far = max(abs(self.south), abs(self.north))
+        same_side = self.south > AROUND_POLE or self.north < -AROUND_POLE
+        if far > MOST_LATITUDE or (same_side and self.east - self.west > HALF):
+            raise InputError(
+                f"positions lie within {90 - MOST_LATITUDE:g}° of a pole or all around one, where no grid, average or outline in "
+                "degrees is right; leave them out with crowdveil filter --bbox."
+            )
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far places go, with longitudes counted from -180° and from 0°: parts of a data set are joined without their points.
+
+    An arc of less than half of the globe cannot cross both the date line and the meridian of Greenwich. So one of the two counts
+    gives the smallest arc, and the ends of it are those of points, to the last digit.
+    """
+
+    west: float = np.inf
+    south: float = np.inf
+    east: float = -np.inf
+    north: float = -np.inf
+    low: float = np.inf
+    """Least longitude counted from 0° to 360°."""
+    high: float = -np.inf
+    """Largest longitude counted from 0° to 360°."""
+
+    @classmethod
+    def of(cls, lon: Floats, lat: Floats) -> Reach:
+        """Of points."""
+        if len(lon) == 0:
+            return cls()
+        west, east = float(np.min(lon)), float(np.max(lon))
+        if west < -HALF or east > HALF:
+            return cls.of(wrapped(lon), lat)
+        low, high = west, east
+        if west < 0:
+            turned = np.where(lon < 0, lon + FULL, lon)
+            low, high = float(turned.min()), float(turned.max())
+        return cls(west, float(np.min(lat)), east, float(np.max(lat)), low, high)
+
+    @classmethod
+    def joined(cls, parts: Iterable[Reach]) -> Reach:
+        """Of all parts together."""
+        least, most = np.full(3, np.inf), np.full(3, -np.inf)
+        for part in parts:
+            least = np.minimum(least, [part.west, part.south, part.low])
+            most = np.maximum(most, [part.east, part.north, part.high])
+        west, south, low = least.tolist()
+        east, north, high = most.tolist()
+        return cls(west, south, east, north, low, high)
+
+    @property
+    def box(self) -> Box:
+        """The smallest box."""
+        if not np.isfinite(self.west):
+            return Box(0.0, 0.0, 0.0, 0.0)
+        across = self.east - self.west > HALF and self.high - self.low < self.east - self.west
+        west, east = (self.low, self.high) if across else (self.west, self.east)
+        return Box(west, self.south, east, self.north)
+
+
+JOINED = {"west": "min", "south": "min", "east": "max", "north": "max", "low": "min", "high": "max"}
+"""How each number of a reach comes of those of parts, for engines that have no Python for it."""
+
+
+def wrapped(lon: Floats) -> Floats:
+    """Longitudes from -180° on and below 180°; those that are there already stay as they are, to the last digit."""
+    lon = np.asarray(lon, np.float64)
+    return np.where((lon >= -HALF) & (lon < HALF), lon, (lon + HALF) % FULL - HALF)
+
+
+def rounded(lon: Floats, decimals: int) -> Floats:
+    """Longitudes to so many decimals, within ±180°: one name for each place."""
+    found: Floats = np.round(lon, decimals)
+    return np.where(found >= HALF, found - FULL, found)
+
+
+def near(lon: Floats, middle: float | Floats) -> Floats:
+    """Longitudes turned to at most half a circle from a middle; those that are there already stay as they are."""
+    turns = np.ceil((np.asarray(lon) - middle - HALF) / FULL)
+    back = np.floor((np.asarray(lon) - middle + HALF) / FULL)
+    return np.asarray(lon - FULL * np.where(turns > 0, turns, np.minimum(back, 0)), np.float64)
+
+
+def turned(shapes: Labels, middle: float) -> Labels:
+    """Shapes in degrees turned to at most half a circle from a middle, each in one piece."""
+    import shapely
+
+    found = np.asarray(_near(shapes, middle), dtype=object)
+    west, _, east, _ = shapely.bounds(found).reshape(-1, 4).T
+    for i in np.flatnonzero(east - west > HALF):
+        found[i] = _near(found[i], float(shapely.get_coordinates(found[i])[0, 0]))
+        here = shapely.bounds(found[i])
+        if here[2] - here[0] > HALF:
+            raise InputError(
+                "the outline of a tile goes around a pole or around the globe, and cannot be written in degrees; leave out far "
+                "points with crowdveil filter --bbox."
+            )
+    return found
+
+
+def _near(shapes: Any, middle: float) -> Any:
+    import shapely
+
+    return shapely.transform(shapes, lambda xy: np.column_stack([near(xy[:, 0], middle), xy[:, 1]]))
+
+
+def in_one_piece(shapes: Labels) -> Labels:
+    """Polygons and points in degrees, turned so that neighbors across the date line touch; what was cut there is joined.
+
+    They stay as they are where they do not cross the date line, or go around the whole globe.
+    """
+    import shapely
+
+    corners, of = shapely.get_coordinates(shapes, return_index=True)
+    if not len(corners):
+        return shapes
+    box = Reach.of(corners[:, 0], corners[:, 1]).box
+    if box.east <= HALF and np.abs(corners[:, 0]).max() <= HALF:
+        return shapes
+    middle = box.middle[0]
+    found = np.array(_near(shapes, middle), dtype=object)
+    # Parts on both sides of the date line now share a border along it.
+    at_line = np.zeros(len(shapes), np.bool_)
+    at_line[of[np.abs(np.abs(near(corners[:, 0], middle)) - HALF) < 1e-9]] = True
+    for i in np.flatnonzero(at_line & (shapely.get_type_id(found) == 6)):
+        found[i] = shapely.union_all(shapely.get_parts(found[i]))
+    return found
+
+
+def cut_at_date_line(shape: Any) -> Any:
+    """A shape in one piece, within ±180°: cut into several parts where it crosses the date line."""
+    import shapely
+
+    west, _, east, _ = shapely.bounds(shape)
+    if not (west < -HALF or east > HALF):
+        return shape
+    parts = []
+    for turn in range(int(np.floor((west + HALF) / FULL)), int(np.ceil((east - HALF) / FULL)) + 1):
+        here = shapely.transform(shape, lambda xy, turn=turn: xy - [FULL * turn, 0.0])
+        here = shapely.intersection(here, shapely.box(-HALF, -90, HALF, 90))
+        # A border along the date line alone is no part of it.
+        parts += [p for p in shapely.get_parts(here) if p.geom_type == "Point" or p.area > 0]
+    if len(parts) == 1:
+        return parts[0]
+    return shapely.GeometryCollection(parts) if parts[0].geom_type == "Point" else shapely.MultiPolygon(parts)
+
+
+def long_sides(shapes: Labels) -> Any:
+    """Whether each shape has a side over more than half of the globe: it was meant to cross the date line."""
+    import shapely
+
+    rings, shape = shapely.get_parts(shapely.boundary(shapes), return_index=True)
+    corners, ring = shapely.get_coordinates(rings, return_index=True)
+    same = ring[1:] == ring[:-1]
+    found = np.zeros(len(shapes), np.bool_)
+    found[shape[ring[1:][same & (np.abs(np.diff(corners[:, 0])) > HALF)]]] = True
+    return found

@@ -1,0 +1,51 @@
+"""Hours that nothing was published of are gaps in pictures, never zeros."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crowdveil.analysis.calendar import Slots
+from crowdveil.io.figure import new_figure
+from crowdveil.report import analysis_plots, figures, picture, release_plots
+
+
+def test_a_step_without_a_row_is_missing_and_not_zero() -> None:
+    found = release_plots._by_step(np.array([0, 0, 2]), np.array([3, 4, 5]), 4)
+    assert np.array_equal(found, [7.0, np.nan, 5.0, np.nan], equal_nan=True)
+
+
+@given(st.sets(st.integers(0, 60), min_size=3, max_size=40), st.sampled_from([900, 3600, 86400]))
+def test_steps_that_are_not_listed_come_back_as_gaps(there: set[int], step_s: int) -> None:
+    t = 1_700_000_000 + step_s * np.array(sorted(there), np.int64)
+    every, place = picture.every_step(t)
+    assert np.array_equal(every[place], t) and np.all(np.diff(every) > 0)
+    if np.median(np.diff(t)) == step_s:
+        assert np.array_equal(every, np.arange(t[0], t[-1] + 1, step_s))
+
+
+def test_the_line_of_a_report_is_broken_where_values_are_missing() -> None:
+    svg = figures.line(np.array([1.0, 2.0, np.nan, 4.0, np.nan, np.nan, 7.0, 8.0]), [""] * 8, "title", "x", "y")
+    assert svg.count("<polyline") == 2 and svg.count('class="dot"') == 1 and svg.count('class="gap"') == 2
+    assert "nan" not in svg
+    whole = figures.line(np.array([1.0, 2.0, 3.0]), [""] * 3, "title", "x", "y")
+    assert whole.count("<polyline") == 1 and "gap" not in whole
+
+
+def test_hours_without_values_are_hatched(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    slots = Slots("day", 3600, "UTC", np.ones(24, np.int64))
+    values = np.full(24, np.nan)
+    values[8:12], values[15] = [1, 2, 3, 2], 5.0
+    figure = new_figure(5, 2)
+    axis = figure.subplots()
+    analysis_plots._line(axis, slots, values, color="#000000")
+    analysis_plots._hatched(axis, slots, np.isfinite(values))
+    assert len(axis.patches) == 3 and all(patch.get_hatch() for patch in axis.patches)
+    line, dots = axis.lines
+    assert np.isnan(line.get_ydata()).sum() == 19 and dots.get_xdata().tolist() == [15.0]
+    figure.savefig(tmp_path / "gaps.png")
