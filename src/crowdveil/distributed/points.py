@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.distributed.point_rows import AT, BLOCK, FILE, ORDER, PointReader
+from crowdveil.distributed.point_rows import AT, BLOCK, FILE, KEY, ORDER, PointReader
 from crowdveil.distributed.rows import BAD
 from crowdveil.distributed.sources import quoted, readable, settle_zone, source_of
 from crowdveil.engine.spark import Frame, SparkEngine
@@ -41,8 +41,8 @@ class PointsThere:
     rows
         The frame of points, and of notes.
     tracks
-        A frame with a row for each trajectory: its ids, `ORDER` of its first row, points, first time and sum of times, box, how
-        many points are lost.
+        A frame with a row for each trajectory: its ids, `ORDER` of its first row, `KEY`, points, first time, sum of times,
+        box, how many points are lost.
     reader
         How they were read.
     trajectories, people, points
@@ -74,7 +74,7 @@ def read_points_there(engine: SparkEngine, data: Any, reading: TrajectoryReading
     ids, first = ", ".join(reader.ids), f"min(struct({', '.join(ORDER)}))"
     sums = (
         "count(*) AS points, count_if(lost) AS lost, sum(t) AS total, min(t) AS t, min(lon) AS west, min(lat) AS south, "
-        "max(lon) AS east, max(lat) AS north"
+        "max(lon) AS east, max(lat) AS north, " + ", ".join(f"sum({name}) AS {name}" for name in KEY)
     )
     tracks = engine.sql(
         f"SELECT *, {', '.join(f'first.{name}' for name in ORDER)} FROM (SELECT {ids}, {first} AS first, {sums} FROM {{points}} "

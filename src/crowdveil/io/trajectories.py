@@ -19,6 +19,7 @@ from crowdveil.io.times import Clock, Seconds, read_seconds, say_zone
 from crowdveil.io.values import codes, ids_of, read_floats
 from crowdveil.io.zones import read_zones
 from crowdveil.model.arrays import Floats, Ints, Labels, Mask, frozen
+from crowdveil.model.canonical import points_in_order
 from crowdveil.model.trajectories import Trajectories, TrajectoryCounts
 
 BESIDE = "are in a trajectory with such a row"
@@ -82,6 +83,7 @@ def read_trajectories(
     model = assemble(points, labels, person, people, columns.counts, keep_rows)
     if lost is not None:
         model = _without(model, points, source, notes)
+    model = points_in_order(model)
     if kept is not None and model.row is not None:
         model = replace(model, row=kept[model.row])
     return model if zones is None else replace(model, zones=read_zones(zones, zone_id=zone_id, notes=notes))

@@ -19,6 +19,7 @@ from crowdveil.server.access import Who
 from crowdveil.server.answers import Refused
 from crowdveil.server.child import SUMMARY
 from crowdveil.server.files import ID
+from crowdveil.server.kinds import KINDS
 from crowdveil.server.settings import Service
 from crowdveil.server.store import Job
 from crowdveil.server.tokens import Caller
@@ -161,7 +162,7 @@ def shown(service: Service, job: Job) -> dict[str, Any]:
         "runs": job.runs,
         "progress": {"stage": job.stage, "done": job.done, "total": job.total},
         "files": job.files,
-        "parameters": job.parameters,
+        "parameters": {n: v for n, v in job.parameters.items() if n not in KINDS[job.kind].secret},
         "error": None if job.error is None else {"code": job.error_code, "message": job.error},
         "result": None
         if job.result is None or job.state != "done"
