@@ -44,8 +44,8 @@ RENAMES: tuple[tuple[Renamed, Renamed, str], ...] = (
 
 
 def _points() -> dict[str, Any]:
-    """Few places and times, so that there are ties everywhere: equal trajectories of one person and of several, points of one time,
-    trajectories of one point.
+    """Few places and times, so that there are ties everywhere: equal trajectories of one person and of several, points of one
+    time, trajectories of one point.
     """
     rng = np.random.default_rng(2)
     rows = []
@@ -210,7 +210,9 @@ def test_a_model_is_put_in_order_too(tmp_path: Path) -> None:
 
 def test_other_names_of_columns_are_no_other_content(tmp_path: Path) -> None:
     manifest = pipeline.run(
-        pipeline.Request("microaggregation", _write_points(tmp_path, _points(), 0), tmp_path / "out", {"k": 2}, seed=SEED)
+        pipeline.Request(
+            "microaggregation", _write_points(tmp_path, _points(), 0), tmp_path / "out", {"k": 2}, seed=SEED
+        )
     ).manifest
     assert manifest["input"]["data"] == {"kind": "table"}
     assert "data.csv" not in json.dumps(manifest)

@@ -253,7 +253,9 @@ def test_the_schemas_are_those_of_the_registry(running: Running) -> None:
         listed = {m["name"]: m for m in anna.get("/methods").json()["methods"]}
         assert list(listed) == list(METHODS)
         joint = listed["joint"]["parameters"]["properties"]
-        assert joint["k"]["minimum"] == 2 and joint["tz"]["default"] == "UTC" and "secret" in joint["seed"]["description"]
+        assert (
+            joint["k"]["minimum"] == 2 and joint["tz"]["default"] == "UTC" and "secret" in joint["seed"]["description"]
+        )
         assert listed["joint"]["files"]["zones"]["required"] is False and listed["joint"]["files"]["data"]["required"]
         assert anna.get("/methods/SwapMob").json()["name"] == "swapmob"
 
