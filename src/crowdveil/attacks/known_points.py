@@ -49,7 +49,8 @@ def measured_linkage(
 
     Returns
     -------
-    Whole percents, None of fewer than 50. found: of the trajectories tried, those whose points are all in one published trajectory and in no other.
+    Whole percents, None of fewer than 50.
+    found: of the trajectories tried, those whose points are all in one published trajectory and in no other.
     true: of the other points of those that were found, the ones that are the same person's. linked: of the first 500 tried, those
     whose nearest published trajectory, over all their points, is the one that stands for them. Beside them what the same
     adversary finds in the trajectories themselves, which is 100 where no two points are equal.

@@ -9,7 +9,8 @@ by nobody.
 Assumptions
 -----------
 Owed by the caller: a seed, where one is given, cannot be guessed and is kept secret, since who has it can make the noise again.
-Without one the noise comes from entropy of the operating system. The list of zones does not depend on who travelled (a file of zones or a grid, not the ids that
+Without one the noise comes from entropy of the operating system.
+The list of zones does not depend on who travelled (a file of zones or a grid, not the ids that
 occur in trips). Volumes are trips, each counted as one. Nobody makes more than `most_trips` trips in a time step: who makes m
 times as many has m times epsilon. Time steps add up: a person in T of them has T times epsilon.
 
