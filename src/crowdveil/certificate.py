@@ -48,17 +48,16 @@ class _Method(_Form):
     name: str
     status: str
     parameters: dict[str, JsonValue]
-    seed: int | None
+    seed_given: bool = False
     facts: _Facts
 
 
 class _Source(_Form):
-    name: str | None = None
-    sha256: str | None = None
+    kind: str | None = None
 
 
 class _Input(_Form):
-    data: _Source
+    data: _Source = Field(default_factory=_Source)
     options: dict[str, JsonValue]
     notes: list[str]
     dropped: dict[str, int]

@@ -65,27 +65,21 @@ def refuse_misshapen(written: WrittenRelease) -> None:
 
 
 def without_exact_figures(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The certificate of a noisy release: a figure of the data without noise, or a way to take the noise off, undoes it."""
-    method, cost, read_from = manifest["method"], manifest["cost"], manifest["input"]
+    """The certificate of a noisy release: a figure of the data without noise undoes it."""
+    cost, read_from = manifest["cost"], manifest["input"]
     return manifest | {
-        "method": method | {"seed": None},
-        "input": read_from
-        | {
-            "data": {name: value for name, value in read_from["data"].items() if name != "sha256"},
-            "notes": [],
-            "dropped": {},
-        },
+        "input": read_from | {"notes": [], "dropped": {}},
         "cost": {name: value for name, value in cost.items() if name != "withheld_volume_percent"},
     }
 
 
 def say_what_matters(
-    method: Method, data: Flows | Trajectories, params: Params, published: int, notes: ReadNotes
+    method: Method, data: Flows | Trajectories, params: Params, published: int, notes: ReadNotes, *, seed_given: bool
 ) -> None:
     """Tell whoever signs what is easily overlooked."""
-    if method.rows == "noisy":
+    if seed_given and method.rows == "noisy":
         notes.say(
-            "whoever knows the seed can take the noise off: give one that nobody can guess with --seed, and keep it secret."
+            "the noise was drawn with the seed that was given: who knows the seed can remove the noise, so keep it secret."
         )
     if hasattr(params, "k") and data.counts != "people":
         notes.say(f"people are not known, so k counts {data.counts} (name the column of people with --user).")

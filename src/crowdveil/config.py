@@ -56,7 +56,7 @@ def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
     parameters, reading = content.get("parameters", {}), content.get("reading", {})
     if not isinstance(parameters, dict) or not isinstance(reading, dict):
         raise ParameterError(f"{path}: parameters and reading must be tables of names and values.")
-    table_format, seed = content.get("format", "parquet"), content.get("seed", 0)
+    table_format, seed = content.get("format", "parquet"), content.get("seed")
     if table_format not in ("parquet", "csv"):
         raise ParameterError(f"{path}: format must be parquet or csv.")
     replace = yes_or_no(path, content, "overwrite")

@@ -18,6 +18,8 @@ from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written import MANIFEST_FILE, file_hash, folder_hash
 from crowdveil.method import Method
+from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 
 FILES = ("zones", "voronoi", "hierarchy", "destination_hierarchy")
@@ -31,7 +33,7 @@ def build_manifest(
     method: Method,
     params: Params,
     reading: Params,
-    seed: int,
+    seed_given: bool,
     data: Any,
     notes: ReadNotes,
     counts: str,
@@ -52,11 +54,11 @@ def build_manifest(
             "name": method.name,
             "status": method.status,
             "parameters": params.model_dump(mode="json"),
-            "seed": seed,
+            "seed_given": seed_given,
             "facts": dict(facts),
         },
         "input": {
-            "data": data if isinstance(data, dict) else _described(data),
+            "data": {"kind": _kind(data)},
             "options": _options(reading),
             "notes": notes.said,
             "dropped": notes.dropped,
@@ -100,36 +102,40 @@ def _version(package: str) -> str:
 
 
 def _options(reading: Params) -> dict[str, Any]:
-    """The options that differ from their defaults; files by name and hash."""
+    """The options that differ from their defaults; files by their hash."""
     options = {
         n: getattr(reading, n) for n, f in type(reading).model_fields.items() if getattr(reading, n) != f.default
     }
     return {n: _described(v) if n in FILES else v for n, v in options.items()}
 
 
+def _kind(data: Any) -> str:
+    """How data was handed in. Its name says nothing about its content, and a hash would confirm a guess of a single record."""
+    if isinstance(data, Flows | Trajectories):
+        return "model"
+    return "omx" if isinstance(data, str | Path) and Path(data).suffix.lower() == ".omx" else "table"
+
+
 def _described(data: Any) -> dict[str, str]:
-    """A file by its name and hash, anything else by its type. Where the file lay is nobody's business."""
+    """A file of zones or of a tree, which are public, by its hash; a kind of tree by its name, anything else by its type."""
     if isinstance(data, str | Path):
         path = Path(data)
-        # A hierarchy may be named by its kind, which is no file.
-        return {"name": path.name, "sha256": file_hash(path)} if path.is_file() else {"name": str(data)}
+        return {"sha256": file_hash(path)} if path.is_file() else {"name": path.name}
     return {"type": type(data).__name__}
 
 
-def reading_again(manifest: dict[str, Any], data: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """The options to read the input of a release with once more; `data` and files are held against the manifest.
+def reading_again(manifest: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The options to read the input of a release with once more; files of zones and trees are held against the manifest.
 
-    Of files the manifest knows no more than name and hash, so that they must be among the options that are `given`.
+    Of files the manifest knows no more than a hash, so that they must be among the options that are `given`.
     Trees are left out: they change nothing in the flows.
     """
     before = manifest["input"]
-    _must_be_the_same(data, before["data"], "original")
     for name in [name for name in FILES if name in before["options"]]:
         if name in given:
             _must_be_the_same(given[name], before["options"][name], name)
         elif name not in _TREES:
-            was = before["options"][name].get("name", "data of its own")
-            raise ParameterError(f"{name}: the release was made with {was}; give it again with --{name}.")
+            raise ParameterError(f"{name}: the release was made with {name} of its own; give them again with --{name}.")
     options = {name: value for name, value in before["options"].items() if name not in FILES} | given
     return {name: value for name, value in options.items() if name not in _TREES}
 
@@ -145,8 +151,8 @@ def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
     """Raise if a file is another one than it was."""
     if "sha256" in before and _described(data).get("sha256", before["sha256"]) != before["sha256"]:
         raise InputError(
-            f"{data}: this is not the file that the release was made from, {before['name']} (its SHA-256 differs "
-            f"from the manifest's); give that {'one' if option == 'original' else f'with --{option}'}."
+            f"{data}: this is not the file that the release was made with (its SHA-256 differs from the manifest's); "
+            f"give that with --{option}."
         )
 
 

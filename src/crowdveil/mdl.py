@@ -178,10 +178,10 @@ def _times(value: Any, factor: float | None) -> Any:
     return value * factor if factor is not None and number else value
 
 
-def _sorted_out(method: Method, values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], int]:
+def _sorted_out(method: Method, values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], int | None]:
     """Foreign names to ours; parameters, options of reading, and the seed."""
     ours, factors = dict(method.parameter_aliases), dict(method.alias_factors)
     renamed = {ours.get(name, name): _times(value, factors.get(name)) for name, value in values.items()}
-    seed = renamed.pop("seed", 0)
+    seed = renamed.pop("seed", None)
     reading = {n: v for n, v in renamed.items() if n in READINGS[method.takes].model_fields}
     return {n: v for n, v in renamed.items() if n not in reading}, reading, seed

@@ -58,7 +58,7 @@ class Method:
     together
         From the parameters, why the data cannot be done in parts (as it is written behind "since"), or None if it can: then
         any set of whole parts gives the rows that it gives among all others. The parts of flows are time steps; those of
-        trajectories are told by `parts`, and `rng` is then drawn from by `new_places` alone.
+        trajectories are told by `parts`, and nothing is then drawn from `rng`.
     parts
         From the outline of trajectories and the parameters, lists of those that must be done together; None where each can be
         done by itself.

@@ -21,6 +21,7 @@ from crowdveil.checking import (
     what_k_counts,
     without_exact_figures,
 )
+from crowdveil.entropy import apart
 from crowdveil.errors import InputError, ParameterError, PromiseBrokenError
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.guarantees.base import refuse_unchecked, tally
@@ -40,15 +41,16 @@ from crowdveil.manifest import (
     write_manifest,
 )
 from crowdveil.method import Method
+from crowdveil.model.canonical import numbered
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import Release
+from crowdveil.model.release import Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, FlowReading, TrajectoryReading, read
 from crowdveil.registry import find_method
 from crowdveil.report.summary import cost_lines, cost_numbers
-from crowdveil.resume import going_on_from, open_finished, run_key
+from crowdveil.resume import ATTACKS, drawn_seed, going_on_from, open_finished, run_key
 
 Stage = Callable[[str], None]
 """Told the name of each stage as it begins."""
@@ -69,7 +71,8 @@ class Request:
     parameters, reading
         The method's parameters, and the options of reading, by name.
     seed
-        Of the one generator that every random choice comes from.
+        A secret: who knows it can repeat every random choice. With it a run is reproducible; without it, every random choice
+        comes from fresh entropy of the operating system.
     table_format, data_name
         Form of the tables, and the name of the data file where the usual one is not wanted.
     overwrite
@@ -94,7 +97,7 @@ class Request:
     output: Path | str
     parameters: dict[str, Any] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
-    seed: int = 0
+    seed: int | None = None
     table_format: TableFormat = "parquet"
     data_name: str | None = None
     overwrite: bool = False
@@ -149,6 +152,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         data=request.data,
     )  # fmt: skip
 
+    seed = drawn_seed(request.seed, finished)
     pairing = kept_pairing(request.pairing, Path(request.output), overwrite=request.overwrite)
     with going_on_from(finished), pairing as keep:
         stage("reading")
@@ -157,9 +161,11 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         need_a_crowd(data, params)
 
         stage("anonymising")
-        release = method.run(data, params, np.random.default_rng(request.seed), progress)
+        release = method.run(data, params, np.random.default_rng(seed), progress)
+        if isinstance(release, TrajectoryRelease):
+            release = numbered(release)
         promises = (*method.promises(data, params), *form_of(method))
-        say_what_matters(method, data, params, len(release), notes)
+        say_what_matters(method, data, params, len(release), notes, seed_given=request.seed is not None)
         if finished is not None and not finished.used:
             notes.say(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
 
@@ -175,11 +181,11 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             trials = []
             if request.attack:
                 stage("attacking")
-                trials = against_promises(data, release, promises, method.status, request.seed, progress)
+                trials = against_promises(data, release, promises, method.status, apart(seed, ATTACKS), progress)
                 refuse_beaten(trials)
             manifest = build_manifest(
-                method=method, params=params, reading=reading, seed=request.seed, data=request.data, notes=notes,
-                counts=what_k_counts(data, params), checked=checked, cost=cost_numbers(data, release),
+                method=method, params=params, reading=reading, seed_given=request.seed is not None, data=request.data,
+                notes=notes, counts=what_k_counts(data, params), checked=checked, cost=cost_numbers(data, release),
                 risk=[trial.as_json() for trial in trials] if request.attack else None,
                 facts=getattr(release, "facts", {}),
                 files={role: file_entry(folder / name) for role, name in files.items()},
@@ -363,7 +369,7 @@ def report_of_original(
 
 def _read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:
     """The original flows or trajectories, read as they were when the release was made."""
-    options = READINGS[takes].checked({} if isinstance(original, takes) else reading_again(manifest, original, given))
+    options = READINGS[takes].checked({} if isinstance(original, takes) else reading_again(manifest, given))
     data: Flows | Trajectories = read(takes, original, options, ReadNotes(), members=manifest["k_counts"] == "people")
     refuse_other_counts(manifest, data.counts)
     return data

@@ -9,6 +9,7 @@ from pydantic import Field
 from crowdveil.io.flows import read_flows, with_trees
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.trajectories import read_trajectories
+from crowdveil.model.canonical import canonical
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
@@ -91,11 +92,16 @@ READINGS: dict[type, type[Reading]] = {Flows: FlowReading, Trajectories: Traject
 
 
 def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, members: bool = False) -> Any:
-    """Read data as the model that a method takes; a model is taken as it is. `members`: keep who is behind each flow."""
+    """Read data as the model that a method takes; a model is taken as it is. `members`: keep who is behind each flow.
+
+    Trajectories come in canonical order, so that nothing depends on the order of rows or on the spelling of ids.
+    """
     given = {name: getattr(options, name) for name in type(options).model_fields}
     if isinstance(data, takes):
         trees = given.get("hierarchy"), given.get("destination_hierarchy")
+        if isinstance(data, Trajectories):
+            return canonical(data)
         return data if trees == (None, None) or not isinstance(data, Flows) else with_trees(data, *trees)
     if takes is Flows:
         return read_flows(data, notes=notes, members=members, **given)
-    return read_trajectories(data, notes=notes, **given)
+    return canonical(read_trajectories(data, notes=notes, **given))

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from crowdveil import engine
 from crowdveil.engine import FinishedSteps, LocalEngine, kept_until_done
+from crowdveil.entropy import fresh
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.written import file_hash
 from crowdveil.manifest import FILES
@@ -18,14 +19,17 @@ from crowdveil.params import Params
 
 
 def open_finished(
-    folder: Path, output: Path, *, method: Method, params: Params, reading: Params, seed: int, data: Any
+    folder: Path, output: Path, *, method: Method, params: Params, reading: Params, seed: int | None, data: Any
 ) -> FinishedSteps:
-    """The finished time steps of a run in `folder`; refused if those there are of another run."""
+    """The finished time steps of a run in `folder`; refused if those there are of another run. Without a seed, the entropy of the
+    first run is kept with them, so that a resumed run goes on with the same draws.
+    """
     _apart(Path(folder).absolute(), Path(output).absolute())
-    return FinishedSteps(folder, run_key(method, params, reading, seed, _hashes(_path(data))))
+    key = run_key(method, params, reading, seed, _hashes(_path(data)))
+    return FinishedSteps(folder, key, fresh() if seed is None else None)
 
 
-def run_key(method: Method, params: Params, reading: Params, seed: int, data: Any) -> dict[str, Any]:
+def run_key(method: Method, params: Params, reading: Params, seed: int | None, data: Any) -> dict[str, Any]:
     """All that the results of a run depend on; `data` is what tells its data from other data."""
     options = {name: getattr(reading, name) for name in type(reading).model_fields}
     files = {name: value for name, value in options.items() if name in FILES and _is_file(name, value)}
@@ -37,6 +41,23 @@ def run_key(method: Method, params: Params, reading: Params, seed: int, data: An
         "data": {"data": data, **{name: _hashes(Path(path)) for name, path in files.items()}},
         "version of crowdveil": version("crowdveil"),
     }
+
+
+ATTACKS = "attacks"
+"""What the seed of the attacks of a run is for: their draws are not those of the method."""
+
+
+class Drawn(Protocol):
+    """Finished parts of a run, with the entropy that it was begun with."""
+
+    entropy: int | None
+
+
+def drawn_seed(seed: int | None, finished: Drawn | None) -> int:
+    """The seed of a run: the one that was given, or fresh entropy; of a resumed run, that of its beginning."""
+    if seed is not None:
+        return seed
+    return fresh() if finished is None or finished.entropy is None else finished.entropy
 
 
 @contextmanager

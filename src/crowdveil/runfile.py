@@ -75,6 +75,6 @@ def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any
 
 
 def check_seed(path: Path, seed: Any) -> None:
-    """Raise unless a value can be a seed."""
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+    """Raise unless a value can be a seed; None, where none was given, can."""
+    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
         raise ParameterError(f"{path}: seed must be a whole number from 0.")

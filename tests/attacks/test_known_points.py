@@ -1,15 +1,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crowdveil.attacks import known_points
 from crowdveil.attacks.known_points import measured_lines, measured_linkage
 from crowdveil.model.swapping import equal_points
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.testing import trajectories
+
+
+@pytest.fixture(autouse=True, scope="module")
+def of_any_number() -> Iterator[None]:
+    """Tell shares of a few trajectories, too: the data here is small."""
+    before, known_points.FEWEST = known_points.FEWEST, 1
+    yield
+    known_points.FEWEST = before
+
+
+def test_shares_of_few_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_points, "FEWEST", 50)
+    assert known_points._percent(1, 49) is None and known_points._percent(25, 50) == 50
 
 
 def _walks(n: int, length: int) -> Trajectories:

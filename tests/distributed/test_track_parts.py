@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from crowdveil import testing
 from crowdveil.checking import form_of
 from crowdveil.distributed.filtering import FilterPart
-from crowdveil.distributed.point_rows import AT, BLOCK, FILE, ORDER, PointReader
+from crowdveil.distributed.point_rows import AT, BLOCK, FILE, KEY, ORDER, PointReader
 from crowdveil.distributed.rows import BAD
 from crowdveil.distributed.running import refuse_what_stays_here
 from crowdveil.distributed.track_running import Told, new_numbers
 from crowdveil.distributed.track_verifying import CheckedPiece, _follow, refuse_whole
-from crowdveil.distributed.tracks import KEYED, Plan, TrackReader, TracksPart
+from crowdveil.distributed.tracks import KEYED, PUBLISHED, Plan, TrackReader, TracksPart
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.filters import Filter, filter_trajectories
 from crowdveil.guarantees import CombinationKAnonymity, TrajectoryKAnonymity, WellFormedTrajectories
@@ -34,6 +34,7 @@ from crowdveil.io.source import open_source
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.trajectories import find_point_columns, no_value, read_trajectories
 from crowdveil.method import Method
+from crowdveil.model.canonical import canonical, numbered
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Extent, Outline, Trajectories
 from crowdveil.progress import no_progress
@@ -73,13 +74,21 @@ def _tracks(reader: PointReader, rows: pa.Table) -> pa.Table:
     points = rows.filter(pc.is_null(rows["note"]))
     lost = points.set_column(points.column_names.index("lost"), "lost", points["lost"].cast(pa.int64()))
     lost = lost.append_column("total", lost["t"])
-    sums = [("lost", "sum"), ("t", "min"), ("total", "sum"), ("t", "count"), *((name, "min") for name in ORDER)]
+    sums = [
+        ("lost", "sum"),
+        ("t", "min"),
+        ("total", "sum"),
+        ("t", "count"),
+        *((name, "min") for name in ORDER),
+        *((name, "sum") for name in KEY),
+    ]
     names = {
         "lost_sum": "lost",
         "t_min": "t",
         "total_sum": "total",
         "t_count": "points",
         **{f"{n}_min": n for n in ORDER},
+        **{f"{n}_sum": n for n in KEY},
     }
     grouped = lost.group_by(reader.ids).aggregate(sums)
     return grouped.rename_columns([names.get(n, n) for n in grouped.column_names])
@@ -116,21 +125,21 @@ def test_parts_give_the_rows_of_one_machine(method: Method, draw: st.DataObject)
     drawn = draw.draw(testing.trajectories(max_trajectories=12, max_points=5))
     order = np.random.default_rng(draw.draw(st.integers(0, 99))).permutation(drawn.points)
     table = _points(drawn, order)
-    whole = read_trajectories(table)
+    whole = canonical(read_trajectories(table))
     parameters: dict[str, Any] = {"k": 2, "interval_s": draw.draw(st.sampled_from([60, 400, 5000]))} if hasattr(
         method.params.checked({}), "k"
     ) else {"overlapping_strategy": draw.draw(st.sampled_from(["all", "one"]))}  # fmt: skip
     params = method.params.checked(parameters)
     if whole.people < 2:
         return
-    here = _run(method, params, whole)
+    here = numbered(_run(method, params, whole))
     reader = _reader(table)
     rows = _read(reader, table, draw.draw(st.integers(1, 4)))
     most = draw.draw(st.integers(1, 40))
     outcome, told, promises = _in_parts(method, params, whole, rows, reader, most)
     found = outcome.filter(pc.equal(outcome["kind"], "row"))
-    source = np.unique(found["source"].to_numpy())
-    number = dict(zip(source.tolist(), new_numbers(source, len(whole), SEED).tolist(), strict=True))
+    given_out = new_numbers(outcome.filter(pc.equal(outcome["kind"], PUBLISHED)))
+    number = dict(zip(*(given_out[name].to_pylist() for name in ("source", "trajectory_id")), strict=True))
     ids = pa.array([number[s] for s in found["source"].to_pylist()], pa.int64())
     there = found.append_column("trajectory_id", ids).sort_by([("trajectory_id", "ascending"), ("place", "ascending")])
     expected = trajectory_table(here, "parquet")
@@ -199,7 +208,7 @@ def test_bad_rows_are_counted_as_on_one_machine(tmp_path: Path) -> None:
         lines.append(",".join(str(x) for x in (*bad, "" if i in (3, 30) else track, "NULL" if i == 30 else user)))
     (tmp_path / "points.csv").write_text("\n".join(lines) + "\n")
     notes = ReadNotes()
-    here = read_trajectories(tmp_path / "points.csv", drop_invalid=True, notes=notes)
+    here = canonical(read_trajectories(tmp_path / "points.csv", drop_invalid=True, notes=notes))
     source = open_source(tmp_path / "points.csv")
     table = source.read(as_is=True)
     reader = _reader(tmp_path / "points.csv")
@@ -219,7 +228,7 @@ def test_bad_rows_are_counted_as_on_one_machine(tmp_path: Path) -> None:
     assert sorted(zip(plan["number"].to_pylist(), plan["trajectory"].to_pylist(), strict=True)) == list(
         enumerate(here.ids.tolist())
     )
-    # People that are left are numbered in the order in which they came, those who went among them.
+    # People that are left are numbered in canonical order.
     owner = dict(zip(plan["number"].to_pylist(), plan["owner"].to_pylist(), strict=True))
     assert [owner[i] for i in range(len(here))] == here.person.tolist()
     filters = (Filter("min_locations", ("2",)),)

@@ -16,6 +16,7 @@ from crowdveil.io import omx
 from crowdveil.io.flows import read_flows
 from crowdveil.io.omx import read_omx, write_omx
 from crowdveil.io.tables import write_flows
+from crowdveil.io.values import natural
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
@@ -42,9 +43,13 @@ def some_flows(draw: st.DrawFn) -> Flows:
 def test_flows_come_back(tmp_path: Path, flows: Flows) -> None:
     write_flows(flows, tmp_path / "flows.omx", overwrite=True)
     back = read_flows(tmp_path / "flows.omx")
-    assert back.zones.ids.tolist() == flows.zones.ids.tolist()
-    for name in ("t", "offsets", "origin", "destination", "volume"):
-        assert getattr(back, name).tolist() == getattr(flows, name).tolist(), name
+    assert back.zones.ids.tolist() == sorted(flows.zones.ids.tolist(), key=natural)
+    assert back.t.tolist() == flows.t.tolist()
+    rows = [
+        sorted(zip(f.step.tolist(), f.zones.ids[f.origin], f.zones.ids[f.destination], f.volume.tolist(), strict=True))
+        for f in (back, flows)
+    ]
+    assert rows[0] == rows[1]
 
 
 def test_what_the_reference_package_writes_is_read(tmp_path: Path) -> None:
@@ -56,12 +61,12 @@ def test_what_the_reference_package_writes_is_read(tmp_path: Path) -> None:
     file.create_mapping("taz", [30, 10, 20])
     file.close()
     flows = read_omx(tmp_path / "ref.omx", matrix="PM")
-    assert flows.zones.ids.tolist() == ["30", "10", "20"]
+    assert flows.zones.ids.tolist() == ["10", "20", "30"]
     assert list(zip(flows.origin, flows.destination, flows.volume, strict=True)) == [
-        (0, 1, 10),
-        (1, 0, 14),
-        (1, 2, 2),
-        (2, 1, 4),
+        (0, 1, 2),
+        (0, 2, 14),
+        (1, 0, 4),
+        (2, 0, 10),
     ]
     with pytest.raises(InputError, match="2 matrices whose names are no times; choose one with --matrix"):
         read_omx(tmp_path / "ref.omx")

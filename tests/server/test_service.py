@@ -45,6 +45,7 @@ def test_a_job_from_upload_to_result(running: Running) -> None:
         job = put(anna, GENERALISE, CABS, {"seed": 3, "format": "csv"})
         done = ended(anna, job)
         assert done["state"] == "done" and done["error"] is None and done["runs"] == 1
+        assert done["parameters"] == {"format": "csv"}, "a seed is not shown again"
         assert done["summary"]["lines"][0].startswith("  promise")
         result = anna.get(f"/jobs/{job}/result")
         names = zipfile.ZipFile(io.BytesIO(result.content)).namelist()
@@ -55,7 +56,7 @@ def test_a_job_from_upload_to_result(running: Running) -> None:
         assert_one_script_may_run(report.headers["content-security-policy"], report.text)
         plain = put(anna, GENERALISE, CABS, {"seed": 3, **BARE})
         assert ended(anna, plain)["state"] == "done"
-        assert anna.get(f"/jobs/{plain}/report").json()["method"]["seed"] == 3
+        assert anna.get(f"/jobs/{plain}/report").json()["method"]["seed_given"] is True
         anna.delete(f"/jobs/{plain}")
         assert job in [j["id"] for j in anna.get("/jobs").json()["jobs"]]
         # The upload is gone as soon as the job ended, and the result when it is given up.
@@ -252,7 +253,9 @@ def test_the_schemas_are_those_of_the_registry(running: Running) -> None:
         listed = {m["name"]: m for m in anna.get("/methods").json()["methods"]}
         assert list(listed) == list(METHODS)
         joint = listed["joint"]["parameters"]["properties"]
-        assert joint["k"]["minimum"] == 2 and joint["tz"]["default"] == "UTC" and joint["seed"]["minimum"] == 0
+        assert (
+            joint["k"]["minimum"] == 2 and joint["tz"]["default"] == "UTC" and "secret" in joint["seed"]["description"]
+        )
         assert listed["joint"]["files"]["zones"]["required"] is False and listed["joint"]["files"]["data"]["required"]
         assert anna.get("/methods/SwapMob").json()["name"] == "swapmob"
 

@@ -7,7 +7,7 @@ export interface Field {
   bounds: string; unit: string; help: string; least?: number; most?: number;
 }
 export type Takes = "flows" | "trajectories";
-export interface Method { name: string; summary: string; status: string; takes: Takes; secret_seed: boolean; fields: Field[] }
+export interface Method { name: string; summary: string; status: string; takes: Takes; fields: Field[] }
 export interface Preset { name: string; k: number; source: string }
 export interface Form {
   methods: Method[]; reading: Record<Takes, Field[]>; run: Field[]; files: Record<string, string[]>; presets: Preset[];
@@ -28,7 +28,7 @@ export interface Seen {
 }
 export type { JobView as Job } from "./views";
 export interface Manifest {
-  method: { name: string; status: string; seed: number | null; parameters: Record<string, unknown>; facts?: Record<string, unknown> };
+  method: { name: string; status: string; seed_given?: boolean; parameters: Record<string, unknown>; facts?: Record<string, unknown> };
   k_counts: string; cost: Record<string, unknown>; promises: { name: string; kind: string; statement: string; outcome: "holds" | "violated" | "not checked"; checked: string }[];
   risk?: Record<string, unknown>[]; files: Record<string, { name: string; sha256: string }>;
 }

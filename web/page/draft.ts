@@ -25,9 +25,8 @@ export const method = (form: Form, draft: Draft, takes: Takes): Method =>
 export function again(form: Form, draft: Draft, job: Job): Draft {
   const known = form.methods.find((m) => m.name === job.name);
   if (!known) return draft;
-  const { takes, secret_seed } = known;
-  const kept = Object.entries(job.parameters).filter(([name]) => name !== "seed" || !secret_seed); // the same noise twice would show what differs
-  const given = kept.map(([name, one]): [string, string | boolean] => [name, typeof one === "boolean" ? one : String(one)]);
+  const { takes } = known;
+  const given = Object.entries(job.parameters).map(([name, one]): [string, string | boolean] => [name, typeof one === "boolean" ? one : String(one)]);
   const named = (name: string) => ROLES[takes].includes(name);
   return {
     ...draft, takes, method: { ...draft.method, [takes]: job.name },
@@ -64,19 +63,8 @@ export function reading(form: Form, draft: Draft, takes: Takes): Record<string, 
   return { ...values(known, draft), ...named };
 }
 
-/** Options of the run. Whoever knows the seed of noise can take it off, so none is usual there. */
-export const runFields = (form: Form, now: Method): Field[] =>
-  form.run.map((field) => (field.name === "seed" && now.secret_seed
-    ? { ...field, default: null, help: "Seed of the noise: drawn at random where nothing is given. Whoever knows it can take the noise off, so keep it secret." } : field));
-
 export function parameters(form: Form, draft: Draft, takes: Takes): Record<string, unknown> {
-  const now = method(form, draft, takes);
-  const chosen = { ...reading(form, draft, takes), ...values(now.fields, draft), ...values(runFields(form, now), draft) };
-  if (now.secret_seed && chosen.seed === undefined) {
-    const [high, low] = crypto.getRandomValues(new Uint32Array(2));
-    chosen.seed = (high & 0x1fffff) * 2 ** 32 + low; // as many bits as a number of this language holds
-  }
-  return chosen;
+  return { ...reading(form, draft, takes), ...values(method(form, draft, takes).fields, draft), ...values(form.run, draft) };
 }
 
 function attached(body: FormData, form: Form, draft: Draft, takes: Takes): void {

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Field, type Form, type Job, said, type Seen, send, stopped, type Takes, Wrong } from "./api";
 import { DataChoice, type Chosen } from "./data";
-import { bare, type Draft, empty, jobForm, light, lookForm, method, reading, runFields } from "./draft";
+import { bare, type Draft, empty, jobForm, light, lookForm, method, reading } from "./draft";
 import { Control, Controls, Crowd, FileField, More } from "./fields";
 import { Columns, Findings, Kind } from "./look";
 import { Alert, Title } from "./parts";
@@ -128,7 +128,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
         <MethodChoice form={form} draft={draft} takes={takes} set={set} edit={edit} />
         <section aria-labelledby="s-run"><h2 id="s-run"><span class="n" aria-hidden="true">4</span> Run</h2>
           {form.run.filter((f) => f.name === "before_after").map((f) => <Control key={f.name} field={f} given={draft.values[f.name]} change={set} />)}
-          <More title="Seed, form of the files, attacks" fields={runFields(form, method(form, draft, takes)).filter((f) => f.name !== "before_after")} values={draft.values} change={set} />
+          <More title="Seed, form of the files, attacks" fields={form.run.filter((f) => f.name !== "before_after")} values={draft.values} change={set} />
           {error && <Alert>{told(error)}</Alert>}
           <p class="go"><button type="submit" class="main" disabled={sending !== null}>{sending === null ? "Anonymise" : "Sending…"}</button>
             {sending !== null && <button type="button" onClick={() => stop.current.abort()}>Stop</button>}

@@ -178,10 +178,11 @@ def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReadi
     given = {n: getattr(reading, n) for n in ("zones", "zone_id", "voronoi") if getattr(reading, n) is not None}
     again, known = dict[str, Any](), isinstance(original, Flows)
     if given or (original is not None and not known):
-        again = reading_again(manifest, None if known else original, given)
+        again = reading_again(manifest, given)
     flows = None if original is None else read(Flows, original, FlowReading.checked({} if known else again), notes)
     reading = reading.model_copy(update={"zone_id": again.get("zone_id")})
-    options, data = manifest["input"]["options"], manifest["input"]["data"]
-    if "name" in data and not data["name"].endswith(".omx"):
+    options, data = manifest["input"]["options"], manifest["input"].get("data", {})
+    # Releases of earlier versions have the name of the file in place of its kind.
+    if data.get("kind", "table" if not data.get("name", ".omx").endswith(".omx") else "") == "table":
         options = {"step": DEFAULT_STEP, **options}  # what a file is read with where nothing was said
     return study_of(opened(written, options, rows_of(manifest), reading, flows, notes), reading, flows, notes)

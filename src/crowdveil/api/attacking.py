@@ -120,7 +120,7 @@ def _before_and_after(
         return original, release, None
     manifest, written = pipeline.sound_release(Path(release))
     if not isinstance(data, Trajectories):
-        options = reading_again(manifest, data, options)
+        options = reading_again(manifest, options)
     original = read(Trajectories, data, TrajectoryReading.checked(options), notes)
     opened = trajectory_release_from(written)
     if pairing is not None:

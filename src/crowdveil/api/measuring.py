@@ -95,7 +95,7 @@ def _beside(
     if pairing is not None and of_flows:
         raise ParameterError("pairing: the release holds flows, which have none; leave it out.")
     if written is not None and not isinstance(original, takes):
-        options = reading_again(manifest, original, options)
+        options = reading_again(manifest, options)
     data = read(takes, original, READINGS[takes].checked(options), notes)
     if written is None:
         made = release if isinstance(release, Release) else _published(data, release, pairing, options, notes)

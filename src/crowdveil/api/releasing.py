@@ -18,7 +18,7 @@ def anonymize(
     data: Any,
     output: str | Path,
     *,
-    seed: int = 0,
+    seed: int | None = None,
     table_format: TableFormat = "parquet",
     overwrite: bool = False,
     resume: str | Path | None = None,
@@ -34,6 +34,8 @@ def anonymize(
 
     `data` is a path, an Arrow table, a data frame, or `Flows` or `Trajectories`. `options` are the method's parameters
     and the options of reading (see `crowdveil anonymize METHOD --help`), such as `k=10, zones="zones.geojson"`.
+    Random choices are drawn from entropy of the operating system. With a `seed` a run is reproducible. A seed is a secret: who
+    knows it can repeat every random choice.
     `resume` names a folder that keeps finished time steps, to go on from them after an interruption. `pairing` names a file
     outside the release that is told which trajectory came of which, for measuring: it undoes the new ids, so keep it secret.
     Without `attack` the release is not attacked before it is published, which takes a fraction of a second. `report=False` writes

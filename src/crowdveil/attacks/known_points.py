@@ -15,6 +15,8 @@ from crowdveil.model.trajectories import Trajectories
 
 KNOWN = 2
 TRIED, LINKED = 2_000, 500
+FEWEST = 50
+"""Shares are told of so many trajectories at least: that of a few would tell how single draws fell."""
 NEAR_S, FAR_M = 120, 2_000.0
 """Points at most this long apart are held against one another, and all that are this far apart are equally far."""
 
@@ -47,7 +49,8 @@ def measured_linkage(
 
     Returns
     -------
-    Whole percents. found: of the trajectories tried, those whose points are all in one published trajectory and in no other.
+    Whole percents, None of fewer than 50.
+    found: of the trajectories tried, those whose points are all in one published trajectory and in no other.
     true: of the other points of those that were found, the ones that are the same person's. linked: of the first 500 tried, those
     whose nearest published trajectory, over all their points, is the one that stands for them. Beside them what the same
     adversary finds in the trajectories themselves, which is 100 where no two points are equal.
@@ -134,4 +137,4 @@ def _linked(data: Trajectories, tried: Ints, points: Ints, holder: Ints, source:
 
 
 def _percent(part: int, whole: int) -> int | None:
-    return round(100 * part / whole) if whole else None
+    return round(100 * part / whole) if whole >= FEWEST else None

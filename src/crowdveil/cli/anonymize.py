@@ -98,8 +98,9 @@ def _run_options() -> list[click.Option]:
         click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
         click.Option(["--format", "table_format"], type=click.Choice(["parquet", "csv"]), default="parquet",
                      help="Form of the tables. [default parquet]"),
-        click.Option(["--seed"], type=click.IntRange(min=0), default=0, metavar="N",
-                     help="Seed of every random choice. [default 0]"),
+        click.Option(["--seed"], type=click.IntRange(min=0), metavar="N",
+                     help="Makes the run reproducible. Keep it secret: who knows it can repeat every random choice. "
+                          "[default: fresh random numbers]"),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier release in the folder."),
         click.Option(["--attack/--no-attack"], default=True,
                      help="Attack the release before it is published; who beats a proved promise stops the run. [default on]"),

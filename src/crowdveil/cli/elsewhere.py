@@ -158,7 +158,8 @@ def anonymize(there: Elsewhere, request: pipeline.Request, reading: type[Params]
     check_target(Path(request.output).absolute(), overwrite=request.overwrite, mark_file=MANIFEST_FILE)
     options, files = split_files(reading, request.reading)
     named = {} if request.data_name is None else {"data_name": request.data_name}
-    run = {"seed": request.seed, "format": request.table_format, "attack": request.attack, "report": request.report}
+    seed = {} if request.seed is None else {"seed": request.seed}
+    run = {**seed, "format": request.table_format, "attack": request.attack, "report": request.report}
     parameters = {**request.parameters, **options, **run, **named}
     job = there.run(
         "methods", request.method, parameters, {"data": request.data, **files},

@@ -101,7 +101,7 @@ def beside(
         raise InputError(
             f"{release.folder}: it holds trajectories, which are held against the original without Spark; leave --engine out."
         )
-    reading = FlowReading.checked(reading_again(release.manifest, original, given))
+    reading = FlowReading.checked(reading_again(release.manifest, given))
     trips, rows = read_trips_there(engine, original, reading, notes), engine.read(release.data)
     with engine.kept(trips.rows):
         trips = look_at(engine, trips, reading, notes, visited=False, progress=progress)

@@ -38,19 +38,25 @@ class FinishedParts:
         All that they depend on.
     what
         What is finished: time steps, or parts of another kind that have numbers.
+    entropy
+        What random choices are drawn from where no seed was given: kept with the key; that of an earlier run where there is one.
     """
 
     def __init__(
-        self, engine: SparkEngine, folder: str | None, key: dict[str, Any] | None, what: str = "time step"
-    ) -> None:
-        self.kept, self.what = folder, what
+        self, engine: SparkEngine, folder: str | None, key: dict[str, Any] | None, what: str = "time step",
+        entropy: int | None = None,
+    ) -> None:  # fmt: skip
+        self.kept, self.what, self.entropy = folder, what, entropy
         self.total = 0
         """Time steps of the data, once they are known."""
         self._engine, self._folder = engine, folder or ""
         self._waves: dict[str, list[int]] = {} if folder is None else self._found(key or {})
         if folder is not None and not self._waves:
-            engine.files.make_folder(folder)
-            self._put({"key": key}, KEY_FILE)
+            engine.files.make_folder(folder, private=True)
+            # Numbers of JSON are read by others as floating-point ones, which have fewer bits.
+            self._put(
+                {"key": key, "entropy": None if self.entropy is None else str(self.entropy)}, KEY_FILE, private=True
+            )
 
     def told(self) -> str | None:
         """How many are kept and where; None where none are kept, or none are known yet."""
@@ -100,7 +106,11 @@ class FinishedParts:
             raise OutputError(
                 f"{self._folder}: the folder holds no finished time steps of ours; name another to resume from."
             )
-        check_key(self._folder, self._get(KEY_FILE)["key"], json.loads(json.dumps(key)))
+        content = self._get(KEY_FILE)
+        check_key(self._folder, content["key"], json.loads(json.dumps(key)))
+        kept = content.get("entropy")
+        check_key(self._folder, {"seed": kept is None}, {"seed": self.entropy is None})
+        self.entropy = None if kept is None else int(kept)
         waves: dict[str, list[int]] = {}
         for name in files.names(self._folder):
             if name.startswith("wave-"):
@@ -110,10 +120,12 @@ class FinishedParts:
                     files.remove(f"{self._folder}/{name}")  # it was cut short
         return waves
 
-    def _put(self, content: Any, name: str) -> None:
+    def _put(self, content: Any, name: str, *, private: bool = False) -> None:
         with scratch_folder() as made:
             (Path(made) / "content").write_text(json.dumps(content), encoding="utf-8")
             self._engine.files.put(Path(made) / "content", f"{self._folder}/{name}")
+            if private:
+                self._engine.files.hide(f"{self._folder}/{name}")
 
     def _get(self, name: str) -> Any:
         with scratch_folder() as made:

@@ -17,14 +17,18 @@ from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.times import Clock, odd_times
 from crowdveil.io.trajectories import PointColumns, first_of, readers, unusable, with_normalized_ids, without_ids
 from crowdveil.io.values import one_array
+from crowdveil.model.canonical import point_hashes
 
 FILE, BLOCK, AT = ORDER = ("crowdveil_file", "crowdveil_block", "crowdveil_at")
-"""Columns that say where a row stands in the input: points of one second keep that order, and trajectories are numbered by it."""
+"""Columns that say where a row stands in the input: trajectories that are filtered keep that order."""
+KEY = tuple(f"crowdveil_hash_{i}" for i in range(4))
+"""Columns with the hashes of a point: sums of them are the key of a trajectory, which its number comes from."""
 
 
 @dataclass(frozen=True)
 class PointReader:
-    """Pieces of the input as points with the columns trajectory, person (those that exist), lon, lat, t, lost, `ORDER`, and note.
+    """Pieces of the input as points with the columns trajectory, person (those that exist), lon, lat, t, lost, `ORDER`, `KEY`,
+    and note.
 
     A point that is lost takes its trajectory with it. Where there is a note, there is nothing else but how often it is to be
     said, in n.
@@ -52,7 +56,7 @@ class PointReader:
         ]
         whole = pa.int64()
         more = [("lon", pa.float64()), ("lat", pa.float64()), ("t", whole), ("lost", pa.bool_()), ("n", whole)]
-        return pa.schema([*ids, *more, *((name, whole) for name in ORDER), ("note", pa.string())])
+        return pa.schema([*ids, *more, *((name, whole) for name in (*ORDER, *KEY)), ("note", pa.string())])
 
     def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The points of pieces, and what is to be noted of each."""
@@ -81,6 +85,7 @@ class PointReader:
             FILE: pc.fill_null(pc.index_in(batch[FILE], pa.array(self.files, pa.string())), 0),
             BLOCK: batch[BLOCK], AT: batch[AT],
         }  # fmt: skip
+        made |= zip(KEY, point_hashes(made["lon"], made["lat"], made["t"]), strict=True)
         for name, column in zip(self.ids, self.columns.ids, strict=True):
             made[name] = one_array(read[column])
         said = {INSTANTS if times.instants else WALLS: 1} if not times.bad.all() else {}

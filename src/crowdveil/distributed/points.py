@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.distributed.point_rows import AT, BLOCK, FILE, ORDER, PointReader
+from crowdveil.distributed.point_rows import AT, BLOCK, FILE, KEY, ORDER, PointReader
 from crowdveil.distributed.rows import BAD
 from crowdveil.distributed.sources import (
     count_people,
@@ -53,8 +53,8 @@ class PointsThere:
     rows
         The frame of points, and of notes.
     tracks
-        A frame with a row for each trajectory: its ids, `ORDER` of its first row, points, first time and sum of times, box, how
-        many points are lost.
+        A frame with a row for each trajectory: its ids, `ORDER` of its first row, `KEY`, points, first time, sum of times,
+        box, how many points are lost.
     reader
         How they were read.
     trajectories, people, points
@@ -88,7 +88,7 @@ def read_points_there(engine: SparkEngine, data: Any, reading: TrajectoryReading
     sums = (
         "count(*) AS points, count_if(lost) AS lost, sum(t) AS total, min(t) AS t, max(t) AS last, min(lon) AS west, "
         "min(lat) AS south, max(lon) AS east, max(lat) AS north, min(lon + if(lon < 0, 360D, 0D)) AS low, "
-        "max(lon + if(lon < 0, 360D, 0D)) AS high"
+        "max(lon + if(lon < 0, 360D, 0D)) AS high, " + ", ".join(f"sum({name}) AS {name}" for name in KEY)
     )
     tracks = engine.sql(
         f"SELECT *, {', '.join(f'first.{name}' for name in ORDER)} FROM (SELECT {ids}, {first} AS first, {sums} FROM {{points}} "

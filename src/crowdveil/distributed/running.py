@@ -21,6 +21,7 @@ from crowdveil.distributed.trips import TripsThere, look_at, part_reader, read_t
 from crowdveil.distributed.verifying import check_there, part_hashes
 from crowdveil.engine.finished import kept_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
+from crowdveil.entropy import fresh
 from crowdveil.errors import ParameterError, PromiseBrokenError
 from crowdveil.guarantees import Guarantee
 from crowdveil.guarantees.base import refuse_broken, refuse_unchecked
@@ -39,6 +40,7 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.report.html import REPORT_FILE, public_report
+from crowdveil.resume import drawn_seed
 
 DATA_FOLDER, STEPS_FILE, PARTS_FOLDER = "flows.parquet", "steps.parquet", "parts"
 WAVES_A_SLOT = 4
@@ -57,7 +59,7 @@ class Job:
     reading: FlowReading | TrajectoryReading
     data: Any
     output: str
-    seed: int
+    seed: int | None
     overwrite: bool
     attack: bool
     report: bool
@@ -99,7 +101,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
     stage("reading")
     visited = getattr(job.params, "l_inhabited", 0) > 0  # the only choice of a method that asks for it
     trips = read_trips_there(engine, job.data, job.reading, notes)
-    finished = FinishedParts(engine, job.resume, job.key)
+    finished = FinishedParts(engine, job.resume, job.key, entropy=None if job.seed is not None else fresh())
     with (
         engine.kept(trips.rows),
         kept_until_done(finished),
@@ -118,7 +120,9 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
         refuse_unchecked(checked)
         trials = gathered.trials if job.attack else []
         refuse_beaten(trials)
-        say_what_matters(job.method, trips.frame, job.params, gathered.cost.flows, notes)
+        say_what_matters(
+            job.method, trips.frame, job.params, gathered.cost.flows, notes, seed_given=job.seed is not None
+        )
         stage("writing")
         data = f"{aside}/{DATA_FOLDER}"
         _write_rows(engine, outcome, counts, gathered.cost.flows, data, progress)
@@ -131,7 +135,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
         with scratch_folder() as made:
             here = Path(made)
             manifest = _small_files(engine, here, data, steps, areas, drawn, lambda files: build_manifest(
-                method=job.method, params=job.params, reading=job.reading, seed=job.seed, data=described(engine, job.data),
+                method=job.method, params=job.params, reading=job.reading, seed_given=job.seed is not None, data=job.data,
                 notes=notes, counts=what_k_counts(trips.frame, job.params), checked=checked, cost=gathered.cost.numbers(),
                 risk=[trial.as_json() for trial in trials] if job.attack else None,
                 facts=gathered.facts(job.method, job.params), files=files,
@@ -154,7 +158,8 @@ def _in_parts(
 ) -> Frame:  # fmt: skip
     """What came of all parts, as it lies on the cluster."""
     reader = part_reader(trips, members=job.method.needs_members)
-    function = StepsPart(job.method.name, job.params, job.seed, reader, promises, job.attack, trips.numbers, counts)
+    seed = drawn_seed(job.seed, finished)
+    function = StepsPart(job.method.name, job.params, seed, reader, promises, job.attack, trips.numbers, counts)
     left = np.flatnonzero(~np.isin(trips.numbers, finished.steps))
     parts = [left[part] for part in even_parts(trips.sizes[left], engine.slots)]
     at_once = WAVES_A_SLOT * engine.slots if job.resume is not None else max(len(parts), 1)
@@ -239,8 +244,3 @@ def reported(
     written = read_release(here, {role: entry["name"] for role, entry in manifest["files"].items()})
     (here / REPORT_FILE).write_text(public_report(written, manifest), encoding="utf-8", newline="\n")
     return with_file(manifest, "report", here / REPORT_FILE)
-
-
-def described(engine: SparkEngine, data: Any) -> dict[str, str]:
-    """The data for the certificate. It is not hashed: it may be large, and it stays where it is."""
-    return {"name": engine.files.name(str(data))} if isinstance(data, str | Path) else {"type": type(data).__name__}

@@ -17,6 +17,7 @@ from crowdveil.checking import check
 from crowdveil.distributed.gathering import AREA, ROW, TOLD
 from crowdveil.distributed.rows import PartReader
 from crowdveil.engine import LocalEngine
+from crowdveil.entropy import apart
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Guarantee
 from crowdveil.io.release import area_properties, drawn_areas, flow_table, step_table
@@ -29,6 +30,7 @@ from crowdveil.params import Params
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.report.summary import FlowCost
+from crowdveil.resume import ATTACKS
 
 _NUMBERED = re.compile(r"^time step [\d,]+ of [\d,]+: ")
 
@@ -95,7 +97,7 @@ class StepsPart:
             trials = []
             if self.attack:
                 status = find_method(self.method).status
-                trials = against_promises(flows, release, self.promises, status, self.seed)
+                trials = against_promises(flows, release, self.promises, status, apart(self.seed, ATTACKS))
         told = {
             "steps": _plain(written.steps),
             "t": flows.t.tolist(),

@@ -15,7 +15,7 @@ import pyarrow as pa
 from crowdveil.checking import form_of, refuse_large_k, say_what_matters, what_k_counts
 from crowdveil.distributed.finished import FinishedParts, Wave
 from crowdveil.distributed.gathering import AREA, ROW, checked_parts, facts_of
-from crowdveil.distributed.point_rows import ORDER
+from crowdveil.distributed.point_rows import KEY
 from crowdveil.distributed.points import PointsThere, look_at, read_points_there
 from crowdveil.distributed.running import (
     FILE_ROWS,
@@ -23,17 +23,17 @@ from crowdveil.distributed.running import (
     WAVES_A_SLOT,
     Job,
     Ran,
-    described,
     reported,
     told_by,
     write_part_files,
 )
 from crowdveil.distributed.staging import check_target, new_folder
 from crowdveil.distributed.track_verifying import check_tracks_there
-from crowdveil.distributed.tracks import KEYED, OUTCOME, Plan, TrackReader, TracksPart
+from crowdveil.distributed.tracks import KEYED, OUTCOME, PUBLISHED, Plan, TrackReader, TracksPart
 from crowdveil.distributed.verifying import part_hashes
 from crowdveil.engine.finished import kept_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
+from crowdveil.entropy import fresh
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import refuse_broken, refuse_unchecked
 from crowdveil.io.atomic import scratch_folder
@@ -43,9 +43,9 @@ from crowdveil.io.release import area_features, area_properties
 from crowdveil.io.written import AREAS_FILE, MANIFEST_FILE, TRAJECTORY_COLUMNS
 from crowdveil.manifest import build_manifest, file_entry, folder_entry, write_manifest
 from crowdveil.method import Method
-from crowdveil.model.arrays import Ints
+from crowdveil.model.canonical import canonical_order
 from crowdveil.model.projection import LocalProjection
-from crowdveil.model.release import Areas, new_places
+from crowdveil.model.release import Areas
 from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.zones import Grid, Zones
 from crowdveil.params import Params
@@ -53,6 +53,7 @@ from crowdveil.progress import Progress
 from crowdveil.reading import TrajectoryReading
 from crowdveil.report.html import REPORT_FILE
 from crowdveil.report.summary import TrackCost
+from crowdveil.resume import drawn_seed
 
 DATA_FOLDER = "trajectories.parquet"
 PART_POINTS = 100_000
@@ -70,7 +71,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
     stage("reading")
     points = read_points_there(engine, job.data, job.reading, notes)
     key = None if job.key is None else {**job.key, "points of a part": PART_POINTS}
-    finished = FinishedParts(engine, job.resume, key, "part")
+    finished = FinishedParts(engine, job.resume, key, "part", None if job.seed is not None else fresh())
     with (
         engine.kept(points.rows),
         engine.kept(points.tracks),
@@ -86,12 +87,14 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
         told = Told.of(told_by(engine, outcome))
         checked = told.checked(promises)
         refuse_unchecked(checked)
-        say_what_matters(job.method, points.frame, job.params, told.cost.trajectories, notes)
+        say_what_matters(
+            job.method, points.frame, job.params, told.cost.trajectories, notes, seed_given=job.seed is not None
+        )
         if job.attack:
             notes.say(NO_ATTACK)
         stage("writing")
         data = f"{aside}/{DATA_FOLDER}"
-        _write_numbered(engine, outcome, told.cost, points.trajectories, job.seed, data, progress)
+        _write_numbered(engine, outcome, told.cost, data, progress)
         areas = _areas(engine, outcome, points, told)
         stage("verifying")
         features = [] if areas is None else [{"properties": properties} for properties in area_properties(areas)]
@@ -104,7 +107,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
                 write_features(area_features(areas, np.ones(len(areas), np.bool_)), here / AREAS_FILE)
                 files["areas"] = file_entry(here / AREAS_FILE)
             manifest = build_manifest(
-                method=job.method, params=job.params, reading=job.reading, seed=job.seed, data=described(engine, job.data),
+                method=job.method, params=job.params, reading=job.reading, seed_given=job.seed is not None, data=job.data,
                 notes=notes, counts=counts, checked=checked, cost=told.cost.numbers(), risk=None,
                 facts=told.facts(job.method, job.params), files=files,
             )  # fmt: skip
@@ -131,13 +134,13 @@ def _in_parts(
     with engine.kept(planned):
         parts = engine.gather(engine.sql("SELECT DISTINCT part FROM {planned}", planned=planned))["part"].to_numpy()
         reader = TrackReader(points.frame)
-        function = TracksPart(job.method.name, job.params, job.seed, reader, promises, len(parts))
+        function = TracksPart(job.method.name, job.params, drawn_seed(job.seed, finished), reader, promises, len(parts))
         finished.begin(folder, parts)
         left = np.setdiff1d(parts, finished.steps)
         at_once = WAVES_A_SLOT * engine.slots if job.resume is not None else max(len(left), 1)
         for low in range(0, len(left), at_once):
             these = left[low : low + at_once]
-            columns = ", ".join([*(f"r.{name}" for name in ("lon", "lat", "t", *ORDER)), *(f"p.{n}" for n in KEYED)])
+            columns = ", ".join([*(f"r.{name}" for name in ("lon", "lat", "t")), *(f"p.{n}" for n in KEYED)])
             keyed = engine.sql(
                 f"SELECT {columns} FROM {{rows}} r JOIN {{planned}} p ON {' AND '.join(f'r.{n} = p.{n}' for n in ids)} "
                 f"JOIN {{bins}} b ON p.part = b.part WHERE r.note IS NULL",
@@ -150,17 +153,11 @@ def _in_parts(
     return finished.all()
 
 
-def _write_numbered(
-    engine: SparkEngine, outcome: Frame, cost: TrackCost, trajectories: int, seed: int, folder: str, progress: Progress
-) -> None:
+def _write_numbered(engine: SparkEngine, outcome: Frame, cost: TrackCost, folder: str, progress: Progress) -> None:
     """The points of the release under new numbers of trajectories, in their order; one trajectory is in one file."""
-    source = np.arange(trajectories)
     rows = outcome.where(f"kind = '{ROW}'")
-    if cost.trajectories < trajectories:
-        found = engine.sql("SELECT DISTINCT source FROM {rows}", rows=rows)
-        source = np.sort(engine.gather(found)["source"].to_numpy())
-    number = new_numbers(source, trajectories, seed)
-    numbers = engine.table(pa.table({"source": source, "trajectory_id": number}))
+    keys = engine.gather(outcome.where(f"kind = '{PUBLISHED}'").select("source", *KEY))
+    numbers = engine.table(new_numbers(keys))
     published = engine.sql(
         "SELECT o.lat, o.lon, o.timestamp, n.trajectory_id, o.place FROM {rows} o JOIN {numbers} n ON o.source = n.source",
         rows=rows,
@@ -171,11 +168,14 @@ def _write_numbered(
     write_part_files(engine, placed.select(*TRAJECTORY_COLUMNS), folder, progress)
 
 
-def new_numbers(source: Ints, trajectories: int, seed: int) -> Ints:
-    """The new number of each published trajectory, as a run on one machine gives it."""
-    number = np.empty(len(source), np.int64)
-    number[np.argsort(new_places(trajectories, np.random.default_rng(seed))[source])] = np.arange(1, len(source) + 1)
-    return number
+def new_numbers(published: pa.Table) -> pa.Table:
+    """The new number of each published trajectory, from their keys, as a run on one machine gives it."""
+    published = published.sort_by("source")
+    keys = np.array([published[name].to_numpy() for name in KEY], np.int64).reshape(len(KEY), len(published))
+    order, _ = canonical_order(keys, None, 0)
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(1, len(order) + 1)
+    return pa.table({"source": published["source"], "trajectory_id": number})
 
 
 def _areas(engine: SparkEngine, outcome: Frame, points: PointsThere, told: Told) -> Areas | None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from crowdveil import engine
 from crowdveil.checking import check
 from crowdveil.distributed.gathering import AREA, ROW, TOLD, in_parts
-from crowdveil.distributed.point_rows import ORDER
+from crowdveil.distributed.point_rows import KEY
 from crowdveil.engine import LocalEngine
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Guarantee
@@ -23,6 +23,7 @@ from crowdveil.io.written import WrittenRelease
 from crowdveil.measures.trajectory.apart import DistanceParams, apart
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Ints, refrozen
+from crowdveil.model.canonical import canonical_order, trajectory_keys
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
 from crowdveil.model.zones import Zones
@@ -33,10 +34,13 @@ from crowdveil.report.summary import TrackCost
 
 OUTCOME = pa.schema([
     ("kind", pa.string()), ("lat", pa.float64()), ("lon", pa.float64()), ("timestamp", pa.timestamp("us", tz="UTC")),
-    ("source", pa.int64()), ("place", pa.int64()), ("tile", pa.int64()), (TOLD, pa.string()),
+    ("source", pa.int64()), ("place", pa.int64()), ("tile", pa.int64()), *((name, pa.int64()) for name in KEY),
+    (TOLD, pa.string()),
 ])  # fmt: skip
 """What a part gives, by kind: points of the release with the number of the trajectory that they are published for and their place
-in it; tiles that are named; and one line of JSON."""
+in it; the key of each published trajectory; tiles that are named; and one line of JSON."""
+PUBLISHED = "published"
+"""The kind of rows with keys of published trajectories."""
 KEYED = ("number", "owner", "part")
 """What is planned for each trajectory: its number, that of its person, and the part that it is done in."""
 
@@ -45,7 +49,7 @@ KEYED = ("number", "owner", "part")
 class Plan:
     """Which trajectories are done together, found in one task from their outlines, a row each.
 
-    Numbers are those that a reader on one machine gives: trajectories and people in the order of their first rows.
+    Numbers are those that a reader on one machine gives: of trajectories and people in canonical order.
 
     Attributes
     ----------
@@ -68,7 +72,7 @@ class Plan:
     @property
     def needs(self) -> list[str]:
         """Columns of the outlines."""
-        return [*self.ids, *ORDER, "points", "lost", "t", "total"]
+        return [*self.ids, *KEY, "points", "lost", "t", "total"]
 
     def schema(self, tracks: pa.Schema) -> pa.Schema:
         """The columns of the plan, from those of the outlines."""
@@ -76,12 +80,12 @@ class Plan:
 
     def __call__(self, tracks: pa.Table) -> pa.Table:
         """Numbers and parts of all usable trajectories."""
-        order = np.lexsort([_numbers(tracks, name) for name in reversed(ORDER)])
+        tracks = tracks.filter(pa.array(_numbers(tracks, "lost") == 0))
+        person = codes(tracks["person"])[0] if len(self.ids) == 2 else None
+        keys = np.array([_numbers(tracks, name) for name in KEY], np.int64).reshape(len(KEY), len(tracks))
+        order, people = canonical_order(keys, person, 0 if person is None else int(person.max(initial=-1)) + 1)
         tracks = tracks.take(pa.array(order))
-        owner = codes(tracks["person"])[0] if len(self.ids) == 2 else np.arange(len(tracks))
-        usable = _numbers(tracks, "lost") == 0
-        tracks = tracks.filter(pa.array(usable))
-        owner = np.unique(owner[usable], return_inverse=True)[1]
+        owner = np.arange(len(tracks)) if person is None else np.argsort(people)[person[order]]
         points, total = _numbers(tracks, "points"), _numbers(tracks, "total")
         outline = Outline(points, _numbers(tracks, "t") - self.start, total - points * self.start, owner)
         made = {"number": np.arange(len(tracks)), "owner": owner, "part": self._parts(outline)}
@@ -115,10 +119,11 @@ class TrackReader:
     def __call__(self, part: pa.Table) -> Trajectories:
         """The trajectories, in the order of their numbers; their ids are these."""
         number, t = _numbers(part, "number"), _numbers(part, "t")
-        order = np.lexsort([*(_numbers(part, name) for name in reversed(ORDER)), t, number])
+        lon, lat = (one_array(part[name]).to_numpy() + 0.0 for name in ("lon", "lat"))
+        order = np.lexsort([lat, lon, t, number])
+        lon, lat = lon[order], lat[order]
         ids, first = np.unique(number[order], return_index=True)
         people, person = np.unique(_numbers(part, "owner")[order][first], return_inverse=True)
-        lon, lat = (one_array(part[name]).to_numpy()[order] for name in ("lon", "lat"))
         return Trajectories(
             lon, lat, t[order], np.append(first, len(order)), ids, person, people, self.frame.counts,
             zones=self.frame.zones, within=self.frame.within,
@@ -168,7 +173,7 @@ class TracksPart:
             "areas": release.areas is not None,
         }
         told_row = _filled(TOLD, 1, {TOLD: pa.array([json.dumps(told)])})
-        return pa.concat_tables([self._rows(data, release, written), _tiles(release), told_row])
+        return pa.concat_tables([self._rows(data, release, written), _keys(data, release), _tiles(release), told_row])
 
     def _made(self, data: Trajectories, number: int) -> TrajectoryRelease:
         method, rng = find_method(self.method), np.random.default_rng(self.seed)
@@ -195,6 +200,13 @@ def as_written(release: TrajectoryRelease) -> WrittenRelease:
     areas = release.areas
     features = [] if areas is None else [{"properties": properties} for properties in area_properties(areas)]
     return WrittenRelease(Path("the part"), trajectory_table(release, "parquet"), None, features)
+
+
+def _keys(data: Trajectories, release: TrajectoryRelease) -> pa.Table:
+    """The key of each published trajectory, by the number of the one that it is published for."""
+    keys = trajectory_keys(release.lon, release.lat, release.t, release.offsets, in_places=True)
+    made = {name: pa.array(key) for name, key in zip(KEY, keys, strict=True)}
+    return _filled(PUBLISHED, len(release), made | {"source": pa.array(data.ids[release.source], pa.int64())})
 
 
 def _grid(release: TrajectoryRelease) -> Any:

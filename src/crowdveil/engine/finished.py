@@ -64,10 +64,13 @@ class FinishedSteps:
         Made, for its owner alone, when partitions are first asked for: what it holds was not verified.
     key
         All that the results depend on, by kind ("parameters", "data"), as plain values that JSON can hold.
+    entropy
+        What random choices are drawn from, where no seed was given. It is kept with the key, in a file for its owner alone, and
+        removed with it; where the folder has that of an earlier run, it is that one.
     """
 
-    def __init__(self, folder: Path, key: Mapping[str, Any]) -> None:
-        self.folder = Path(folder).absolute()
+    def __init__(self, folder: Path, key: Mapping[str, Any], entropy: int | None = None) -> None:
+        self.folder, self.entropy = Path(folder).absolute(), entropy
         self.kept = 0
         """Partitions in the folder, of those last asked for."""
         self.total = 0
@@ -94,13 +97,17 @@ class FinishedSteps:
         with _told(self.folder):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._new_file(KEY_FILE) as file:
-            file.write(json.dumps({"key": self._key, "partitions": self._counts}, indent=2).encode())
+            file.write(json.dumps(self._content(), indent=2).encode())
         kept: dict[int, Arrays] = {}
         for path in self.folder.glob(f"{self._rounds}-*.npz"):
             with suppress(*_BROKEN):
                 kept.update(_unpacked(path))
         self.kept, self.total = len(kept), count
         return kept
+
+    def _content(self) -> dict[str, Any]:
+        drawn = {} if self.entropy is None else {"entropy": self.entropy}
+        return {"key": self._key, "partitions": self._counts, **drawn}
 
     def save(self, batch: Mapping[int, Arrays]) -> None:
         """Put away a batch of the partitions last asked for."""
@@ -135,11 +142,15 @@ class FinishedSteps:
             try:
                 content = json.loads((self.folder / KEY_FILE).read_text(encoding="utf-8"))
                 key, counts = dict(content["key"]), [int(n) for n in content["partitions"]]
+                entropy = content.get("entropy")
             except (FileNotFoundError, ValueError, TypeError, LookupError):
                 raise OutputError(
                     f"{self.folder}: the folder holds no finished time steps of ours; name another to resume from."
                 ) from None
         check_key(self.folder, key, self._key)
+        if (entropy is None) != (self.entropy is None):
+            raise _of_another_run(self.folder, ["seed"])
+        self.entropy = entropy
         return counts
 
     @contextmanager

@@ -54,10 +54,18 @@ class HadoopFiles:
             raise InputError(f"{address}: there is no such file.")
         return sorted(list(entry) for entry in self.listed(address))
 
-    def make_folder(self, address: str) -> None:
-        """Make a folder and those above it."""
+    def make_folder(self, address: str, *, private: bool = False) -> None:
+        """Make a folder and those above it; a private one is for its owner alone."""
         system, path = self._at(address)
         self._must(system.mkdirs(path), address)
+        if private:
+            self.hide(address)
+
+    def hide(self, address: str) -> None:
+        """Let nobody but the owner read a file or look into a folder, where the file system has owners."""
+        system, path = self._at(address)
+        mode = "700" if system.getFileStatus(path).isDirectory() else "600"
+        system.setPermission(path, self._jvm.org.apache.hadoop.fs.permission.FsPermission(mode))
 
     def move(self, here: str, there: str) -> None:
         """Rename a file or folder; at once where the file system can."""

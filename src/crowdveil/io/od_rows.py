@@ -30,7 +30,7 @@ from crowdveil.io.times import (
     say_unit,
     say_zone,
 )
-from crowdveil.io.values import codes, comma_reason, decimal_commas, read_floats
+from crowdveil.io.values import codes, comma_reason, decimal_commas, natural, read_floats
 from crowdveil.io.weights import in_units, unusable
 from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
@@ -181,7 +181,7 @@ class ZoneNames:
         """The zones, and where names came up on the way, the final index of each provisional one (names sorted)."""
         if self.zones is not None:
             return self.zones, None
-        names = sorted(self._seen, key=_natural)
+        names = sorted(self._seen, key=natural)
         final = np.empty(len(names), np.int32)
         final[[self._seen[n] for n in names]] = np.arange(len(names))
         return Zones.from_ids(names), final
@@ -189,12 +189,7 @@ class ZoneNames:
 
 def zones_named(names: Sequence[str]) -> Zones:
     """Zones of which only the names are known, in order of these."""
-    return Zones.from_ids(sorted(names, key=_natural))
-
-
-def _natural(name: str) -> tuple[int, int, str]:
-    """Numbers by size, before text by letters."""
-    return (0, int(name), name) if name.isdecimal() and len(name) < 19 else (1, 0, name)
+    return Zones.from_ids(sorted(names, key=natural))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from crowdveil.errors import InputError, MissingExtraError, OutputError, counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.times import iso_times, read_seconds
+from crowdveil.io.zones import in_order_of_ids
 from crowdveil.model.arrays import Floats, Indices, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
@@ -93,7 +94,7 @@ def _zones_of(
     if len(ids) != rows:
         raise InputError(f"{path}: the lookup has {len(ids):,} zones, but the matrices have {rows:,} rows.")
     if zones is None:
-        return np.arange(rows, dtype=np.int32), Zones.from_ids(ids)
+        zones = in_order_of_ids(Zones.from_ids(ids))
     index = np.array([zones.index_of(i) for i in ids], np.int32)
     if (index < 0).any():
         raise InputError(

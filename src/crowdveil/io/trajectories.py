@@ -32,6 +32,7 @@ from crowdveil.io.times import (
 from crowdveil.io.values import codes, comma_reason, decimal_commas, ids_of, one_array, read_floats
 from crowdveil.io.zones import read_zones
 from crowdveil.model.arrays import Floats, Ints, Labels, Mask, frozen
+from crowdveil.model.canonical import points_in_order
 from crowdveil.model.trajectories import Trajectories, TrajectoryCounts
 
 BESIDE = "are in a trajectory with such a row"
@@ -106,6 +107,7 @@ def read_trajectories(
         model = _without(model, points, source, notes)
     if len(model.t):
         refuse_spread(int(model.t.min()), int(model.t.max()), form, f"{source.name}, column {columns.time}")
+    model = points_in_order(model)
     if kept is not None and model.row is not None:
         model = replace(model, row=kept[model.row])
     return model if zones is None else replace(model, zones=read_zones(zones, zone_id=zone_id, notes=notes))

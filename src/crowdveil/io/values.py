@@ -117,3 +117,8 @@ def _labels(array: Any) -> Labels:
     text = np.empty(len(array), dtype=object)
     text[:] = array.cast(pa.string()).to_pylist()
     return text
+
+
+def natural(name: str) -> tuple[int, int, str]:
+    """Numbers by size, before text by letters."""
+    return (0, int(name), name) if name.isdecimal() and len(name) < 19 else (1, 0, name)

@@ -13,7 +13,7 @@ from crowdveil.errors import InputError, counted, rows_named, rows_that
 from crowdveil.io.columns import USUAL, need_column, refuse_repeated_name
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source, from_pandas, open_source
-from crowdveil.io.values import read_floats
+from crowdveil.io.values import natural, read_floats
 from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.globe import in_one_piece, long_sides, wrapped
@@ -37,9 +37,16 @@ def read_zones(data: Any, *, zone_id: str | None = None, notes: ReadNotes | None
     notes = notes if notes is not None else ReadNotes()
     table, shapes, name = _read_shapes(data, notes)
     if shapes is None:
-        return _from_centroids(table, name, zone_id, notes)
+        return in_order_of_ids(_from_centroids(table, name, zone_id, notes))
     ids = _ids(table, name, zone_id, notes)
-    return _from_shapes(shapes, ids, name)
+    return in_order_of_ids(_from_shapes(shapes, ids, name))
+
+
+def in_order_of_ids(zones: Zones) -> Zones:
+    """Return zones of a file in the order of their ids, numbers by size: nothing may depend on the order of the file."""
+    order = np.array(sorted(range(len(zones)), key=lambda i: natural(str(zones.ids[i]))), np.int64)
+    outlines = None if zones.polygons is None else zones.polygons[order]
+    return Zones(zones.ids[order], zones.lon[order], zones.lat[order], outlines, zones.kind)
 
 
 def read_voronoi(data: Any, *, zone_id: str | None = None, notes: ReadNotes | None = None) -> Zones:
@@ -131,7 +138,7 @@ def _to_degrees(shapes: Labels, crs: Any, name: str, notes: ReadNotes) -> Labels
     from pyproj import CRS, Transformer
 
     if crs is None:
-        notes.say(f"{name} names no coordinate system: its coordinates are taken as degrees (WGS84).")
+        notes.say("the zones name no coordinate system: their coordinates are taken as degrees (WGS84).")
         return shapes
     try:
         transformer = Transformer.from_crs(CRS.from_user_input(crs), _WGS84, always_xy=True)

@@ -9,7 +9,7 @@ import numpy as np
 from crowdveil.model.aggregation import AggregationName, Made, aggregate
 from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
 from crowdveil.model.distances import Distance
-from crowdveil.model.release import TrajectoryRelease, new_places
+from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
 
@@ -18,14 +18,13 @@ def release_of(
     distance: Distance,
     group: Ints,
     how: AggregationName,
-    rng: np.random.Generator,
     facts: dict[str, Any],
     figures: Floats | None = None,
 ) -> TrajectoryRelease:
-    """One copy of the trajectory of its group for each trajectory that has one (not -1), in a random order."""
+    """One copy of the trajectory of its group for each trajectory that has one (not -1)."""
     members, offsets = members_of(group)
     made = aggregate(data, distance, members, offsets, how)
-    return copies(made, members, offsets, len(data), rng, facts, figures)
+    return copies(made, members, offsets, facts, figures)
 
 
 def members_of(group: Ints) -> tuple[Ints, Ints]:
@@ -38,11 +37,10 @@ def members_of(group: Ints) -> tuple[Ints, Ints]:
 
 
 def copies(
-    made: Made, members: Ints, offsets: Ints, trajectories: int, rng: np.random.Generator, facts: dict[str, Any],
-    figures: Floats | None = None,
-) -> TrajectoryRelease:  # fmt: skip
-    """A release with the trajectory of its group for each member, in a random order; the data has so many `trajectories`."""
-    order = np.argsort(new_places(trajectories, rng)[members])
+    made: Made, members: Ints, offsets: Ints, facts: dict[str, Any], figures: Floats | None = None
+) -> TrajectoryRelease:
+    """A release with the trajectory of its group for each member, in the order of the data."""
+    order = np.argsort(members)
     rows, new = take_slices(made.offsets, row_slices(offsets)[order])
     return TrajectoryRelease(
         made.lon[rows], made.lat[rows], made.t[rows], new, source=members[order], facts=facts, figures=figures

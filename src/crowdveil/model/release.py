@@ -270,7 +270,7 @@ class FlowRelease:
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryRelease:
-    """Anonymised trajectories. They are written with the ids 1, 2, … in the order that they have here.
+    """Anonymised trajectories. They are written with the ids 1, 2, … in the order of their content: `model/canonical.numbered`.
 
     Attributes
     ----------
@@ -323,15 +323,6 @@ class TrajectoryRelease:
 
 
 Release = FlowRelease | TrajectoryRelease
-
-
-def new_places(trajectories: int, rng: np.random.Generator) -> Ints:
-    """A place for each trajectory of the data, by chance: published ones are numbered 1, 2, … in the order of their places.
-
-    It depends on how many there are and on nothing else, so that parts which are made apart can be numbered together.
-    """
-    places: Ints = rng.permutation(trajectories)
-    return places
 
 
 _FLOW_TYPES = {

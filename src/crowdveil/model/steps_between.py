@@ -6,6 +6,7 @@ import numpy as np
 
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.projection import LocalProjection
+from crowdveil.model.swapping import left_by_position
 from crowdveil.model.trajectories import Trajectories
 
 
@@ -28,7 +29,7 @@ def without_rare_steps(
     from crowdveil.kernels.exchanging import break_pairs
     from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time
 
-    left = np.flatnonzero(name >= 0)
+    left = left_by_position(data, name)
     rows, _ = rows_by_group_and_time(name[left], data.t[left], group_offsets(name[left], len(data)))
     rows = left[rows]
     trajectory, tile = name[rows], _tiles(data, rows, tile_size_m, corner)

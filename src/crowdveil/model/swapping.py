@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints, take_slices
+from crowdveil.model.arrays import Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -35,20 +35,23 @@ def sure_owners(owner: Ints, same: Ints) -> Ints:
     return np.where(least[same] == most[same], owner, -1)
 
 
-def release_of_points(data: Trajectories, name: Ints, rng: np.random.Generator) -> tuple[TrajectoryRelease, Ints]:
-    """Points under the trajectory that they go by now (-1: left out), in order of time; trajectories in a random order. Also
-    the original point that each published one is.
+def left_by_position(data: Trajectories, name: Ints) -> Ints:
+    """The points that go by a trajectory, by position: those of one time are published in this order, since any other would tell
+    which of them come from one trajectory.
+    """
+    left = np.flatnonzero(name >= 0)
+    return left[np.lexsort((data.lat[left], data.lon[left]))]
+
+
+def release_of_points(data: Trajectories, name: Ints) -> tuple[TrajectoryRelease, Ints]:
+    """Points under the trajectory that they go by now (-1: left out), in order of time. Also the original point that each
+    published one is.
     """
     from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time
 
-    left = np.flatnonzero(name >= 0)
+    left = left_by_position(data, name)
     source, number = np.unique(name[left], return_inverse=True)
     offsets = group_offsets(number.astype(np.int64), len(source))
     rows, _ = rows_by_group_and_time(number.astype(np.int64), data.t[left], offsets)
-    order = rng.permutation(len(source))
-    places, offsets = take_slices(offsets, order)
-    points = left[rows][places]
-    return (
-        TrajectoryRelease(data.lon[points], data.lat[points], data.t[points], offsets, source=source[order]),
-        points,
-    )
+    points = left[rows]
+    return TrajectoryRelease(data.lon[points], data.lat[points], data.t[points], offsets, source=source), points

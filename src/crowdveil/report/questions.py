@@ -137,7 +137,9 @@ def _of_trajectories(
         single.append(f"A crowd of {k['k']:,} is promised (see the promises for against whom).")
     elif manifest["method"]["status"] == "heuristic":
         single.append("No crowd is promised: the method is a heuristic.")
-    linked = ["Trajectories have new numbers in a random order, and no original id was published."]
+    linked = [
+        "Trajectories are numbered by a hash of their published points, which says no more, and no original id was published."
+    ]
     if "user_id" in written.data.column_names:
         linked.append("Trajectories of one person share a new key, as was asked for: they can be put together.")
     measured = manifest["method"].get("facts", {}).get("measured")

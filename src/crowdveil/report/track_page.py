@@ -36,7 +36,9 @@ def parts(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | No
         made.append(_displaced(inside.displaced_m))
     left_out = []
     if after.shown < len(after):
-        left_out.append(f"The map shows {after.shown:,} of {len(after):,} trajectories, the first of a random order.")
+        left_out.append(
+            f"The map shows {after.shown:,} of {len(after):,} trajectories, the first by number (a hash of the points)."
+        )
     return Parts("trajectories", data, made, [], _tiles(manifest, equal), left_out, equal)
 
 

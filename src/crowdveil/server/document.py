@@ -39,7 +39,8 @@ Chosen = tuple[str, dict[str, Any]]
 def _anonymize(content: dict[str, Any]) -> Chosen:
     asked = request_of(CONFIG, _here(content, input_file="input_dataset", output_folder="output"))
     name = KINDS["anonymize"].find(asked.method)
-    values = {**asked.parameters, **asked.reading, "seed": asked.seed, "format": asked.table_format}
+    seed = {} if asked.seed is None else {"seed": asked.seed}
+    values = {**asked.parameters, **asked.reading, **seed, "format": asked.table_format}
     return name, values if asked.data_name is None else values | {"data_name": asked.data_name}
 
 

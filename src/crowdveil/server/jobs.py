@@ -20,6 +20,7 @@ from crowdveil.server.access import Follower, Reader, Sender
 from crowdveil.server.answers import Refused
 from crowdveil.server.child import SUMMARY
 from crowdveil.server.files import ID
+from crowdveil.server.kinds import KINDS
 from crowdveil.server.settings import Service
 from crowdveil.server.store import Job
 from crowdveil.server.texts import plain
@@ -219,12 +220,17 @@ def shown(service: Service, job: Job) -> JobView:
         "runs": job.runs,
         "progress": {"stage": job.stage, "done": job.done, "total": job.total},
         "files": job.files,
-        "parameters": job.parameters,
+        "parameters": {n: v for n, v in job.parameters.items() if n not in _secret(job.kind)},
         "error": None if job.error is None else {"code": job.error_code or "failed", "message": job.error},
         "result": {n: job.result[n] for n in ResultView.model_fields} if done and job.result else None,
         "summary": _summary(service, job) if done else None,
         "review": _review(service, job),
     })  # fmt: skip
+
+
+def _secret(kind: str) -> tuple[str, ...]:
+    """Return the parameters of a kind of job that are never shown back; a row may be of a kind of another version."""
+    return KINDS[kind].secret if kind in KINDS else ()
 
 
 def _summary(service: Service, job: Job) -> SummaryView | None:

@@ -74,6 +74,8 @@ class Kind:
         What a listing tells of one of them.
     example
         Parameters of the first of them, for the description.
+    secret
+        Parameters that no answer shows again.
     """
 
     verb: str
@@ -89,6 +91,7 @@ class Kind:
     check: Callable[[str, dict[str, Any]], None] = lambda name, values: None
     packed: bool = False
     example: dict[str, Any] = field(default_factory=dict)
+    secret: tuple[str, ...] = ()
 
     def fields(self, name: str) -> dict[str, tuple[str, ...]]:
         """Every field of files with its endings."""

@@ -116,7 +116,7 @@ def _form() -> dict[str, Any]:
     kind = KINDS["anonymize"]
     return {
         "methods": [
-            {"name": name, **kind.about(name), "secret_seed": method.rows == "noisy", "fields": _drawn(method.params)}
+            {"name": name, **kind.about(name), "fields": _drawn(method.params)}
             for name, method in all_methods().items()
         ],
         "reading": {"flows" if takes is Flows else "trajectories": _drawn(of) for takes, of in READINGS.items()},

@@ -116,9 +116,9 @@ def test_the_certificate_tells_nothing_exact(tmp_path: Path) -> None:
     result = pipeline.run(pipeline.Request("laplace", trips, tmp_path / "out", {"epsilon": 1.0}, seed=987_654_321))
     written = (tmp_path / "out" / "manifest.json").read_text()
     manifest = json.loads(written)
-    assert manifest["method"]["seed"] is None and "987654321" not in written
-    assert manifest["input"]["data"] == {"name": "trips.csv"} and "withheld_volume_percent" not in manifest["cost"]
-    assert any("--seed" in note for note in result.notes.said) and manifest["input"]["notes"] == []
+    assert manifest["method"]["seed_given"] is True and "987654321" not in written
+    assert manifest["input"]["data"] == {"kind": "table"} and "withheld_volume_percent" not in manifest["cost"]
+    assert any("keep it secret" in note for note in result.notes.said) and manifest["input"]["notes"] == []
     names = [finding[0].name for finding in pipeline.verify(tmp_path / "out", trips)]
     assert names == ["differential-privacy", "well-formed-flows"]
 

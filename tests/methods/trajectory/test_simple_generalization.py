@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pyproj import Geod
 
 from crowdveil.methods.trajectory.simple_generalization import SimpleGeneralizationParams, run
+from crowdveil.model.canonical import numbered
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
@@ -83,7 +84,7 @@ def test_trajectories_outside_all_tiles_are_left_out() -> None:
 
 def test_people_are_not_linked_unless_asked() -> None:
     assert _release(_line(3)).person is None
-    linked = _release(_line(3), link_users=True)
+    linked = numbered(_release(_line(3), link_users=True))
     of_source = dict(zip(linked.source.tolist(), linked.person.tolist(), strict=True))
     assert of_source[1] == of_source[2] != of_source[0]
     assert sorted(set(of_source.values())) == [1, 2]
@@ -95,5 +96,5 @@ def test_the_order_of_the_file_is_not_kept() -> None:
         np.arange(n) / 1000, np.zeros(n), np.zeros(n), np.arange(n + 1), np.arange(n), np.arange(n),
         np.arange(n).astype(object),
     )  # fmt: skip
-    order = _release(many).source.tolist()
+    order = numbered(_release(many)).source.tolist()
     assert sorted(order) == list(range(n)) and order != list(range(n))

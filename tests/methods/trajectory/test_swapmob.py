@@ -14,6 +14,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory import swapmob as method
 from crowdveil.methods.trajectory.swapmob import SwapMobParams, run
+from crowdveil.model.canonical import points_in_order
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.swapping import equal_points, owners, sure_owners
 from crowdveil.model.trajectories import Trajectories
@@ -62,6 +63,7 @@ def _line(*walks: tuple[int, list[tuple[float, int]]]) -> Trajectories:
     alone=st.booleans(),
 )
 def test_is_the_plain_twin(data: Trajectories, metres: float, seconds: int, least: int, alone: bool) -> None:
+    data = points_in_order(data)
     params = {"max_distance_m": metres, "max_time_s": seconds, "min_n_swaps": least, "count_trajectories": alone}
     points = _points(data, owners(data, alone))
     for p, draw in zip(in_grid(points, metres, seconds), np.random.default_rng(5).random(data.points), strict=True):
@@ -87,7 +89,7 @@ def _crowded(seed: int, metres: int = 600) -> Trajectories:
 @pytest.mark.parametrize("least", [1, 2])
 @pytest.mark.parametrize("seed", range(12))
 def test_is_the_plain_twin_in_a_crowd(seed: int, least: int) -> None:
-    data = _crowded(seed)
+    data = points_in_order(_crowded(seed))
     points = _points(data, data.person)
     for p, draw in zip(in_grid(points, 60.0, 30), np.random.default_rng(5).random(data.points), strict=True):
         p.draw = float(draw)

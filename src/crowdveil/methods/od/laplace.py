@@ -8,8 +8,9 @@ by nobody.
 
 Assumptions
 -----------
-Owed by the caller: the seed is one that nobody can guess, and is kept secret, since whoever has it can make the noise again;
-the certificate does not tell it. The list of zones does not depend on who travelled (a file of zones or a grid, not the ids that
+Owed by the caller: a seed, where one is given, cannot be guessed and is kept secret, since who has it can make the noise again.
+Without one the noise comes from entropy of the operating system.
+The list of zones does not depend on who travelled (a file of zones or a grid, not the ids that
 occur in trips). Volumes are trips, each counted as one. Nobody makes more than `most_trips` trips in a time step: who makes m
 times as many has m times epsilon. Time steps add up: a person in T of them has T times epsilon.
 
@@ -24,7 +25,7 @@ distances between them, with floating-point numbers, so that no full matrix is m
 
 The time steps are those that have trips in the data, or that lie in its calendar: which ones these are is data too, and is not
 hidden. Nothing is told of what is withheld, and the column that k would be compared with repeats the noisy volume. The
-certificate leaves out all exact figures of a run, and the hash of the data.
+certificate leaves out all exact figures of a run.
 
 References
 ----------

@@ -92,7 +92,7 @@ def run(
     members, offsets = members_of(made.cluster)
     # A whole percent: the number itself may be a person.
     facts = {"clusters": len(made.pivot), "left_over_percent": round(100 * made.left_over / max(len(data), 1))}
-    return copies(_means(data, distance, made, members, offsets), members, offsets, len(data), rng, facts)
+    return copies(_means(data, distance, made, members, offsets), members, offsets, facts)
 
 
 def _means(data: Trajectories, distance: FrechetManhattan, made: Clusters, members: Ints, offsets: Ints) -> Made:

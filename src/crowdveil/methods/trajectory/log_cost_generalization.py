@@ -100,7 +100,7 @@ def run(
     sides = np.concatenate([np.zeros((6, 0)), *(group.sides for group in groups)], axis=1)
     offsets = np.cumsum([0, *(group.sides.shape[1] for group in groups)])
     points = _middles(sides) if params.reconstruction == "centre" else _drawn(sides, offsets, rng)
-    return copies(_made(data, *points, offsets), members, of_groups, len(data), rng, _facts(groups, sides))
+    return copies(_made(data, *points, offsets), members, of_groups, _facts(groups, sides))
 
 
 def _middles(sides: Floats) -> tuple[Floats, Floats, Floats]:

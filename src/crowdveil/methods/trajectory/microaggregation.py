@@ -76,7 +76,7 @@ def run(
     parts = distance.components() if isinstance(distance, Contemporaries) else [every]
     group = Grouping(distance, person, params.k, params.centre).groups(parts, progress)
     facts = {"time_weight": weight} if params.distance == "spatiotemporal" else {}
-    return release_of(data, distance, group, params.aggregation, rng, facts)
+    return release_of(data, distance, group, params.aggregation, facts)
 
 
 def promises(data: Trajectories, params: MicroaggregationParams) -> tuple[Guarantee, ...]:

@@ -85,7 +85,7 @@ class ProtectedGeneralizationParams(Params):
 def run(
     data: Trajectories, params: ProtectedGeneralizationParams, rng: np.random.Generator, progress: Progress
 ) -> TrajectoryRelease:
-    """Find the visits that may stay, and publish them in a random order of trajectories."""
+    """Find the visits that may stay, and publish them."""
     owner = owners(data, params.count_trajectories)
     zones, tile = tiles_of(data, params.tile_size_m)
     level = data.t // params.time_interval_s if params.time_interval_s else np.zeros(data.points, np.int64)
@@ -104,9 +104,8 @@ def run(
         first = np.flatnonzero(np.diff(place, prepend=-1))
         lon, lat, t, trajectory = lon[first], lat[first], t[first], trajectory[first]
     source, lengths = np.unique(trajectory, return_counts=True)
-    order = rng.permutation(len(source))
-    points, offsets = take_slices(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]), order)
-    return TrajectoryRelease(lon[points], lat[points], t[points], offsets, source=by_owner[source[order]], areas=areas)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    return TrajectoryRelease(lon, lat, t, offsets, source=by_owner[source], areas=areas)
 
 
 def _areas(data: Trajectories, params: ProtectedGeneralizationParams, zones: Zones, tile: Indices, level: Ints) -> Ints:

@@ -32,8 +32,8 @@ from pydantic import Field
 from crowdveil.guarantees import Guarantee, LocationsOnTileCentres
 from crowdveil.io.geojson import COORDINATE_DECIMALS
 from crowdveil.method import Method
-from crowdveil.model.arrays import Indices, Ints, take_slices
-from crowdveil.model.release import Areas, TrajectoryRelease, new_places
+from crowdveil.model.arrays import Indices, Ints
+from crowdveil.model.release import Areas, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.visits import tiles_of
 from crowdveil.params import Params
@@ -54,7 +54,7 @@ class SimpleGeneralizationParams(Params):
 def run(
     data: Trajectories, params: SimpleGeneralizationParams, rng: np.random.Generator, progress: Progress
 ) -> TrajectoryRelease:
-    """Put each point on the centre of its tile, and give trajectories new numbers in a random order."""
+    """Put each point on the centre of its tile."""
     zones, tile = tiles_of(data, params.tile_size_m)
     inside = tile >= 0
     tile, t, trajectory = tile[inside], data.t[inside], data.trajectory[inside]
@@ -62,19 +62,17 @@ def run(
         tile, t, trajectory = _one_a_visit(tile, t, trajectory)
     source, lengths = np.unique(trajectory, return_counts=True)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
-    order = np.argsort(new_places(len(data), rng)[source])
-    rows, offsets = take_slices(offsets, order)
-    used, area = np.unique(tile[rows], return_inverse=True)
+    used, area = np.unique(tile, return_inverse=True)
     areas = Areas.of_tiles(zones, used.astype(np.int32))
     lon, lat = (c[area] for c in areas.centers(COORDINATE_DECIMALS))
     progress(len(data), len(data))
     return TrajectoryRelease(
         lon,
         lat,
-        t[rows],
+        t,
         offsets,
-        person=_new_keys(data.person[source[order]], rng) if params.link_users and data.counts == "people" else None,
-        source=source[order],
+        person=data.person[source] if params.link_users and data.counts == "people" else None,
+        source=source,
         areas=areas,
     )
 
@@ -88,13 +86,6 @@ def _one_a_visit(tile: Indices, t: Ints, trajectory: Ints) -> tuple[Indices, Int
     # The mean is taken of the time since the first point of the run, so that no sum can overflow.
     since = np.add.reduceat(t - np.repeat(t[first], length), first)
     return tile[first], t[first] + since // length, trajectory[first]
-
-
-def _new_keys(person: Ints, rng: np.random.Generator) -> Ints:
-    """New numbers from 1 for people, in a random order."""
-    people, number = np.unique(person, return_inverse=True)
-    keys: Ints = rng.permutation(len(people))[number] + 1
-    return keys
 
 
 def together(params: SimpleGeneralizationParams) -> str | None:

@@ -100,7 +100,7 @@ def run(
     owner = owners(data, params.count_trajectories)
     given = _swapped(data, params, owner, rng, progress)
     given = without_rare_steps(data, given, owner, params.least_pair, params.tile_size_m, corner_of(data))
-    release, points = release_of_points(data, given, rng)
+    release, points = release_of_points(data, given)
     return with_linkage(data, release, points, rng)
 
 

@@ -98,7 +98,7 @@ def run(
     owner = owners(data, params.count_trajectories)
     distance = Contemporaries(Paths.of(data))
     group = Grouping(distance, owner, params.k).groups(distance.components(), progress)
-    release, points = release_of_points(data, _swapped(data, params, owner, group, rng), rng)
+    release, points = release_of_points(data, _swapped(data, params, owner, group, rng))
     return with_linkage(data, release, points, rng)
 
 

@@ -73,7 +73,7 @@ def run(data: Trajectories, params: SwapMobParams, rng: np.random.Generator, pro
     owner, same = owners(data, params.count_trajectories), equal_points(data)
     path, changes = _paths(data, params, owner, sure_owners(owner[data.trajectory], same), rng, progress)
     good = (changes >= params.min_n_swaps) & (np.bincount(path, minlength=len(data)) > 1)
-    release, points = release_of_points(data, np.where(good[path], path, -1), rng)
+    release, points = release_of_points(data, np.where(good[path], path, -1))
     return with_linkage(data, release, points, rng, same)
 
 

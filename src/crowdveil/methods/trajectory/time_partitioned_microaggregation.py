@@ -82,7 +82,7 @@ def run(
     group = Grouping(distance, person, params.k, params.centre, params.exchange).groups(parts, progress)
     figures = np.full((len(parts), 1), weight)
     facts = _told(params, figures) if parts else {"time_weight": weight, "parts": 0}
-    return release_of(data, distance, group, params.aggregation, rng, facts, figures)
+    return release_of(data, distance, group, params.aggregation, facts, figures)
 
 
 def _told(params: TimePartitionedParams, figures: Floats) -> dict[str, Any]:

@@ -21,8 +21,8 @@ PRIVATE = "private.html"
 class RunOptions(Params):
     """What every run of a method can be told."""
 
-    seed: int = Field(0, ge=0, le=2**63 - 1)
-    """Seed of every random choice."""
+    seed: int | None = Field(None, ge=0, le=2**63 - 1)
+    """Makes the run reproducible. Keep it secret: who knows it can repeat every random choice. Fresh numbers if not given."""
     format: Literal["parquet", "csv"] = "parquet"
     """Form of the tables."""
     data_name: str | None = Field(None, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.(csv|parquet)$")
@@ -70,5 +70,6 @@ KIND = Kind(
     run=_run,
     about=_about,
     packed=True,
-    example={"k": 10, "zone_id": "id", "step": "1h", "tz": "Europe/Paris", "seed": 7},
+    secret=("seed",),
+    example={"k": 10, "zone_id": "id", "step": "1h", "tz": "Europe/Paris"},
 )

@@ -1,0 +1,140 @@
+"""One order of trajectories and people for one content, whatever the order of rows and the spelling of ids.
+
+Every choice of a method that falls by index (ties, draws, sums of floating-point numbers) then depends on the content alone, and
+the numbers of published trajectories say nothing that their points do not say.
+
+The key of a trajectory is a hash of its points; that of a person, the first of their trajectories and a hash of them all. Keys
+are sums over points, so that a cluster can add them up in any order. They are hashed once more for the order, which follows
+neither lengths nor times then. Trajectories that are equal in both keys are interchangeable: either order gives the same arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
+from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+
+_Words = npt.NDArray[np.uint64]
+
+
+def canonical(data: Trajectories) -> Trajectories:
+    """Return the same trajectories in canonical order; `ids`, `people_ids` and `row` follow their trajectories and people."""
+    data = points_in_order(data)
+    keys = trajectory_keys(data.lon, data.lat, data.t, data.offsets)
+    known = data.counts == "people" or data.people != len(data)
+    order, people = canonical_order(keys, data.person if known else None, data.people)
+    rows, offsets = take_slices(data.offsets, order)
+    if known:
+        number = np.empty(data.people, np.int64)
+        number[people] = np.arange(data.people)
+        person = number[data.person[order]]
+    else:
+        people, person = data.person[order], np.arange(len(data))
+    return replace(
+        data, lon=data.lon[rows] + 0.0, lat=data.lat[rows] + 0.0, t=data.t[rows], offsets=offsets, ids=data.ids[order],
+        person=person, people_ids=data.people_ids[people], row=None if data.row is None else data.row[rows],
+    )  # fmt: skip  # -0.0 is 0.0
+
+
+def points_in_order(data: Trajectories) -> Trajectories:
+    """Return the same trajectories, those points of each that have one time by longitude, then latitude."""
+    order = _tied_times(data.lon, data.lat, data.t, data.offsets)
+    if order is None:
+        return data
+    row = None if data.row is None else data.row[order]
+    return replace(data, lon=data.lon[order], lat=data.lat[order], row=row)
+
+
+def numbered(release: TrajectoryRelease) -> TrajectoryRelease:
+    """Return the same release in the order of its published content, keys of people from 1 in that order, too."""
+    order, keys = published_order(release)
+    rows, offsets = take_slices(release.offsets, order)
+    return replace(
+        release, lon=release.lon[rows], lat=release.lat[rows], t=release.t[rows], offsets=offsets, person=keys,
+        source=None if release.source is None else release.source[order],
+    )  # fmt: skip
+
+
+def published_order(release: TrajectoryRelease) -> tuple[Ints, Ints | None]:
+    """Return the order in which trajectories are published, and their persons' keys in that order where they have any."""
+    keys = trajectory_keys(release.lon, release.lat, release.t, release.offsets, in_places=True)
+    if release.person is None:
+        return canonical_order(keys, None, 0)[0], None
+    found, person = np.unique(release.person, return_inverse=True)
+    order, people = canonical_order(keys, person, len(found))
+    number = np.empty(len(found), np.int64)
+    number[people] = np.arange(1, len(found) + 1)
+    return order, number[person[order]]
+
+
+def point_hashes(lon: Floats, lat: Floats, t: Ints) -> Ints:
+    """Return `HASHES` numbers below 2**32 for each point, a row each: sums of them over a trajectory are those of its key."""
+    return _hashed([_bits(lon), _bits(lat), _bits(t), np.zeros(len(t), np.uint64)])
+
+
+def trajectory_keys(lon: Floats, lat: Floats, t: Ints, offsets: Ints, *, in_places: bool = False) -> Ints:
+    """Return the key of each trajectory, a column each: the sums of the hashes of its points.
+
+    `in_places`: the order of points with equal times counts, as it does where it is published.
+    """
+    from crowdveil.kernels.content import HASHES, summed
+
+    keys = np.zeros((HASHES, len(offsets) - 1), np.int64)
+    summed(_bits(lon), _bits(lat), frozen(t, np.int64), frozen(offsets, np.int64), in_places, keys)
+    return keys
+
+
+def canonical_order(keys: Ints, person: Ints | None, people: int) -> tuple[Ints, Ints]:
+    """Return trajectories in the order of their keys, and people in the order of theirs; equal keys of trajectories in the
+    order of people. Without people, the order that is given decides between equal keys.
+    """
+    keys = _hashed([_bits(row) for row in keys])
+    order = np.lexsort(keys[::-1])
+    if person is None or len(order) == 0:
+        return order, np.arange(people)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.cumsum(np.any(np.diff(keys[:, order], axis=1, prepend=keys[:, order[:1]]) != 0, axis=0))
+    by_person = np.argsort(person, kind="stable")
+    begins = np.flatnonzero(np.diff(person[by_person], prepend=-1))
+    known = person[by_person[begins]]
+    sums = np.add.reduceat(keys[:, by_person], begins, axis=1)
+    first = np.minimum.reduceat(rank[by_person], begins)
+    ranked = known[np.lexsort((*sums[::-1], first))]
+    place = np.full(people, people, np.int64)
+    place[ranked] = np.arange(len(ranked))
+    without = np.setdiff1d(np.arange(people), known)
+    return np.lexsort((place[person], rank)), np.concatenate([ranked, without])
+
+
+def _bits(values: Floats | Ints) -> _Words:
+    """Return the bits of numbers; -0.0 has those of 0.0."""
+    plain = values + 0.0 if values.dtype == np.float64 else values
+    return frozen(np.ascontiguousarray(plain).view(np.uint64), np.uint64)
+
+
+def _hashed(words: list[_Words]) -> Ints:
+    from crowdveil.kernels.content import HASHES, hashed
+
+    made = np.empty((HASHES, len(words[0])), np.int64)
+    hashed(frozen(np.stack(words), np.uint64), made)
+    return made
+
+
+def _tied_times(lon: Floats, lat: Floats, t: Ints, offsets: Ints) -> Ints | None:
+    """Return an order of points that has those of one trajectory and time by position; None where they are so already."""
+    if len(t) < 2:
+        return None
+    same = t[1:] == t[:-1]
+    same[offsets[1:-1] - 1] = False
+    falls = same & ((lon[1:] < lon[:-1]) | ((lon[1:] == lon[:-1]) & (lat[1:] < lat[:-1])))
+    if not falls.any():
+        return None
+    run, order = np.concatenate([np.zeros(1, np.int64), np.cumsum(~same)]), np.arange(len(t))
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    order[tied] = tied[np.lexsort((lat[tied], lon[tied], run[tied]))]
+    return order

@@ -1,0 +1,99 @@
+"""An attacker who has the files of a release alone, and tries to put it back into the order of the input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crowdveil import pipeline
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.registry import all_methods
+
+PEOPLE, EACH, POINTS = 40, 5, 6
+SEEDS = range(1001)
+METHODS = {name: method for name, method in all_methods().items() if method.takes is Trajectories}
+
+
+def _data() -> Trajectories:
+    """People who each have several trajectories, one after the other in the input, in a small place where all meet."""
+    rng, n = np.random.default_rng(8), PEOPLE * EACH
+    t = np.sort(rng.integers(0, 900, (n, POINTS)), axis=1) + 1_700_000_000
+    lon, lat = 2 + rng.random((n, POINTS)) * 0.01, 48 + rng.random((n, POINTS)) * 0.006
+    person = np.repeat(np.arange(PEOPLE), EACH)
+    names = np.array([f"p{i:03}" for i in range(PEOPLE)], dtype=object)
+    offsets = np.arange(0, n * POINTS + 1, POINTS)
+    return Trajectories(lon.ravel(), lat.ravel(), t.ravel(), offsets, np.arange(1, n + 1), person, names)
+
+
+def _published(folder: Path, name: str, seed: int | None, **more: Any) -> np.ndarray:
+    """The original trajectory behind each published id, which only the owner of the data knows."""
+    method = METHODS[name]
+    parameters = {"k": 3, **more} if "k" in method.params.model_fields else more
+    data = _data()
+    result = pipeline.run(
+        pipeline.Request(name, data, folder / "out", parameters, seed=seed, pairing=folder / "pairs.csv", report=False)
+    )
+    assert "seed" not in result.manifest["method"] and result.manifest["method"]["seed_given"] is (seed is not None)
+    lines = (folder / "pairs.csv").read_text().splitlines()[1:]
+    return np.array([int(line.split(",")[1].strip('"')) - 1 for line in lines])
+
+
+def _orders(n: int) -> list[np.ndarray]:
+    """What the attacker takes for the order of the input: the ids as they are, and all permutations of low seeds, both ways."""
+    drawn = [np.random.default_rng(seed).permutation(n) for seed in SEEDS]
+    return [np.arange(n), np.arange(n)[::-1], *drawn, *(np.argsort(p) for p in drawn)]
+
+
+def _same_person(source: np.ndarray) -> tuple[float, float]:
+    """The largest share of neighbors that are one person's in any such order, and what chance gives."""
+    person, n = source // EACH, len(source)
+    best = max(float(np.mean(person[order][1:] == person[order][:-1])) for order in _orders(n))
+    sizes = np.bincount(person)
+    return best, float((sizes * (sizes - 1)).sum() / (n * (n - 1)))
+
+
+@pytest.mark.parametrize("seed", [0, 123, None])
+@pytest.mark.parametrize("name", METHODS)
+def test_no_low_seed_puts_ids_back_in_order(name: str, seed: int | None, tmp_path: Path) -> None:
+    source = _published(tmp_path, name, seed)
+    assert len(source) > 50
+    best, chance = _same_person(source)
+    # The best of two thousand orders lies a few deviations above the mean.
+    assert best < chance + 7 * np.sqrt(chance / len(source)), (best, chance)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "simple-generalization"])
+def test_two_releases_of_one_input_do_not_share_ids(name: str, tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    one = _published(tmp_path / "one", name, 0)
+    two = _published(tmp_path / "two", "simple-generalization", 0)
+    n = min(len(one), len(two))
+    assert int((one[:n] == two[:n]).sum()) <= 8  # one is what chance gives
+
+
+@pytest.mark.realdata
+def test_cabs_are_not_put_back_in_order(realdata: Path, tmp_path: Path) -> None:
+    """The attack of the issue on 643 rides: with the seed in the manifest it gave back the order of the file."""
+    data = realdata / "sf_cabs" / "cabs_dataset_20080608_0700_0715.csv"
+    from crowdveil.io.trajectories import read_trajectories
+
+    original = read_trajectories(data)
+    for name, parameters in (("microaggregation", {"k": 10}), ("simple-generalization", {})):
+        folder = tmp_path / name
+        result = pipeline.run(pipeline.Request(name, data, folder, parameters, seed=0, attack=False, report=False))
+        release = result.release
+        assert release.source is not None
+        from crowdveil.model.canonical import canonical
+
+        person = canonical(original).person[release.source]
+        n = len(person)
+        best = max(float(np.mean(person[order][1:] == person[order][:-1])) for order in _orders(n))
+        sizes = np.bincount(person)
+        chance = float((sizes * (sizes - 1)).sum() / (n * (n - 1)))
+        assert best < chance + 7 * np.sqrt(chance / n), (name, best, chance)
+        assert "seed" not in json.loads((folder / "manifest.json").read_text())["method"]

@@ -1,0 +1,218 @@
+"""A release is a function of the content of the data and of the seed: order of rows and names of anything change no byte."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pytest
+
+from crowdveil import pipeline
+from crowdveil.method import Method
+from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.registry import all_methods
+
+METHODS = all_methods()
+FLOWS = [name for name, method in METHODS.items() if method.takes is Flows]
+TRACKS = [name for name, method in METHODS.items() if method.takes is Trajectories]
+ON_GRIDS = {"uniform"}
+MORE: dict[str, tuple[dict[str, Any], ...]] = {
+    "microaggregation": ({"distance": "graph"}, {"aggregation": "closest-trajectory"}),
+    "time-partitioned-microaggregation": ({"interval_s": 60},),
+    "log-cost-generalization": ({"reconstruction": "random"}, {"count_trajectories": True}),
+    "protected-generalization": ({"strategy": "centroid", "knowledge": 1},),
+    "swap-locations-2012": ({"permutation": "circle", "k": 3},),
+    "simple-generalization": ({"link_users": True}, {"overlapping_strategy": "one", "link_users": True}),
+}
+"""Parameters that lead to code that the defaults do not."""
+CASES = [(name, more) for name in TRACKS for more in ({}, *MORE.get(name, ()))]
+SEED = 5
+Renamed = Callable[[int], str]
+
+RENAMES: tuple[tuple[Renamed, Renamed, str], ...] = (
+    (lambda i: f"t{i:04}", lambda i: f"p{i:03}", "data.csv"),
+    (lambda i: f"t{9000 - i}", lambda i: f"p{900 - i}", "zz.csv"),
+    (lambda i: str(i * 7919 % 10_007), lambda i: f"{i * 31 % 997} x", "a b.csv"),
+)
+"""New names of trajectories, of people and of the file: rising, falling, and mixed up."""
+
+
+def _points() -> dict[str, Any]:
+    """Few places and times, so that there are ties everywhere: equal trajectories of one person and of several, points of one
+    time, trajectories of one point.
+    """
+    rng = np.random.default_rng(2)
+    rows = []
+    paths = [rng.integers(0, 4, (rng.integers(1, 7), 2)) for _ in range(14)]
+    times = [np.sort(rng.integers(0, 5, len(path))) * 30 for path in paths]
+    for track in range(60):
+        which = int(rng.integers(len(paths)))
+        later, near = 1200 * int(rng.integers(2)), track * 1e-6 * int(rng.integers(2))
+        rows += [
+            (48 + y * 0.001 + near, 2 + x * 0.0015, 1_700_000_000 + later + t, track, track % 17)
+            for (x, y), t in zip(paths[which].tolist(), times[which].tolist(), strict=True)
+        ]
+    return dict(zip(("lat", "lon", "timestamp", "track", "user"), zip(*rows, strict=True), strict=True))
+
+
+def _write_points(folder: Path, points: dict[str, Any], variant: int) -> Path:
+    track, person, name = RENAMES[variant]
+    table = pa.table(
+        {n: list(points[n]) for n in ("lat", "lon", "timestamp")}
+        | {"trajectory_id": [track(i) for i in points["track"]], "user_id": [person(i) for i in points["user"]]}
+    )
+    return _write(folder, table, variant, name)
+
+
+def _write(folder: Path, table: pa.Table, variant: int, name: str) -> Path:
+    order = np.random.default_rng(variant).permutation(len(table)) if variant else np.arange(len(table))
+    pacsv.write_csv(table.take(pa.array(order)), folder / name)
+    return folder / name
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    """The files of a release; the time of the run is masked."""
+    found = {path.name: path.read_bytes() for path in folder.iterdir()}
+    manifest = json.loads(found["manifest.json"])
+    manifest["created"] = ""
+    return found | {"manifest.json": json.dumps(manifest, indent=1).encode()}
+
+
+def _small_k(method: Method) -> dict[str, Any]:
+    return {"k": 2} if "k" in method.params.model_fields else {}
+
+
+def _releases(folder: Path, name: str, more: dict[str, Any], files: Iterator[Path], **reading: Any) -> list[Any]:
+    made = []
+    for i, file in enumerate(files):
+        out = folder / f"out{i}"
+        parameters = {**_small_k(METHODS[name]), **more}
+        pipeline.run(pipeline.Request(name, file, out, parameters, reading, seed=SEED, table_format="csv"))
+        made.append(_bytes(out))
+    return made
+
+
+@pytest.mark.parametrize(("name", "more"), CASES, ids=[f"{n}-{'-'.join(map(str, m.values()))}" for n, m in CASES])
+def test_order_and_names_change_no_byte_of_trajectories(name: str, more: dict[str, Any], tmp_path: Path) -> None:
+    points = _points()
+    files = (_write_points(tmp_path, points, variant) for variant in range(len(RENAMES)))
+    first, *others = _releases(tmp_path, name, more, files)
+    assert first["trajectories.csv"].count(b"\n") > 5
+    for other in others:
+        assert first == other
+
+
+def _trips() -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    n, side = 900, 4
+    o, d = (rng.integers(0, side, (n, 2)) // rng.integers(1, 3, (n, 1)) for _ in range(2))
+    return {
+        "o": o, "d": d, "user": rng.integers(0, 60, n), "time": 1_700_000_000 + 3600 * rng.integers(0, 2, n),
+    }  # fmt: skip
+
+
+def _write_trips(folder: Path, variant: int) -> Path:
+    trips, (_, person, name) = _trips(), RENAMES[variant]
+    table = pa.table(
+        {
+            "origin": [f"z{x}{y}" for x, y in trips["o"].tolist()],
+            "destination": [f"z{x}{y}" for x, y in trips["d"].tolist()],
+            "time": trips["time"],
+            "user": [person(i) for i in trips["user"].tolist()],
+        }
+        | {f"{end}_{axis}": start + 0.01 * trips[end[0]][:, i]
+           for end in ("origin", "destination") for i, (axis, start) in enumerate((("lon", 2.0), ("lat", 48.0)))}
+    )  # fmt: skip
+    return _write(folder, table, variant, name)
+
+
+def _write_zones(folder: Path, variant: int) -> Path:
+    def square(x: float, y: float) -> list[list[float]]:
+        return [[x, y], [x + 0.01, y], [x + 0.01, y + 0.01], [x, y + 0.01], [x, y]]
+
+    features = [
+        {"type": "Feature", "properties": {"id": f"z{i}{j}"},
+         "geometry": {"type": "Polygon", "coordinates": [square(2 + i / 100, 48 + j / 100)]}}
+        for i in range(4) for j in range(4)
+    ]  # fmt: skip
+    order = np.random.default_rng(variant).permutation(16) if variant else np.arange(16)
+    path = folder / f"zones{variant}.geojson"
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": [features[i] for i in order]}))
+    return path
+
+
+def _columns(on_grid: bool) -> dict[str, Any]:
+    places = {f"{end}_{axis}": f"{end}_{axis}" for end in ("origin", "destination") for axis in ("lon", "lat")}
+    named: dict[str, Any] = places if on_grid else {"origin": "origin", "destination": "destination"}
+    return {**named, "time": "time", "user": "user"}
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_order_and_names_change_no_byte_of_flows(name: str, tmp_path: Path) -> None:
+    on_grid, zones = name in ON_GRIDS, _write_zones(tmp_path, 0)
+    files = (_write_trips(tmp_path, variant) for variant in range(len(RENAMES)))
+    where: dict[str, Any] = {"grid": "1km"} if on_grid else {"zones": zones, "zone_id": "id"}
+    first, *others = _releases(tmp_path, name, {}, files, **_columns(on_grid), **where)
+    assert first["flows.csv"].count(b"\n") > 2
+    for other in others:
+        assert first == other
+
+
+@pytest.mark.parametrize("name", [name for name in FLOWS if name not in ON_GRIDS])
+def test_the_order_of_zones_changes_no_row(name: str, tmp_path: Path) -> None:
+    """The manifest has the hash of the file of zones, which is public, and so the one of another order."""
+    made = []
+    for variant in range(2):
+        reading = {**_columns(False), "zones": _write_zones(tmp_path, variant), "zone_id": "id"}
+        (tmp_path / str(variant)).mkdir()
+        made += _releases(tmp_path / str(variant), name, {}, iter([_write_trips(tmp_path, 0)]), **reading)
+    for file in ("flows.csv", "steps.csv", "areas.geojson"):
+        assert made[0][file] == made[1][file], file
+    hashes = [json.loads(files["manifest.json"])["input"]["options"]["zones"] for files in made]
+    assert [list(entry) for entry in hashes] == [["sha256"], ["sha256"]] and hashes[0] != hashes[1]
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("name", ["microaggregation", "simple-generalization", "swapmob", "swap-locations"])
+def test_order_and_names_change_no_byte_of_real_rides(name: str, realdata: Path, tmp_path: Path) -> None:
+    table = pacsv.read_csv(realdata / "sf_cabs" / "cabs_dataset_20080608_0700_0715.csv")
+    codes = {n: np.unique(table[n].to_numpy(), return_inverse=True)[1].tolist() for n in ("trajectory_id", "user_id")}
+    files = []
+    for variant, (track, person, file) in enumerate(RENAMES[:2]):
+        named = table.set_column(
+            table.column_names.index("trajectory_id"), "trajectory_id", [[track(i) for i in codes["trajectory_id"]]]
+        )
+        named = named.set_column(
+            table.column_names.index("user_id"), "user_id", [[person(i) for i in codes["user_id"]]]
+        )
+        files.append(_write(tmp_path, named, variant, file))
+    first, other = _releases(tmp_path, name, {}, iter(files))
+    assert first == other
+
+
+def test_a_model_is_put_in_order_too(tmp_path: Path) -> None:
+    from crowdveil.io.trajectories import read_trajectories
+
+    models = [read_trajectories(_write_points(tmp_path, _points(), variant)) for variant in (0, 1)]
+    assert models[0].ids.tolist() != models[1].ids.tolist()
+    made = []
+    for i, model in enumerate(models):
+        pipeline.run(pipeline.Request("microaggregation", model, tmp_path / str(i), {"k": 2}, seed=SEED))
+        made.append(_bytes(tmp_path / str(i)))
+    assert made[0] == made[1]
+
+
+def test_other_names_of_columns_are_no_other_content(tmp_path: Path) -> None:
+    manifest = pipeline.run(
+        pipeline.Request(
+            "microaggregation", _write_points(tmp_path, _points(), 0), tmp_path / "out", {"k": 2}, seed=SEED
+        )
+    ).manifest
+    assert manifest["input"]["data"] == {"kind": "table"}
+    assert "data.csv" not in json.dumps(manifest)

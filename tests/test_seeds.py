@@ -1,0 +1,80 @@
+"""A seed is a secret: it is in no file and no answer, and without one every random choice is drawn from fresh entropy."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import crowdveil
+from conftest import Ran
+from crowdveil.engine.finished import KEY_FILE, FinishedSteps
+from crowdveil.errors import OutputError
+from crowdveil.resume import drawn_seed
+
+SEED = 918_273_645
+
+
+@pytest.fixture
+def trips(tmp_path: Path) -> Path:
+    """Trips between a few zones."""
+    rng = np.random.default_rng(1)
+    rows = [f"{o},{d}" for o, d in rng.integers(0, 6, (400, 2)).tolist()]
+    path = tmp_path / "trips.csv"
+    path.write_text("origin,destination\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def _flows(folder: Path) -> str:
+    return (folder / "flows.csv").read_text()
+
+
+def test_noise_is_fresh_unless_a_seed_is_given(trips: Path, tmp_path: Path, command: Callable[..., Ran]) -> None:
+    for name, seed in (("a", ()), ("b", ()), ("c", ("--seed", SEED)), ("d", ("--seed", SEED))):
+        ran = command("anonymize", "laplace", trips, "-o", tmp_path / name, "--format", "csv", *seed)
+        assert ran.code == 0 and str(SEED) not in ran.out + ran.err
+    assert _flows(tmp_path / "a") != _flows(tmp_path / "b")
+    assert _flows(tmp_path / "c") == _flows(tmp_path / "d")
+    for name in "ac":
+        written = "".join(path.read_text() for path in (tmp_path / name).iterdir())
+        assert str(SEED) not in written and f"{SEED:,}" not in written
+        method = json.loads((tmp_path / name / "manifest.json").read_text())["method"]
+        assert "seed" not in method and method["seed_given"] is (name == "c")
+
+
+def test_python_draws_fresh_noise_too(trips: Path, tmp_path: Path) -> None:
+    for name in "ab":
+        crowdveil.anonymize("laplace", trips, tmp_path / name, table_format="csv", report=False)
+    assert _flows(tmp_path / "a") != _flows(tmp_path / "b")
+
+
+def test_help_says_that_a_seed_is_a_secret(command: Callable[..., Ran]) -> None:
+    said = " ".join(command("anonymize", "laplace", "--help").out.split())
+    assert "Keep it secret: who knows it can repeat every random choice." in said
+
+
+def test_a_resumed_run_goes_on_with_the_entropy_of_its_beginning(tmp_path: Path) -> None:
+    folder, key = tmp_path / "kept", {"seed": None}
+    first = FinishedSteps(folder, key, 2**127 + 1)
+    first.load(3)
+    assert stat.S_IMODE((folder / KEY_FILE).stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    again = FinishedSteps(folder, key, 5)
+    assert drawn_seed(None, again) == 2**127 + 1 and drawn_seed(7, again) == 7
+    with pytest.raises(OutputError, match="other seed"):
+        FinishedSteps(folder, {"seed": 3})
+    again.remove()
+    assert not folder.exists()
+    assert FinishedSteps(folder, key, 5).entropy == 5
+
+
+def test_attacks_draw_apart_from_the_method() -> None:
+    from crowdveil.entropy import apart, fresh
+
+    assert apart(1, "attacks") == apart(1, "attacks") != 1
+    assert len({apart(seed, "attacks") for seed in range(50)}) == 50
+    assert len({fresh() for _ in range(50)}) == 50
