@@ -132,7 +132,7 @@ def result_of(
         file = (service.files.run(job.id, job.result["lease"]) / job.result["name"]).open("rb")
     except OSError:
         raise gone from None
-    service.disk.writing(lambda: service.store.say(who.id, what, job.id))
+    service.space.writing(lambda: service.store.say(who.id, what, job.id))
     return file, job.result
 
 

@@ -14,7 +14,7 @@ from crowdveil.server.answers import Refused
 from crowdveil.server.apart import apart
 from crowdveil.server.files import FLOWS, MAPS
 from crowdveil.server.kind import check_word, file_options
-from crowdveil.server.sentences import plain
+from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Service
 from crowdveil.server.store import new_id
 from crowdveil.server.tokens import Caller
@@ -87,7 +87,7 @@ def add_preview(app: FastAPI) -> None:
 async def _previewed(request: Request, who: Caller) -> dict[str, Any]:
     service: Service = request.app.state.service
     name, limits = new_id(), who.limits
-    await run_in_threadpool(lambda: service.disk.writing(lambda: service.store.say(who.id, "previewed a file")))
+    await run_in_threadpool(lambda: service.space.writing(lambda: service.store.say(who.id, "previewed a file")))
     folder = await run_in_threadpool(room_for, request, service, name) / "inputs"
     try:
         form = await receive(request, folder, _FIELDS, _TEXTS, limits.upload_bytes, limits.max_rows)
@@ -95,7 +95,10 @@ async def _previewed(request: Request, who: Caller) -> dict[str, Any]:
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
         seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.settings.memory_bytes
         seen = await apart("look", asked, folder, seconds, memory)
-        told = {"notes": [plain(note) for note in seen["notes"]], "error": seen["error"] and plain(seen["error"])}
+        told = {
+            "notes": [without_paths(note) for note in seen["notes"]],
+            "error": seen["error"] and without_paths(seen["error"]),
+        }
         return seen | told | {"part": asked["part"]}
     finally:
         await run_in_threadpool(service.files.discard, name)
