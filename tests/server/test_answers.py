@@ -15,7 +15,7 @@ from crowdveil.server.child import _outcome
 from crowdveil.server.kind import Task, Told
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.schema import jobs
-from crowdveil.server.sentences import plain
+from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Settings
 from crowdveil.server.store import NewJob, Store, new_id
 from crowdveil.server.worker import Heard, Worker
@@ -48,7 +48,7 @@ def test_a_boundary_that_is_too_long_is_a_bad_form(tmp_path: Path, length: int) 
     ],
 )  # fmt: skip
 def test_nothing_of_the_server_is_in_a_sentence(sentence: str, left: str) -> None:
-    assert plain(sentence) == left
+    assert without_paths(sentence) == left
 
 
 def test_a_job_that_cannot_write_tells_no_path(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

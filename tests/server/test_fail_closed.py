@@ -85,6 +85,7 @@ def begin(service: Running, path: Path) -> None:
     until(accepts, 60)
 
 
+@pytest.mark.slow
 def test_a_socket_without_tokens(socketed: Running, tmp_path: Path) -> None:
     path = tmp_path / "s"
     begin(socketed, path)

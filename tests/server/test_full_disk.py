@@ -13,7 +13,7 @@ import pytest
 
 from crowdveil.server.app import make_app
 from crowdveil.server.database import AwayError
-from crowdveil.server.disk import PIECES, RESERVE_BYTES, Disk
+from crowdveil.server.disk import PIECES, RESERVE_BYTES, DiskSpace
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.store import NewJob, new_id
 from serving import Within, cabs, post
@@ -48,7 +48,7 @@ def filled(root: Path, name: str = "other") -> Path:
 
 def reserved(service: Service) -> int:
     """Bytes that the reserve takes on the disk."""
-    return sum(piece.stat().st_blocks * 512 for piece in service.disk.reserve.iterdir())
+    return sum(piece.stat().st_blocks * 512 for piece in service.space.reserve.iterdir())
 
 
 def done(service: Service, keep_s: float = 3600.0, size: int = 1 << 20) -> str:
@@ -74,7 +74,7 @@ def test_delete_and_expiry_on_a_full_disk(small: Path) -> None:
         client = Within(make_app(service))
         jobs, old = [done(service) for _ in range(3)], done(service, keep_s=0.0)
         other = filled(service.files.root)
-        assert service.disk.free() == 0
+        assert service.space.free() == 0
         with ThreadPoolExecutor(1) as pool, pytest.raises(AwayError):  # a database that cannot write
             pool.submit(service.store.say, "anna", "x" * (1 << 20)).result()
         answer = post(client, "/filter/trajectories/jobs", {"data": ("a.csv", cabs())})
@@ -124,9 +124,9 @@ def test_a_step_of_tidying_that_fails_does_not_stop_the_others(tmp_path: Path, m
 
 
 def test_the_reserve_is_used_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    disk, calls = Disk(tmp_path, 0), list[float]()
+    disk, calls = DiskSpace(tmp_path, 0), list[float]()
     disk.keep_reserve()
-    monkeypatch.setattr(Disk, "is_full", lambda self: True)
+    monkeypatch.setattr(DiskSpace, "is_full", lambda self: True)
 
     def write() -> None:
         calls.append(time.monotonic())

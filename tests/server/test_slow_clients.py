@@ -193,6 +193,19 @@ def test_small_answers_are_sent_at_once(served: Served) -> None:
         assert theirs.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
+def test_the_process_may_hold_as_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    import resource
+
+    from crowdveil.server.serve import allow_connections
+
+    asked = list[tuple[int, int]]()
+    monkeypatch.setattr(resource, "setrlimit", lambda _which, limits: asked.append(limits))
+    for limits in ((1024, 4096), (1024, 1500), (1 << 20, 1 << 20)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _which, limits=limits: limits)
+        allow_connections(1000)
+    assert asked == [(2256, 4096), (1500, 1500)]
+
+
 def test_addresses_are_counted_by_network() -> None:
     from crowdveil.server.connections import peer_of
 

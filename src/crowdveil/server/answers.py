@@ -13,7 +13,7 @@ from starlette.routing import Match
 from crowdveil.errors import CrowdveilError
 from crowdveil.params import reason_in
 from crowdveil.server.database import AwayError
-from crowdveil.server.sentences import plain
+from crowdveil.server.sentences import without_paths
 
 ERROR_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -75,7 +75,7 @@ def add_error_answers(app: FastAPI) -> None:
     @app.exception_handler(CrowdveilError)
     async def ours(request: Request, error: CrowdveilError) -> JSONResponse:
         code = "bad_parameter" if type(error).__name__ == "ParameterError" else "bad_input"
-        return told(request, 422, code, plain(str(error)))
+        return told(request, 422, code, without_paths(str(error)))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:

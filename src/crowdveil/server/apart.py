@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from crowdveil.server.answers import Refused
 from crowdveil.server.process import memory_of
-from crowdveil.server.sentences import plain
+from crowdveil.server.sentences import without_paths
 
 AT_ONCE = 32
 """Processes at a time, whatever the settings say; the places for previews are in `quotas`."""
@@ -58,7 +58,7 @@ def run_apart(module: str, request: dict[str, Any], folder: Path, seconds: float
         finally:
             process.kill()
     if "refused" in answer:
-        raise Refused(422, "bad_input", plain(answer["refused"]))
+        raise Refused(422, "bad_input", without_paths(answer["refused"]))
     return answer
 
 

@@ -20,7 +20,7 @@ from crowdveil.server.files import sync_file
 from crowdveil.server.kind import Task, Told
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.process import check_rows, die_with_parent, limit_process
-from crowdveil.server.sentences import plain
+from crowdveil.server.sentences import without_paths
 from crowdveil.server.store import Job
 
 TELL_EVERY_S = 0.2
@@ -115,7 +115,9 @@ def _packed(out: Path, run: Path, told: Told, archive: str, *, packed: bool) -> 
         result = made[0].rename(run / made[0].name)
         out.rmdir()
     (run / SUMMARY).write_text(
-        json.dumps({"notes": [plain(n) for n in told.notes], "lines": [plain(line) for line in told.lines]}),
+        json.dumps(
+            {"notes": [without_paths(n) for n in told.notes], "lines": [without_paths(line) for line in told.lines]}
+        ),
         encoding="utf-8",
     )
     sync_file(run / SUMMARY)

@@ -17,7 +17,7 @@ RESERVE_BYTES, PIECES = 8 << 20, 8
 Answer = TypeVar("Answer")
 
 
-class Disk:
+class DiskSpace:
     """The disk of a data directory.
 
     Attributes

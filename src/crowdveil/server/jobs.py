@@ -177,7 +177,7 @@ def result_of(
         file = (service.files.run(job.id, job.result["lease"]) / job.result["name"]).open("rb")
     except OSError:
         raise gone from None
-    service.disk.writing(lambda: service.store.say(who.who, what, job.id))
+    service.space.writing(lambda: service.store.say(who.who, what, job.id))
     return file, job.result
 
 

@@ -109,7 +109,7 @@ class _Now:
         except AwayError:
             up.add_metric([], 0)
         yield from (up, jobs, oldest)
-        disk, root = self.service.disk, self.service.files.root
+        disk, root = self.service.space, self.service.files.root
         yield GaugeMetricFamily("crowdveil_disk_free_bytes", "Free bytes of the data directory's disk.", disk.free())
         yield GaugeMetricFamily("crowdveil_disk_size_bytes", "Size of the data directory's disk.", disk.size())
         yield GaugeMetricFamily(

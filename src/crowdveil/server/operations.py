@@ -47,7 +47,7 @@ def readiness(service: Service) -> dict[str, str]:
         checks["database"] = "does not answer"
     if live_workers(service.files.root) == 0:
         checks["workers"] = "none alive"
-    if service.disk.is_low():
+    if service.space.is_low():
         checks["disk"] = "too little room"
     return checks
 

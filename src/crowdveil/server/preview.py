@@ -15,7 +15,7 @@ from crowdveil.server.apart import apart
 from crowdveil.server.files import FLOWS, MAPS
 from crowdveil.server.kind import check_word, file_options
 from crowdveil.server.quotas import Upload
-from crowdveil.server.sentences import plain
+from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Service
 from crowdveil.server.store import new_id
 from crowdveil.server.tokens import Caller
@@ -93,7 +93,7 @@ def add_preview(app: FastAPI) -> None:
 async def _previewed(request: Request, who: Caller, room: Upload) -> dict[str, Any]:
     service: Service = request.app.state.service
     name, limits = new_id(), who.limits
-    await run_in_threadpool(lambda: service.disk.writing(lambda: service.store.say(who.who, "previewed a file")))
+    await run_in_threadpool(lambda: service.space.writing(lambda: service.store.say(who.who, "previewed a file")))
     folder = await run_in_threadpool(room_for, request, service, name) / "inputs"
     try:
         form = await receive(request, folder, _FIELDS, _TEXTS, limits.upload_bytes, limits.max_rows, room)
@@ -102,7 +102,10 @@ async def _previewed(request: Request, who: Caller, room: Upload) -> dict[str, A
         seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.settings.memory_bytes
         async with service.previews.turn():
             seen = await apart("look", asked, folder, seconds, memory)
-        told = {"notes": [plain(note) for note in seen["notes"]], "error": seen["error"] and plain(seen["error"])}
+        told = {
+            "notes": [without_paths(note) for note in seen["notes"]],
+            "error": seen["error"] and without_paths(seen["error"]),
+        }
         return seen | told | {"part": asked["part"]}
     finally:
         await run_in_threadpool(service.files.discard, name)

@@ -11,7 +11,7 @@ _WRITER = re.compile(r"\.?(?P<name>[^\s/:;,'\"()]*?)\.crowdveil-partial-[^\s/:;,
 _RUN = re.compile(r"run-[0-9a-f]{32}")
 
 
-def plain(sentence: str) -> str:
+def without_paths(sentence: str) -> str:
     """Return a sentence without paths, leases, hosts and processes of the server: of a path its last part stays."""
     sentence = _PATH.sub(lambda found: found["last"], sentence)
     sentence = _WRITER.sub(lambda found: found["name"], sentence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import signal
 import socket
 import stat
@@ -121,12 +122,13 @@ def serve(
     except ImportError:
         raise MissingExtraError("fastapi", "server", "The service") from None
     logs.configure(log_format)
+    allow_connections(settings.clients.max_connections)
     service = settings.open(accept_new_database=accept_new_database, migrate=True, backed_up=backed_up)
     check_address(service)
     check_reviewers(service)
     app = make_app(service)
     listening = listen(settings)
-    service.disk.keep_reserve()
+    service.space.keep_reserve()
     if accept_new_database:
         service.store.say("operator", "accepted a new database")
     arguments = ["--data-dir", str(settings.data), "--lease", str(settings.lease_s), "--number", str(workers)]
@@ -159,6 +161,15 @@ def serve(
         if settings.socket is not None:
             settings.socket.unlink(missing_ok=True)
         logs.say("stop", "the service stopped")
+
+
+def allow_connections(number: int) -> None:
+    """Let this process hold so many connections, and as many files again, where the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * number + 256
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _address(settings: Settings, listening: socket.socket) -> str:

@@ -14,7 +14,7 @@ from crowdveil.errors import OutputError, ParameterError
 from crowdveil.server import data_dir
 from crowdveil.server.audit import Refusals
 from crowdveil.server.database import AwayError, open_database
-from crowdveil.server.disk import Disk
+from crowdveil.server.disk import DiskSpace
 from crowdveil.server.files import Files
 from crowdveil.server.limits import ClientLimits
 from crowdveil.server.quotas import DiskQuota, Previews, Rates
@@ -151,9 +151,9 @@ class Service:
         self.store.db.close()
 
     @cached_property
-    def disk(self) -> Disk:
+    def space(self) -> DiskSpace:
         """The disk of the data directory."""
-        return Disk(self.files.root, self.settings.min_free_bytes)
+        return DiskSpace(self.files.root, self.settings.min_free_bytes)
 
     @cached_property
     def refusals(self) -> Refusals:
@@ -183,9 +183,9 @@ class Service:
     def delete(self, job: str, owner: str, by: str = "") -> Job | None:
         """End a job of an owner and remove its files, even where the disk is full; None if it is not theirs."""
         try:
-            ended = self.disk.writing(lambda: self.store.cancel(job, owner, by))
+            ended = self.space.writing(lambda: self.store.cancel(job, owner, by))
         except AwayError:
-            if not self.disk.is_full() or self.store.get(job, owner) is None:
+            if not self.space.is_full() or self.store.get(job, owner) is None:
                 raise
             self.files.remove(job)  # first the files, which makes room for the row
             ended = self.store.cancel(job, owner, by)
@@ -200,7 +200,7 @@ class Service:
         """
         steps: list[Callable[[], object]] = [
             self._expire, self.store.take_back, lambda: self.files.sweep(self.store),
-            lambda: self.store.forget(self.settings.forget_s), self.refusals.flush, self.disk.keep_reserve,
+            lambda: self.store.forget(self.settings.forget_s), self.refusals.flush, self.space.keep_reserve,
         ]  # fmt: skip
         if purge:
             steps.append(lambda: self.files.purge(self.settings.quarantine_s))
@@ -216,9 +216,9 @@ class Service:
     def _expire(self) -> None:
         """Remove results whose time is over; where the disk is full, their files first."""
         try:
-            ended = self.disk.writing(self.store.expire)
+            ended = self.space.writing(self.store.expire)
         except AwayError:
-            if not self.disk.is_full():
+            if not self.space.is_full():
                 raise
             for job in self.store.due():
                 self.files.remove(job)

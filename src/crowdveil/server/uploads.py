@@ -163,7 +163,7 @@ def room_for(request: Request, service: Service, job: str) -> Path:
     """Make the folder of an upload; refuses it before it comes in where the disk has no room for it."""
     declared = request.headers.get("content-length", "")
     size = int(declared) if declared.isdecimal() and len(declared) < 20 else 0
-    if service.disk.free() < service.disk.min_free + size:
+    if service.space.free() < service.space.min_free + size:
         raise no_room()
     try:
         return service.files.receive(job)

@@ -26,7 +26,7 @@ from crowdveil.server.database import AwayError
 from crowdveil.server.files import Files
 from crowdveil.server.heartbeat import Heartbeat
 from crowdveil.server.process import die_with_parent, memory_of
-from crowdveil.server.sentences import plain
+from crowdveil.server.sentences import without_paths
 from crowdveil.server.store import Job, Store
 
 LOOK_EVERY_S = 0.2
@@ -210,7 +210,7 @@ class Worker:
             self.files.remove(job.id)
 
     def _failed(self, job: Job, code: str, message: str) -> None:
-        if self.store.fail(job, code, plain(message)):
+        if self.store.fail(job, code, without_paths(message)):
             self.files.remove(job.id)
 
 
