@@ -131,7 +131,7 @@ class Store:
                     review="awaiting" if job.review else None,
                 )
             )  # fmt: skip
-            self._say(do, job.by or job.owner, f"put a job to {job.kind} into the queue", job.id)
+            self.record(do, job.by or job.owner, f"put a job to {job.kind} into the queue", job.id)
             return True
 
     def get(self, job: str, owner: str | None = None) -> Job | None:
@@ -160,7 +160,7 @@ class Store:
             do(sa.update(jobs).where(*theirs).values(state=state, lease=None, ended=ended, parameters="{}"))
             rows = do(sa.select(jobs).where(*theirs))
             if rows:
-                self._say(do, by or owner, "ended a job and removed its files", job)
+                self.record(do, by or owner, "ended a job and removed its files", job)
             return Job.of(rows[0]) if rows else None
 
     def disk(self, owner: str | None = None) -> int:
@@ -190,7 +190,7 @@ class Store:
         with self.db.transaction() as do:
             rows = do(change)
             if rows:
-                self._say(do, reviewer, f"{decision} a result", job)
+                self.record(do, reviewer, f"{decision} a result", job)
             return bool(rows)
 
     # What workers do
@@ -250,7 +250,7 @@ class Store:
         with self.db.transaction() as do:
             rows = do(sa.update(jobs).where(*mine).values(**values).returning(jobs.c.id))
             if rows and what:
-                self._say(do, "worker", what, job.id)
+                self.record(do, "worker", what, job.id)
             return bool(rows)
 
     # What keeps the house in order
@@ -265,7 +265,7 @@ class Store:
         held = (jobs.c.worker == worker, jobs.c.state == "running")
         with self.db.transaction() as do:
             for row in do(sa.update(jobs).where(*held).values(**_crashed(why)).returning(jobs.c.id)):
-                self._say(do, "worker", "saw a job end its worker", row["id"])
+                self.record(do, "worker", "saw a job end its worker", row["id"])
 
     def holders(self) -> list[str]:
         """Workers that hold a job."""
@@ -287,7 +287,7 @@ class Store:
         with self.db.transaction() as do:
             rows = do(sa.update(jobs).where(*over).values(state="expired", parameters="{}").returning(jobs.c.id))
             for row in rows:
-                self._say(do, "server", "removed a result whose time was over", row["id"])
+                self.record(do, "server", "removed a result whose time was over", row["id"])
         return [row["id"] for row in rows]
 
     def forget(self, after_s: float) -> None:
@@ -309,14 +309,15 @@ class Store:
     def say(self, who: str, what: str, job: str | None = None) -> None:
         """Write a line of the log: who did what, and never anything of the data."""
         with self.db.transaction() as do:
-            self._say(do, who, what, job)
+            self.record(do, who, what, job)
 
     def log(self) -> list[Row]:
         """The log, oldest first."""
         return self.db.do(sa.select(log.c.at, log.c.who, log.c.what, log.c.job).order_by(log.c.id))
 
     @staticmethod
-    def _say(do: Do, who: str, what: str, job: str | None) -> None:
+    def record(do: Do, who: str, what: str, job: str | None = None) -> None:
+        """Write a line of the log in a transaction."""
         do(sa.insert(log).values(at=now(), who=who, what=what, job=job))
 
 

@@ -16,8 +16,8 @@ from pydantic import Field
 
 from crowdveil.errors import ParameterError
 from crowdveil.params import Params
-from crowdveil.server.database import AwayError, Do
-from crowdveil.server.schema import log, now, tokens
+from crowdveil.server.database import AwayError
+from crowdveil.server.schema import now, tokens
 from crowdveil.server.store import Store
 
 PREFIX = "cv_"
@@ -131,7 +131,7 @@ class Tokens:
         )  # fmt: skip
         with self.store.db.transaction() as do:
             do(row)
-            _say(do, f"made the token {name}")
+            self.store.record(do, "operator", f"made the token {name}")
         return secret
 
     def rotate(self, name: str, grace_s: float = GRACE_S, expires_s: float | None = None) -> str:
@@ -147,7 +147,7 @@ class Tokens:
                 raise ParameterError("name: there is no such token, or it was revoked; see crowdveil token list.")
             if not do(sa.update(tokens).where(*mine, *good).values(**values).returning(tokens.c.id)):
                 raise ParameterError("expires: the token has expired; say until when it is to be good, such as 90d.")
-            _say(do, f"rotated the token {name}")
+            self.store.record(do, "operator", f"rotated the token {name}")
         return secret
 
     def revoke(self, name: str, by: str = "operator") -> None:
@@ -159,7 +159,7 @@ class Tokens:
                 raise ParameterError(
                     "name: there is no such token, or it was revoked before; see crowdveil token list."
                 )
-            _say(do, f"revoked the token {name}", by)
+            self.store.record(do, by, f"revoked the token {name}")
 
     def all(self) -> list[dict[str, Any]]:
         """Tokens without their hashes, oldest first."""
@@ -231,7 +231,3 @@ def _secret() -> str:
 
 def _after(seconds: float | None) -> Any:
     return None if seconds is None else now() + seconds
-
-
-def _say(do: Do, what: str, who: str = "operator") -> None:
-    do(sa.insert(log).values(at=now(), who=who, what=what))
