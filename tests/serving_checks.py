@@ -104,7 +104,7 @@ def verified(client: httpx.Client, job: str) -> None:
     """Raise unless a job is done and its result is whole."""
     found = ended(client, job, 600)
     assert found["state"] == "done", found
-    for _ in range(100):
+    for _ in range(600):  # a busy machine takes a while to start it again
         try:
             result = client.get(f"/jobs/{job}/result")
             break

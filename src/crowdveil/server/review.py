@@ -5,28 +5,42 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Path, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 
 from crowdveil.errors import ParameterError
+from crowdveil.params import Params
 from crowdveil.server import openapi
 from crowdveil.server.access import Admin, Reviewer
 from crowdveil.server.answers import Refused
-from crowdveil.server.edge import check_text
 from crowdveil.server.jobs import JobId, awaits, no_job, report_of, shown
 from crowdveil.server.settings import Service
 from crowdveil.server.store import Job
 from crowdveil.server.tokens import Caller
+from crowdveil.server.uploads import parsed
 from crowdveil.server.views import iso_time
 
+BODY_MOST = 1 << 15
+"""Bytes of a decision."""
 TokenName = Annotated[str, Path(max_length=100, description="The name of a token.", examples=["anna"])]
 
 
-class Decision(BaseModel):
+class Decision(Params):
     """What a reviewer decides."""
 
-    model_config = ConfigDict(extra="forbid")
     decision: Literal["approve", "reject"]
+    """Whether the result may be given out."""
     comment: str = Field("", max_length=2000)
+    """What its submitter is told."""
+
+
+_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        "application/json": {"schema": Decision.model_json_schema(), "example": {"decision": "approve", "comment": ""}}
+    },
+}
 
 
 def add_review(app: FastAPI) -> None:
@@ -56,15 +70,34 @@ def _add_decisions(app: FastAPI) -> None:
         return _asked(service, _reviewable(service, who, job_id))
 
     @app.post("/reviews/{job_id}", tags=["reviews"], summary="Approve or reject a result", operation_id="decide",
-              responses=openapi.errors(401, 403, 404, 409))  # fmt: skip
-    def decide(request: Request, who: Reviewer, job_id: JobId, decision: Decision) -> dict[str, Any]:
+              openapi_extra={"requestBody": _BODY}, responses=openapi.errors(400, 401, 403, 404, 409, 413))  # fmt: skip
+    async def decide(request: Request, who: Reviewer, job_id: JobId) -> dict[str, Any]:
         service: Service = request.app.state.service
-        check_text("comment", decision.comment)
-        job = _reviewable(service, who, job_id)
-        approved = decision.decision == "approve"
-        if not service.store.decide(job.id, who.who, who.id, approved=approved, comment=decision.comment):
-            raise Refused(409, "decided", "the result was decided on before, or is gone.")
-        return _asked(service, service.store.get(job.id) or job)
+        decision: Decision = Decision.checked(parsed(await _small_body(request), "decision"))
+        return await run_in_threadpool(_decided, service, who, job_id, decision)
+
+
+def _decided(service: Service, who: Caller, job_id: str, decision: Decision) -> dict[str, Any]:
+    job = _reviewable(service, who, job_id)
+    approved = decision.decision == "approve"
+    if not service.store.decide(job.id, who.who, who.id, approved=approved, comment=decision.comment):
+        raise Refused(409, "decided", "the result was decided on before, or is gone.")
+    return _asked(service, service.store.get(job.id) or job)
+
+
+async def _small_body(request: Request) -> str:
+    """What was sent, where it is as short as a decision is: whoever asks is known before any of it is read."""
+    body = b""
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > BODY_MOST:
+                raise Refused(413, "too_large", f"wanted at most {BODY_MOST >> 10} KiB; send a shorter comment.")
+        return body.decode("utf-8")
+    except ClientDisconnect:
+        raise Refused(400, "bad_request", "the request ended too early; send it again.") from None
+    except UnicodeDecodeError:
+        raise Refused(422, "bad_request", "decision: wanted JSON in UTF-8.") from None
 
 
 def _reviewable(service: Service, who: Caller, job: str) -> Job:
