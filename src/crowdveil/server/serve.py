@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from crowdveil.errors import MissingExtraError, OutputError, ParameterError
+from crowdveil.server.sandbox.trial import check_sandbox
 from crowdveil.server.settings import Service, Settings
 
 TIDY_EVERY_S = 30.0
@@ -89,12 +90,15 @@ def serve(settings: Settings, workers: int, say: Any) -> None:
         raise MissingExtraError("fastapi", "server", "The service") from None
     service = settings.open()
     check_address(service)
+    check_sandbox(settings.require_sandbox, say)
     listening = _listen(settings)
     arguments = ["--data-dir", str(settings.data), "--lease", str(settings.lease_s), "--number", str(workers)]
     if settings.database_url is not None:
         os.environ["CROWDVEIL_DATABASE_URL"] = (
             settings.database_url
         )  # not as an argument, which everybody on the machine can read
+    if settings.require_sandbox:
+        arguments.append("--require-sandbox")
     if settings.memory_bytes is not None:
         arguments += ["--max-memory-mib", str(settings.memory_bytes >> 20)]
     keeper = Keeper(service, arguments)

@@ -40,6 +40,8 @@ class Settings:
         How long a worker may be silent before its job is given to another.
     memory_bytes
         Memory that a job may hold; None for as much as there is.
+    require_sandbox
+        Whether to refuse to run where the kernel cannot confine what opens uploads.
     """
 
     data: Path
@@ -51,6 +53,7 @@ class Settings:
     forget_s: float = 90 * 86_400.0
     lease_s: float = 15.0
     memory_bytes: int | None = None
+    require_sandbox: bool = False
 
     @property
     def url(self) -> str:
