@@ -35,6 +35,5 @@ def make(_request: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Be the process that makes it."""
-    for module in ("trajectories", "trips"):  # before it is confined: compiled kernels are found where they can be written
-        import_module(f"crowdveil.synth.{module}")
+    import_module("crowdveil.kernels.synth")  # before it is confined: compiled kernels are found where they can be written
     be_apart(make)

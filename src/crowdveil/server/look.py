@@ -27,7 +27,7 @@ ROWS_TYPED = 1000
 SIGNS_SHOWN = 60
 TAKES: dict[str, type] = {"flows": Flows, "trajectories": Trajectories}
 TRACK_ROLES = ("lat", "lon", "time", "trajectory", "user")
-_READERS = ("crowdveil.io.zones", "crowdveil.kernels.ordering", "crowdveil.kernels.assign", "crowdveil.kernels.rows")
+_READERS = ("crowdveil.io.zones", "crowdveil.kernels.ordering")
 _TILED = ("grid", "h3", "voronoi")
 _TIME = re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d.*)?|\d{4}/\d\d?/\d\d?.*|\d\d?[/.]\d\d?[/.]\d{2,4}.*|\d\d?:\d\d(:\d\d.*)?")
 
