@@ -159,5 +159,7 @@ def _members(path: Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     if not all(is_plain_entry(e) for e in parts):
         raise InputError(f"{path}: wanted plain files in the zip file, no links and nothing encrypted.")
     if sum(e.file_size for e in parts) > ZIP_MOST:
-        raise InputError(f"{path}: the zip file is too large once it is unpacked; at most {ZIP_MOST >> 20:,} MiB may be.")
+        raise InputError(
+            f"{path}: the zip file is too large once it is unpacked; at most {ZIP_MOST >> 20:,} MiB may be."
+        )
     return parts

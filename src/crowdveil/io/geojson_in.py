@@ -27,7 +27,9 @@ def read_geojson(path: Path) -> tuple[pa.Table, Labels, Any]:
     Raises what broken JSON raises, ValueError for JSON that is no GeoJSON, and InputError where there is more to say.
     """
     if path.stat().st_size > BYTES_MOST:
-        raise InputError(f"{path}: wanted at most {BYTES_MOST >> 30} GiB of GeoJSON; write it as GeoParquet or GeoPackage.")
+        raise InputError(
+            f"{path}: wanted at most {BYTES_MOST >> 30} GiB of GeoJSON; write it as GeoParquet or GeoPackage."
+        )
     content = json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_refuse)
     if not isinstance(content, dict):
         raise ValueError("no GeoJSON")
@@ -51,7 +53,9 @@ def _features(content: dict[str, Any]) -> list[dict[str, Any]]:
         return [content]
     if kind == "FeatureCollection":
         features = content.get("features")
-        if not isinstance(features, list) or not all(isinstance(f, dict) and f.get("type") == "Feature" for f in features):
+        if not isinstance(features, list) or not all(
+            isinstance(f, dict) and f.get("type") == "Feature" for f in features
+        ):
             raise ValueError("no features")
         return features
     if "coordinates" in content:
@@ -76,7 +80,9 @@ def _crs(content: dict[str, Any], path: Path) -> Any:
         case {"type": "name", "properties": {"name": str(name)}}:
             return name
         case {"type": "link"}:
-            raise InputError(f"{path}: its coordinate system is a link, which is not followed; name it as EPSG:4326 does.")
+            raise InputError(
+                f"{path}: its coordinate system is a link, which is not followed; name it as EPSG:4326 does."
+            )
     raise ValueError("no coordinate system")
 
 

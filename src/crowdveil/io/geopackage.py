@@ -75,7 +75,9 @@ def _plain_tables(db: sqlite3.Connection, path: Path) -> dict[str, str]:
     found = {}
     for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_master"):
         if kind == "view" or (kind == "table" and not (_TABLE.match(sql or "") or _RTREE.match(sql or ""))):
-            raise InputError(f"{path}: it holds views or virtual tables, which are not read; write it with plain tables.")
+            raise InputError(
+                f"{path}: it holds views or virtual tables, which are not read; write it with plain tables."
+            )
         if kind == "table" and _TABLE.match(sql):
             found[name.lower()] = name
     return found
@@ -88,7 +90,9 @@ def _columns(db: sqlite3.Connection, plain: dict[str, str], layer: str, geometry
     listed = db.execute(f"PRAGMA table_info({_quoted(name)})").fetchall()
     if len(listed) > COLUMNS_MOST:
         raise ValueError("too many columns")
-    return [c for _, c, kind, _, _, key in listed if c.lower() != geometry.lower() and not (key and "INT" in kind.upper())]
+    return [
+        c for _, c, kind, _, _, key in listed if c.lower() != geometry.lower() and not (key and "INT" in kind.upper())
+    ]
 
 
 def _rows(db: sqlite3.Connection, plain: dict[str, str], table: str, columns: tuple[str, ...]) -> list[Any]:

@@ -1,7 +1,7 @@
 """A look at an HDF5 file before anything of it is read: a data set there can be any file of the machine, or a program.
 
-Data can lie in other files (external storage, external links, virtual data sets), and be unpacked by plugins. All of that is refused,
-and so are links by name: what is left lies in the file itself.
+Data can lie in other files (external storage, external links, virtual data sets), and be unpacked by plugins. All of that is
+refused, and so are links by name: what is left lies in the file itself.
 """
 
 from __future__ import annotations

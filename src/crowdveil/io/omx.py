@@ -70,13 +70,19 @@ def _check_groups(path: Path, file: Any) -> None:
     cells = 0
     for matrix in file["data"].values():
         if len(matrix.shape) != 2 or matrix.dtype.kind not in "iuf":
-            raise InputError(f"{path}: the file is broken or is no OMX: a matrix is no table of numbers in rows and columns.")
+            raise InputError(
+                f"{path}: the file is broken or is no OMX: a matrix is no table of numbers in rows and columns."
+            )
         cells += int(matrix.size)
     if cells > MOST_CELLS:
-        raise InputError(f"{path}: the matrices have more than {MOST_CELLS:,} cells together; give fewer, or flows as a table.")
+        raise InputError(
+            f"{path}: the matrices have more than {MOST_CELLS:,} cells together; give fewer, or flows as a table."
+        )
     for lookup in file["lookup"].values() if "lookup" in file else ():
         if len(lookup.shape) != 1 or lookup.shape[0] > ZONES_MOST:
-            raise InputError(f"{path}: a lookup is no list of at most {ZONES_MOST:,} zones; wanted one id for each row.")
+            raise InputError(
+                f"{path}: a lookup is no list of at most {ZONES_MOST:,} zones; wanted one id for each row."
+            )
 
 
 def _matrices(path: Path, names: list[str], matrix: str | None) -> tuple[Ints, list[str], bool]:

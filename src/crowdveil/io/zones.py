@@ -148,7 +148,9 @@ def _to_degrees(shapes: Labels, crs: Any, name: str, notes: ReadNotes) -> Labels
     try:
         transformer = Transformer.from_crs(known, WGS84, always_xy=True)
     except ProjError:
-        raise InputError(f"{name}: its coordinate system cannot be turned into degrees; write it in EPSG:4326.") from None
+        raise InputError(
+            f"{name}: its coordinate system cannot be turned into degrees; write it in EPSG:4326."
+        ) from None
     if transformer.source_crs is not None and transformer.source_crs.equals(CRS(WGS84), ignore_axis_order=True):
         return shapes
     return np.asarray(

@@ -26,7 +26,7 @@ def folders() -> list[Path]:
     found = []
     for compiled in all_kernels().values():
         with suppress(AttributeError):
-            found.append(Path(compiled._cache.cache_path))
+            found.append(Path(compiled._cache.cache_path).resolve())
     return list(dict.fromkeys(found))
 
 

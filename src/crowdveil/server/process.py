@@ -19,7 +19,7 @@ from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.server.sandbox.confine import Bounds, confine
 
 _PR_SET_PDEATHSIG = 1
-_CELLS_FREE, _CELLS_A_BYTE = 4_000_000, 2048
+_CELLS_FREE, _CELLS_A_BYTE = 4_000_000, 256
 """Values that a Parquet file may hold: many, and as many more as its size can stand for."""
 PREVIEW_MEMORY_MOST = 4 << 30
 SHARE_OF_MEMORY = 0.8
@@ -73,7 +73,9 @@ def check_rows(path: Path, limits: dict[str, Any]) -> None:
         raise InputError(f"{path.name}: wanted at most {most:,} rows, but it has more; give less data.")
     # Runs of one value take no room in a file, and all of it once they are unpacked.
     if rows * max(1, about.num_columns) > _CELLS_FREE + _CELLS_A_BYTE * path.stat().st_size:
-        raise InputError(f"{path.name}: the file holds far more rows than its size can tell apart; write it again as CSV.")
+        raise InputError(
+            f"{path.name}: the file holds far more rows than its size can tell apart; write it again as CSV."
+        )
     size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
     largest = limits.get("upload_bytes")
     if largest is not None and size > 16 * largest:

@@ -29,7 +29,7 @@ from crowdveil.server.child import SUMMARY, TEMPORARY, Room, be_child
 from crowdveil.server.database import AwayError
 from crowdveil.server.files import Files
 from crowdveil.server.process import die_with_parent, memory_of
-from crowdveil.server.sandbox.confine import tasks_of_user
+from crowdveil.server.sandbox.confine import installed, tasks_of_user
 from crowdveil.server.store import Job, Store
 
 LOOK_EVERY_S = 0.2
@@ -112,6 +112,7 @@ class Worker:
         """What children are confined to."""
         if not self.confined:
             return None
+        installed()  # found once, and not by each child
         return Room(self.memory_bytes, tasks_of_user(), tuple(cached.folders()))
 
     def work(self, *, once: bool = False) -> None:
@@ -176,7 +177,12 @@ class Worker:
             _, status = os.waitpid(child, 0)
             os.close(read)
             shutil.rmtree(run / TEMPORARY, ignore_errors=True)
-        if reason is None and heard.end is not None and heard.end["end"] == "done" and not _is_whole(run, job, heard.end):
+        if (
+            reason is None
+            and heard.end is not None
+            and heard.end["end"] == "done"
+            and not _is_whole(run, job, heard.end)
+        ):
             heard.end = None
         self._compile(heard.compiled)
         return self._ended(job, heard, reason, status)

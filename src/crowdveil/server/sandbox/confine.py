@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from crowdveil.server.sandbox import landlock, seccomp
@@ -96,7 +97,7 @@ def confine(own: Iterable[Path], temporary: Path, bounds: Bounds, *, read: Itera
     """
     folders = [Path(folder).resolve() for folder in own]
     # Found before limits and rules, after which it cannot be.
-    installation = [p for p in (*installed(), *read) if not any(f.is_relative_to(p.resolve()) for f in folders)]
+    installation = [p for p in (*installed(), *read) if not any(f.is_relative_to(p) for f in folders)]
     _environment(temporary)
     _limit(bounds)
     there = offered()
@@ -112,14 +113,15 @@ def confine(own: Iterable[Path], temporary: Path, bounds: Bounds, *, read: Itera
         seccomp.restrict()
 
 
-def installed() -> list[Path]:
-    """Where Python, its packages and the system's libraries lie."""
+@cache
+def installed() -> tuple[Path, ...]:
+    """Where Python, its packages and the system's libraries lie; found once, and known to all forks."""
     paths = sysconfig.get_paths()
     found = [Path(p) for p in (*_SYSTEM, *sys.path) if p and Path(p).is_absolute()]
     for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}:
         found += [Path(prefix) / part for part in ("lib", "lib64", "share", "pyvenv.cfg")]
     found += [Path(paths[kind]) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
-    return [p for p in dict.fromkeys(found) if p.exists() and p != Path("/")]
+    return tuple(p for p in dict.fromkeys(p.resolve() for p in found) if p.exists() and p != Path("/"))
 
 
 def tasks_of_user() -> int | None:
@@ -144,11 +146,11 @@ def close_inherited(*keep: int) -> None:
     listed = Path("/proc/self/fd")
     if not listed.is_dir():
         return
-    nothing, places = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), tuple(installed())
+    nothing, places = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), installed()
     for number in [int(entry.name) for entry in listed.iterdir()]:
         if number > 2 and number not in (*keep, nothing):
             with suppress(OSError):
-                if not any(Path(os.readlink(listed / str(number))).is_relative_to(place) for place in places):
+                if not any((listed / str(number)).readlink().is_relative_to(place) for place in places):
                     os.dup2(nothing, number, inheritable=False)
     os.close(nothing)
 

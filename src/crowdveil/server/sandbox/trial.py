@@ -21,7 +21,7 @@ WARNING = (
     "WARNING: this kernel offers no {lacks}, so a process that opens an upload is not fully confined: a hole in a library that "
     "reads files could reach other files and the network. Use a newer kernel, and --require-sandbox. See docs/service.md."
 )
-REQUIRED = "require-sandbox: this machine does not enforce it ({missing}); use a kernel with Landlock and seccomp, or leave it out."
+REQUIRED = "require-sandbox: this machine does not enforce it ({missing}); use a kernel with Landlock and seccomp."
 _CODE = "from crowdveil.server.sandbox.trial import main; main()"
 _SECRET = "CROWDVEIL_DATABASE_URL"
 _ALL = ("files", "network")
