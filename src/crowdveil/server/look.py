@@ -35,7 +35,8 @@ _TIME = re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d.*)?|\d{4}/\d\d?/\d\d?.*|\d\d?[/.]\
 def look(request: dict[str, Any]) -> dict[str, Any]:
     """What there is to see. A request names the file, what it is taken for (or nothing), options of reading, and limits."""
     path = Path(request["data"])
-    check_rows(path, request["limits"])
+    for name in (path, *map(Path, request["files"].values())):
+        check_rows(name, request["limits"])
     if path.suffix.lower() == ".omx":
         return {
             "columns": [],
