@@ -51,6 +51,7 @@ class Running:
             *([] if database_url is None else ["--database-url", database_url]),
         ]
         self.more, self.tokens, self.process = list(arguments), dict[str, str](), None
+        self.prefix: list[str] = []  # a command that it is started by, such as strace
 
     @property
     def url(self) -> str:
@@ -69,7 +70,9 @@ class Running:
         """Start it, and wait until it answers at its port."""
         command = [sys.executable, "-c", _CODE, "serve", "--port", str(self.port), "--workers", str(self.workers)]
         env = {n: v for n, v in os.environ.items() if not n.startswith("CROWDVEIL_")}
-        self.process = subprocess.Popen([*command, *self.arguments, *self.more], stdout=subprocess.DEVNULL, env=env)
+        self.process = subprocess.Popen(
+            [*self.prefix, *command, *self.arguments, *self.more], stdout=subprocess.DEVNULL, env=env
+        )
         until = time.monotonic() + 60
         while waits and time.monotonic() < until:
             try:

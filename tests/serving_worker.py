@@ -53,7 +53,11 @@ def main(url: str, folder: str, lease: str, memory: str) -> None:
     """Work until killed."""
     KINDS["filter"] = dataclasses.replace(KINDS["filter"], run=_do)
     worker = Worker(
-        Store(open_database(url)), Files(Path(folder)), float(lease), int(memory) << 20 if int(memory) else None
+        Store(open_database(url)),
+        Files(Path(folder)),
+        float(lease),
+        int(memory) << 20 if int(memory) else None,
+        confined=False,  # these jobs write where the test looks, and start processes
     )
     signal.signal(signal.SIGTERM, worker.stop)
     worker.work()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crowdveil.kernels import _jit, cached
 from crowdveil.kernels._jit import kernel, lowest_bit
 
 IMPORT = "from crowdveil.kernels._jit import kernel\n"
@@ -49,3 +51,71 @@ def test_the_lowest_bit_of_a_word(place: int) -> None:
     high = np.array([(1 << place) | (1 << 63)], np.uint64).view(np.int64)[0]
     assert _lowest(word) == place
     assert _lowest(high) == place
+
+
+def test_a_folder_of_compiled_kernels_is_private(tmp_path: Path) -> None:
+    made = _jit._private_folder(tmp_path)
+    assert made.stat().st_mode & 0o777 == 0o700
+    assert _jit._private_folder(tmp_path) == made
+
+
+@pytest.mark.parametrize("fault", ["open to others", "a link", "a file", "another's"])
+def test_a_folder_of_compiled_kernels_that_another_could_have_made_is_not_used(fault: str, tmp_path: Path) -> None:
+    expected = tmp_path / f"crowdveil-kernels-{os.getuid()}"
+    if fault == "a link":
+        (tmp_path / "theirs").mkdir(mode=0o700)
+        expected.symlink_to(tmp_path / "theirs")
+    elif fault == "a file":
+        expected.touch()
+    else:
+        expected.mkdir(mode=0o700)
+        if fault == "open to others":
+            expected.chmod(0o777)
+        elif os.getuid() == 0:
+            os.chown(expected, 12345, 12345)
+        else:
+            pytest.skip("only root can give a folder away")
+    made = _jit._private_folder(tmp_path)
+    assert made != expected and made.stat().st_mode & 0o777 == 0o700 and made.stat().st_uid == os.getuid()
+
+
+def test_a_kernel_works_where_it_cannot_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    @kernel
+    def doubled(x: int) -> int:
+        return 2 * x
+
+    monkeypatch.setattr(type(doubled._cache), "_save_overload", refuse, raising=True)
+    assert doubled(4) == 8
+
+
+def test_kernels_that_were_missed_are_told_and_understood() -> None:
+    @kernel
+    def summed(values: object, by: float) -> float:
+        return values.sum() * by  # type: ignore[attr-defined, no-any-return]
+
+    assert summed(np.arange(3.0), 2.0) == 6
+    frozen = np.arange(4)
+    frozen.setflags(write=False)
+    assert summed(frozen, 1) == 6
+    told = [entry for entry in cached.missed() if entry[1].endswith("summed")]
+    assert json.loads(json.dumps(told)) == told and len(told) == 2
+    understood = cached.understood(told)
+    assert [kinds for _, kinds in understood] == list(summed.overloads) and all(k is summed for k, _ in understood)
+    cached.compile_all(understood)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None, 5, "x", [1], [["os", "system", ["int64"]]], [["crowdveil.kernels.ordering", "spread", ["__import__('os')"]]],
+        [["crowdveil.kernels.ordering", "spread", [["int64", 1, "C"]]]], [["crowdveil.kernels.ordering", {}, []]],
+        [["crowdveil.kernels.ordering", "spread", [["int64", 99, "C", True, True]]]],
+    ],
+)  # fmt: skip
+def test_nothing_is_compiled_for_what_means_nothing(told: object) -> None:
+    import crowdveil.kernels.ordering  # noqa: F401
+
+    assert cached.understood(told) == []

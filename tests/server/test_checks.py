@@ -9,6 +9,7 @@ import pytest
 
 import serving_checks as checks
 from serving import Running, cabs
+from serving_hostile import hostile
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +62,11 @@ def test_an_upload_is_not_held_in_memory(roomy: Running, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_the_description_of_the_api_holds_and_nothing_is_a_fault(running: Running) -> None:
     checks.described(running, examples=1, seed=1, phases="fuzzing")
+
+
+@pytest.mark.slow
+def test_hostile_files_open_nothing_and_ask_nobody(tmp_path: Path) -> None:
+    service = Running(tmp_path / "data")
+    service.make_token("anna")
+    seen = hostile(service, 36, seed=3)
+    assert seen["202"] > 10

@@ -40,6 +40,28 @@ def place(data_dir: Path | None, database_url: str | None, **more: Any) -> Setti
     return Settings((data_dir or default_folder()).absolute(), database_url, **more)
 
 
+PREVIEWS = 2
+"""Previews at once that memory is set aside for where there is no limit."""
+MEMORY_HELP = "Memory that one job may hold. [a share of the machine's: 80 % over all that run at once]"
+SANDBOX_HELP = "Refuse to start where the kernel cannot confine the processes that open uploads."
+
+
+def memory_bytes(mib: int | None, at_once: int) -> int:
+    """Memory that one job may hold, as asked for or for so many at once."""
+    from crowdveil.server.process import default_memory
+
+    return default_memory(at_once) if mib is None else mib << 20
+
+
+def print_checks(require: bool) -> None:
+    """Print what the sandbox enforces here, by trying it; raises where all of it is required and something is missing."""
+    from crowdveil.server.sandbox.trial import check_sandbox, tried
+
+    for attempt in tried():
+        click.echo(f"{'enforced    ' if attempt.refused else 'NOT ENFORCED'}  {attempt.what}")
+    check_sandbox(require, click.echo)
+
+
 @click.command(params=[*options_of(Limits), *options_of(ClientLimits)])
 @place_options
 @click.option(
@@ -52,7 +74,7 @@ def place(data_dir: Path | None, database_url: str | None, **more: Any) -> Setti
               help="Hours that results are kept; uploads go as soon as a job ends. [24]")  # fmt: skip
 @click.option("--lease", default=15.0, type=click.FloatRange(min=0.5), metavar="SECONDS",
               help="Silence after which a worker is taken for dead, and its job given to another. [15]")  # fmt: skip
-@click.option("--max-memory-mib", type=click.IntRange(min=64), metavar="N", help="Memory that one job may hold. [all]")
+@click.option("--max-memory-mib", type=click.IntRange(min=64), metavar="N", help=MEMORY_HELP)
 @click.option(
     "--socket",
     metavar="PATH",
@@ -77,6 +99,8 @@ def place(data_dir: Path | None, database_url: str | None, **more: Any) -> Setti
               help="Give a result out only after another token (scope review) approved its report.")  # fmt: skip
 @click.option("--migrate", is_flag=True,
               help="Migrate an older PostgreSQL database; make a backup first. A SQLite file needs no option.")  # fmt: skip
+@click.option("--require-sandbox", is_flag=True, help=SANDBOX_HELP)
+@click.option("--check", is_flag=True, help="Try what the sandbox enforces on this machine, print it, and end.")
 def command(
     data_dir: Path | None,
     database_url: str | None,
@@ -97,6 +121,8 @@ def command(
     max_total_previews: int,
     four_eyes: bool,
     migrate: bool,
+    require_sandbox: bool,
+    check: bool,
     **values: Any,
 ) -> None:
     """Run jobs for others: an API over HTTP, a queue, and workers, with nothing else to install.
@@ -113,13 +139,17 @@ def command(
     """
     from crowdveil.server.serve import serve
 
+    if check:
+        print_checks(require_sandbox)
+        return
+    at_once = workers + (max_total_previews or PREVIEWS)
     settings = place(
         data_dir, database_url, host=host, port=port, limits=Limits.checked(given(Limits, values)),
-        keep_s=keep_hours * 3600, lease_s=lease, memory_bytes=None if max_memory_mib is None else max_memory_mib << 20,
+        keep_s=keep_hours * 3600, lease_s=lease, memory_bytes=memory_bytes(max_memory_mib, at_once),
         socket=None if socket is None else socket.absolute(), socket_mode=_mode(socket_mode),
         clients=ClientLimits.checked(given(ClientLimits, values)), quarantine_s=quarantine_days * 86_400,
         min_free_bytes=min_free_mib << 20, metrics_token=metrics_token or None,
-        disk_bytes=max_total_disk_mib << 20, previews=max_total_previews, four_eyes=four_eyes,
+        disk_bytes=max_total_disk_mib << 20, previews=max_total_previews, four_eyes=four_eyes, require_sandbox=require_sandbox,
     )  # fmt: skip
     serve(
         settings, workers, click.echo, log_format=log_format, accept_new_database=accept_new_database, backed_up=migrate

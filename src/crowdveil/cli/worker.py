@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
-from crowdveil.cli.serve import log_option, place, place_options
+from crowdveil.cli.serve import MEMORY_HELP, SANDBOX_HELP, log_option, memory_bytes, place, place_options
 
 
 @click.command()
 @place_options
 @click.option("--lease", default=15.0, type=click.FloatRange(min=0.5), metavar="SECONDS",
               help="Silence after which this worker is taken for dead. [15]")  # fmt: skip
-@click.option("--max-memory-mib", type=click.IntRange(min=64), metavar="N", help="Memory that one job may hold. [all]")
+@click.option("--max-memory-mib", type=click.IntRange(min=64), metavar="N", help=MEMORY_HELP)
+@click.option("--require-sandbox", is_flag=True, help=SANDBOX_HELP)
 @click.option("--number", default=1, type=click.IntRange(0, 256), metavar="N", help="Jobs that run at once here. [1]")
 @log_option
 @click.option("--parent", type=int, hidden=True)
@@ -22,6 +24,7 @@ def command(
     database_url: str | None,
     lease: float,
     max_memory_mib: int | None,
+    require_sandbox: bool,
     number: int,
     log_format: str,
     parent: int | None,
@@ -35,11 +38,13 @@ def command(
       crowdveil worker --database-url postgresql://crowdveil@db/crowdveil --data-dir /shared/crowdveil --number 8
     """
     from crowdveil.server import logs
+    from crowdveil.server.sandbox.trial import check_sandbox
     from crowdveil.server.worker import Crew, Worker
 
     logs.configure(log_format)
+    check_sandbox(require_sandbox, partial(click.echo, err=True))
     settings = place(data_dir, database_url, lease_s=lease)
-    memory = None if max_memory_mib is None else max_memory_mib << 20
+    memory = memory_bytes(max_memory_mib, number)
 
     def make() -> Worker:
         service = settings.open()

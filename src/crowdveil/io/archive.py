@@ -45,7 +45,7 @@ def unpack(path: Path, folder: Path, most: int, name: str = "release.zip") -> No
         entries = _entries(archive, name, most)
         folder.mkdir(exist_ok=True)
         for entry in entries:
-            _write(archive, entry, folder / entry.filename, name)
+            write_entry(archive, entry, folder / entry.filename, name)
 
 
 def _opened(path: Path, name: str) -> zipfile.ZipFile:
@@ -63,8 +63,7 @@ def _entries(archive: zipfile.ZipFile, name: str, most: int) -> list[zipfile.Zip
     if not all(PLAIN_NAME.fullmatch(n) for n in names):
         raise InputError(f"{name}: wanted plain files without folders in the zip file; pack those of a release alone.")
     for entry in entries:
-        kind = stat.S_IFMT(entry.external_attr >> 16)
-        if kind not in (0, stat.S_IFREG) or entry.flag_bits & 0x1:
+        if not is_plain_entry(entry):
             raise InputError(f"{name}: wanted plain files in the zip file, no links and nothing encrypted.")
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise InputError(f"{name}: wanted files that are stored or deflated in the zip file.")
@@ -73,7 +72,13 @@ def _entries(archive: zipfile.ZipFile, name: str, most: int) -> list[zipfile.Zip
     return entries
 
 
-def _write(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, name: str) -> None:
+def is_plain_entry(entry: zipfile.ZipInfo) -> bool:
+    """Whether an entry of a zip file is a plain file: no link, no device, nothing encrypted."""
+    return stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG) and not entry.flag_bits & 0x1
+
+
+def write_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, name: str) -> None:
+    """Write a file out of a zip file, of no more than the size that it says; `name` is what messages call the zip file."""
     # x: nothing that is there is written over, and no link is followed.
     with target.open("xb") as file:
         for piece in _pieces(archive, entry, name):

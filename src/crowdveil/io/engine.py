@@ -5,26 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from crowdveil.io.atomic import scratch_folder
 
 MEMORY_LIMIT = "1GB"
 """What the engine may hold in memory; beyond it, it uses a temporary folder."""
+_NO_EXTENSIONS = {
+    "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "allow_community_extensions": "false",
+}  # fmt: skip
 
 
 @contextmanager
-def engine(*, memory_limit: str = MEMORY_LIMIT, threads: int | None = None) -> Iterator[Any]:
-    """A connection with a bounded memory and a temporary folder that goes with it; on all processors unless told how many."""
+def engine(
+    *, memory_limit: str = MEMORY_LIMIT, threads: int | None = None, reading: Path | None = None
+) -> Iterator[Any]:
+    """A connection with a bounded memory and a temporary folder that goes with it; on all processors unless told how many.
+
+    It opens no file but the one that it is to read, loads no extension, and nothing in a query can change that.
+    """
     import duckdb
 
     with scratch_folder() as spill:
-        connection = duckdb.connect(":memory:", config={"memory_limit": memory_limit, "temp_directory": spill})
+        config = {"memory_limit": memory_limit, "temp_directory": spill, **_NO_EXTENSIONS}
+        connection = duckdb.connect(":memory:", config=config)
         try:
             # Nobody reads rows in the order of the file, and keeping it costs memory.
             connection.execute("SET preserve_insertion_order = false")
             if threads is not None:
                 connection.execute(f"SET threads = {threads}")
+            if reading is not None:
+                paths = dict.fromkeys(literal(str(path)) for path in (reading.absolute(), reading.resolve()))
+                connection.execute(f"SET allowed_paths = [{', '.join(paths)}]")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
             yield connection
         finally:
             connection.close()

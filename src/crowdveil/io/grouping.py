@@ -82,7 +82,7 @@ def read_in_engine(
     notes: ReadNotes,
 ) -> Flows:
     """Group a Parquet file of trips inside the engine; rows that cannot be used come out as groups without a key."""
-    with engine() as connection, _engine_errors(source.name):
+    with engine(reading=source.path) as connection, _engine_errors(source.name):
         file = f"read_parquet({literal(str(source.path))}, file_row_number = true, hive_partitioning = false)"
         keys = {p: _register_ids(connection, source, p, getattr(columns, p), zones) for p in ("origin", "destination")}
         wall, far = _wall_expression(connection, source, columns, file, tz, form, notes)

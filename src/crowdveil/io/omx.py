@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, MissingExtraError, OutputError, counted
+from crowdveil.io.hdf5 import check_hdf5
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.times import iso_times, read_seconds
 from crowdveil.io.zones import in_order_of_ids
@@ -20,6 +21,7 @@ from crowdveil.model.zones import Zones
 OMX_VERSION = b"0.2"
 LOOKUP = "zone_id"
 MOST_CELLS = 4_000_000_000
+ZONES_MOST = 1_000_000
 _ROWS_AT_ONCE = 256
 
 
@@ -45,8 +47,10 @@ def read_omx(
         raise InputError(f"{path}: there is no such file.")
     try:
         with h5py.File(path, "r") as file:
+            check_hdf5(file, path)
             if "data" not in file or not len(file["data"]):
                 raise InputError(f"{path}: the file holds no matrices; wanted at least one.")
+            _check_groups(path, file)
             t, names, timed = _matrices(path, list(file["data"]), matrix)
             index, known = _zones_of(path, file, zones, lookup, notes)
             parts = [_cells(path, name, file["data"][name], len(index)) for name in names]
@@ -60,6 +64,26 @@ def read_omx(
     when = np.repeat(t, [len(v) for _, _, v in parts])
     step_s = (int(np.diff(np.sort(t)).min()) if len(t) > 1 else 3600) if timed else None
     return Flows.from_rows(known, when, origin, destination, volume, step_s=step_s)
+
+
+def _check_groups(path: Path, file: Any) -> None:
+    """Matrices are numbers in two dimensions, no more of them than can be worked on; lookups are lists."""
+    cells = 0
+    for matrix in file["data"].values():
+        if len(matrix.shape) != 2 or matrix.dtype.kind not in "iuf":
+            raise InputError(
+                f"{path}: the file is broken or is no OMX: a matrix is no table of numbers in rows and columns."
+            )
+        cells += int(matrix.size)
+    if cells > MOST_CELLS:
+        raise InputError(
+            f"{path}: the matrices have more than {MOST_CELLS:,} cells together; give fewer, or flows as a table."
+        )
+    for lookup in file["lookup"].values() if "lookup" in file else ():
+        if len(lookup.shape) != 1 or lookup.shape[0] > ZONES_MOST:
+            raise InputError(
+                f"{path}: a lookup is no list of at most {ZONES_MOST:,} zones; wanted one id for each row."
+            )
 
 
 def _matrices(path: Path, names: list[str], matrix: str | None) -> tuple[Ints, list[str], bool]:

@@ -11,6 +11,10 @@ import pyarrow as pa
 
 from crowdveil.errors import InputError, counted, rows_named, rows_that
 from crowdveil.io.columns import USUAL, need_column, refuse_repeated_name
+from crowdveil.io.crs import WGS84, known_crs
+from crowdveil.io.gdal import read_with_gdal
+from crowdveil.io.geojson_in import read_geojson
+from crowdveil.io.geopackage import read_geopackage
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source, from_pandas, open_source
 from crowdveil.io.values import natural, read_floats
@@ -23,7 +27,6 @@ from crowdveil.model.zones import Zones
 OVERLAP_ALLOWED = 0.01
 """Share of the smaller polygon that two may have in common: digitised borders never fit exactly."""
 _VECTOR_SUFFIXES = (".geojson", ".json", ".gpkg", ".shp", ".zip", ".fgb")
-_WGS84 = "OGC:CRS84"
 
 
 def read_zones(data: Any, *, zone_id: str | None = None, notes: ReadNotes | None = None) -> Zones:
@@ -92,7 +95,7 @@ def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, 
     import shapely
 
     if hasattr(data, "geometry") and hasattr(data, "to_wkb"):
-        frame = data if data.crs is None else data.to_crs(_WGS84)
+        frame = data if data.crs is None else data.to_crs(WGS84)
         plain = from_pandas(frame.drop(columns=frame.geometry.name))
         return plain, np.asarray(frame.geometry.array, dtype=object), "zones"
     path = Path(data) if isinstance(data, str | Path) else None
@@ -107,44 +110,58 @@ def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, 
         about = json.loads(geo)
         column = about["primary_column"]
         shapes = shapely.from_wkb(table[column].to_numpy())
-        crs = about["columns"][column].get("crs", _WGS84)
+        crs = about["columns"][column].get("crs", WGS84)
     except (ValueError, LookupError, TypeError, AttributeError, shapely.GEOSException):
         raise InputError(f"{source.name}: the file is broken or holds no zones; wanted GeoParquet with WKB.") from None
     return table.drop_columns([column]), _to_degrees(shapes, crs, source.name, notes), source.name
 
 
 def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, str]:
-    import pyogrio
+    """A file whose format is that of its ending, and never one that its content makes it look like."""
+    import sqlite3
+
     import shapely
 
     if not path.exists():
         raise InputError(f"{path}: there is no such file.")
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; wanted zones.")
+    ending = path.suffix.lower()
     try:
-        meta, table = pyogrio.read_arrow(path)
-        table.validate(full=True)
-        column = meta["geometry_name"] or "wkb_geometry"
-        shapes = shapely.from_wkb(table[column].to_numpy())
-    except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, shapely.GEOSException, KeyError, ValueError):
+        if ending in (".geojson", ".json"):
+            table, shapes, crs = read_geojson(path)
+        elif ending == ".gpkg":
+            table, shapes, crs, layers = read_geopackage(path)
+            if layers > 1:
+                notes.say(f"{path} holds {layers} layers of features: the first is read.")
+        else:
+            table, shapes, crs = read_with_gdal(path)
+    except (
+        ValueError, LookupError, TypeError, AttributeError, RecursionError, StopIteration, OSError, OverflowError, sqlite3.Error,
+        pa.ArrowException, shapely.GEOSException,
+    ):  # fmt: skip
         raise InputError(
             f"{path}: the file is broken or holds no zones; wanted GeoJSON, GeoPackage or shapefile."
         ) from None
-    return table.drop_columns([column]), _to_degrees(shapes, meta["crs"], str(path), notes), str(path)
+    return table, _to_degrees(shapes, crs, str(path), notes), str(path)
 
 
 def _to_degrees(shapes: Labels, crs: Any, name: str, notes: ReadNotes) -> Labels:
     import shapely
     from pyproj import CRS, Transformer
+    from pyproj.exceptions import ProjError
 
     if crs is None:
         notes.say("the zones name no coordinate system: their coordinates are taken as degrees (WGS84).")
         return shapes
+    known = known_crs(crs, name)
     try:
-        transformer = Transformer.from_crs(CRS.from_user_input(crs), _WGS84, always_xy=True)
-    except Exception as error:
-        raise InputError(f"{name}: its coordinate system is not known ({type(error).__name__}).") from None
-    if transformer.source_crs is not None and transformer.source_crs.equals(CRS(_WGS84), ignore_axis_order=True):
+        transformer = Transformer.from_crs(known, WGS84, always_xy=True)
+    except ProjError:
+        raise InputError(
+            f"{name}: its coordinate system cannot be turned into degrees; write it in EPSG:4326."
+        ) from None
+    if transformer.source_crs is not None and transformer.source_crs.equals(CRS(WGS84), ignore_axis_order=True):
         return shapes
     return np.asarray(
         shapely.transform(shapes, lambda xy: np.column_stack(transformer.transform(xy[:, 0], xy[:, 1]))), dtype=object

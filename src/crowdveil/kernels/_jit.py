@@ -6,11 +6,12 @@ call from several threads; `nogil`, so that threads over time steps or blocks ru
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,12 +20,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _writable_cache() -> None:
-    """Give numba a place for compiled kernels where neither the package nor the home folder can be written."""
+    """Give numba a place for compiled kernels where neither the package nor the home folder can be written.
+
+    What lies there is run as it is, so the folder must be nobody else's: one with a name that others can guess is taken only if
+    it is ours and closed to others.
+    """
     if "NUMBA_CACHE_DIR" in os.environ:
         return
     package = Path(__file__).parent
     if not os.access(package, os.W_OK) and not os.access(Path.home(), os.W_OK):
-        os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"crowdveil-kernels-{getpass.getuser()}")
+        os.environ["NUMBA_CACHE_DIR"] = str(_private_folder(Path(tempfile.gettempdir())))
+
+
+def _private_folder(temporary: Path) -> Path:
+    """A folder for compiled kernels: the one of this user if it is safe, otherwise a new one."""
+    me = os.getuid() if hasattr(os, "getuid") else 0  # Windows has a temporary folder for each user
+    folder = temporary / f"crowdveil-kernels-{me}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == me and not found.st_mode & 0o077:
+        return folder
+    return Path(tempfile.mkdtemp(prefix="crowdveil-kernels-", dir=temporary))
 
 
 _writable_cache()
@@ -55,7 +72,24 @@ def _compiled(function: F, **options: Any) -> F:
     used = [_sources[k] for k in called if isinstance(k, Dispatcher) and k in _sources]
     _sources[compiled] = frozenset({function.__code__.co_filename}.union(*used))
     _note_sources(compiled, sorted(_sources[compiled]))
+    _save_if_allowed(compiled._cache)
     return compiled  # type: ignore[no-any-return]
+
+
+def all_kernels() -> dict[tuple[str, str], Any]:
+    """Every kernel that is imported, by its module and name."""
+    return {(k.py_func.__module__, k.py_func.__qualname__): k for k in _sources}
+
+
+def _save_if_allowed(stored: Any) -> None:
+    """A kernel that cannot be kept on the disk is compiled and used all the same."""
+    save = stored.save_overload
+
+    def save_or_not(signature: Any, data: Any) -> None:
+        with suppress(OSError):
+            save(signature, data)
+
+    stored.save_overload = save_or_not
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -14,14 +15,18 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from crowdveil.server.answers import Refused
-from crowdveil.server.process import memory_of
+from crowdveil.server.process import PREVIEW_MEMORY_MOST, memory_of
+from crowdveil.server.sandbox.confine import clean_environment
 from crowdveil.server.sentences import without_paths
 
 AT_ONCE = 32
 """Processes at a time, whatever the settings say; the places for previews are in `quotas`."""
 WAIT_S = 60.0
 LOOK_EVERY_S = 0.2
+_TEMPORARY = ".tmp"
+"""The temporary folder of such a process, in the folder that it works in; no upload has a name that begins so."""
 _CODE = "from crowdveil.server.{module} import main; main()"
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _places = asyncio.Semaphore(AT_ONCE)
 
 
@@ -46,23 +51,28 @@ def run_apart(module: str, request: dict[str, Any], folder: Path, seconds: float
 
     An answer {"refused": sentence} is one that whoever asked can mend.
     """
-    # What libraries print may hold data, so it goes nowhere; the address of the data base is nobody's business there.
-    environment = {n: v for n, v in os.environ.items() if not n.startswith("CROWDVEIL_")}
+    temporary = folder / _TEMPORARY
+    temporary.mkdir(mode=0o700)
+    # A library that starts threads as it is imported would start them outside the sandbox.
+    environment = clean_environment(os.environ, temporary) | dict.fromkeys(_THREADS, "1")
+    memory = min(memory or PREVIEW_MEMORY_MOST, PREVIEW_MEMORY_MOST)
+    # What libraries print may hold data, so it goes nowhere.
     with subprocess.Popen(
         [sys.executable, "-P", "-c", _CODE.format(module=module)], cwd=folder, env=environment, start_new_session=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     ) as process:  # fmt: skip
         try:
-            asked = json.dumps(request | {"parent": os.getpid()}).encode()
-            answer = _answer(process, asked, time.monotonic() + seconds, memory)
+            about = {"parent": os.getpid(), "temporary": _TEMPORARY, "memory": memory}
+            answer = _answer(process, json.dumps(request | about).encode(), time.monotonic() + seconds, memory)
         finally:
             process.kill()
+            shutil.rmtree(temporary, ignore_errors=True)
     if "refused" in answer:
         raise Refused(422, "bad_input", without_paths(answer["refused"]))
     return answer
 
 
-def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memory: int | None) -> dict[str, Any]:
+def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memory: int) -> dict[str, Any]:
     given: bytes | None = request
     said: bytes | None = None
     while said is None:
@@ -74,7 +84,7 @@ def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memo
                 raise Refused(
                     422, "too_long", "looking at the file takes too long; run it without, or give less data."
                 ) from None
-            if memory is not None and memory_of(process.pid) > memory:
+            if memory_of(process.pid) > memory:
                 raise _no_memory() from None
     if process.returncode < 0:
         raise _no_memory()

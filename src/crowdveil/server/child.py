@@ -8,23 +8,30 @@ import gc
 import hashlib
 import json
 import os
+import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.io.archive import pack, unpack
+from crowdveil.kernels import cached
 from crowdveil.server.files import sync_file
 from crowdveil.server.kind import Task, Told
 from crowdveil.server.kinds import KINDS
-from crowdveil.server.process import check_rows, die_with_parent, limit_process
+from crowdveil.server.process import bounds_of, check_rows, die_with_parent
+from crowdveil.server.sandbox.confine import close_inherited, confine
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.store import Job
 
 TELL_EVERY_S = 0.2
 SUMMARY = "summary.json"
+TEMPORARY = "tmp"
+"""The temporary folder of a run, in the run's folder: it goes with it, however the run ends."""
 _TYPES = {
     ".zip": "application/zip",
     ".json": "application/json",
@@ -42,8 +49,27 @@ _CODES = {
 }
 
 
-def be_child(job: Job, inputs: Path, run: Path, tell: int, parent: int) -> None:
-    """Run a job and leave. Called right after the fork; never returns."""
+@dataclass(frozen=True)
+class Room:
+    """What a child is confined to beyond its job's own limits.
+
+    Attributes
+    ----------
+    memory
+        Bytes that it may hold.
+    tasks
+        Tasks that its user may have.
+    read
+        Folders that it may read beside the installation: compiled kernels.
+    """
+
+    memory: int | None = None
+    tasks: int | None = None
+    read: tuple[Path, ...] = ()
+
+
+def be_child(job: Job, inputs: Path, run: Path, tell: int, parent: int, room: Room | None) -> None:
+    """Run a job and leave. Called right after the fork; never returns. Without a room it is not confined, for tests."""
     try:
         os.setsid()  # a group of its own, so that all of it can be ended at once
         die_with_parent(parent)
@@ -54,11 +80,30 @@ def be_child(job: Job, inputs: Path, run: Path, tell: int, parent: int) -> None:
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
         gc.freeze()
-        limit_process(job.limits)
-        os.chdir(inputs)
-        _say(tell, _outcome(job, run, tell))
+        try:
+            _enter(job, inputs, run, tell, room)
+        except OSError:
+            sentence = "the server could not confine the job, so it was not run; tell the operator of the server."
+            _say(tell, {"end": "failed", "code": "no_sandbox", "message": sentence})
+        else:
+            end = _outcome(job, run, tell)
+            _say(tell, {"compiled": cached.missed()})
+            _say(tell, end)
     finally:
         os._exit(0)
+
+
+def _enter(job: Job, inputs: Path, run: Path, tell: int, room: Room | None) -> None:
+    """Confine this process to its job, and stand in the folder of its inputs."""
+    temporary = run / TEMPORARY
+    temporary.mkdir(mode=0o700)
+    close_inherited(tell)
+    if room is None:
+        tempfile.tempdir = str(temporary)
+    else:
+        bounds = bounds_of(job.limits, room.memory, room.tasks)
+        confine((inputs, run), temporary, bounds, read=room.read)
+    os.chdir(inputs)
 
 
 def _outcome(job: Job, run: Path, tell: int) -> dict[str, Any]:
@@ -112,7 +157,8 @@ def _packed(out: Path, run: Path, told: Told, archive: str, *, packed: bool) -> 
             path.unlink()
         out.rmdir()
     else:
-        result = made[0].rename(run / made[0].name)
+        result = run / made[0].name
+        shutil.move(made[0], result)  # the first version of Landlock lets nothing be renamed into another folder
         out.rmdir()
     (run / SUMMARY).write_text(
         json.dumps(

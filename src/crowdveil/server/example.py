@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -34,4 +35,7 @@ def make(_request: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Be the process that makes it."""
+    import_module(
+        "crowdveil.kernels.synth"
+    )  # before it is confined: compiled kernels are found where they can be written
     be_apart(make)

@@ -6,6 +6,7 @@ It runs in a process of its own, in the folder with the files, by the same reade
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ ROWS_TYPED = 1000
 SIGNS_SHOWN = 60
 TAKES: dict[str, type] = {"flows": Flows, "trajectories": Trajectories}
 TRACK_ROLES = ("lat", "lon", "time", "trajectory", "user")
+_READERS = ("crowdveil.io.zones", "crowdveil.kernels.ordering")
 _TILED = ("grid", "h3", "voronoi")
 _TIME = re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d.*)?|\d{4}/\d\d?/\d\d?.*|\d\d?[/.]\d\d?[/.]\d{2,4}.*|\d\d?:\d\d(:\d\d.*)?")
 
@@ -33,7 +35,8 @@ _TIME = re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d.*)?|\d{4}/\d\d?/\d\d?.*|\d\d?[/.]\
 def look(request: dict[str, Any]) -> dict[str, Any]:
     """What there is to see. A request names the file, what it is taken for (or nothing), options of reading, and limits."""
     path = Path(request["data"])
-    check_rows(path, request["limits"])
+    for name in (path, *map(Path, request["files"].values())):
+        check_rows(name, request["limits"])
     if path.suffix.lower() == ".omx":
         return {
             "columns": [],
@@ -167,4 +170,6 @@ def cut_last_line(path: Path) -> None:
 
 def main() -> None:
     """Be the process that looks."""
+    for module in _READERS:  # before it is confined: compiled kernels are found where they can be written
+        import_module(module)
     be_apart(look)

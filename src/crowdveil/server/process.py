@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -17,8 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import CrowdveilError, InputError
+from crowdveil.server.sandbox.confine import Bounds, confine
 
 _PR_SET_PDEATHSIG = 1
+_CELLS_FREE, _CELLS_A_BYTE = 4_000_000, 256
+"""Values that a Parquet file may hold: many, and as many more as its size can stand for."""
+PREVIEW_MEMORY_MOST = 4 << 30
+SHARE_OF_MEMORY = 0.8
+LEAST_MEMORY = 1 << 30
 
 
 def die_with_parent(parent: int) -> None:
@@ -29,14 +34,24 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def limit_process(limits: dict[str, Any]) -> None:
-    """No core with data in it, and no file larger than a request may be many times over."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    largest = int(limits.get("upload_bytes", 1 << 40)) * 8
-    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that writing fails with a sentence
-    # Files of zones are read by GDAL, which would follow a description of another source to anywhere.
-    os.environ |= {"OGR_SKIP": "OGR_VRT", "GDAL_SKIP": "VRT", "OGR_SQLITE_LIST_VIRTUAL_OGR": "NO"}
+def bounds_of(limits: dict[str, Any], memory: int | None, tasks: int | None = None) -> Bounds:
+    """Limits of a request as bounds of its process; no file is larger than a request may be many times over."""
+    seconds = limits.get("max_seconds")
+    return Bounds(
+        memory=memory,
+        file_bytes=int(limits.get("upload_bytes", 1 << 40)) * 8,
+        cpu_seconds=None if seconds is None else (int(seconds) + 60) * (os.cpu_count() or 1),
+        tasks=tasks,
+    )
+
+
+def default_memory(jobs: int) -> int:
+    """Memory that one job may hold where nothing is said: a share of the machine's, and never so little that nothing runs."""
+    try:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        there = 16 << 30
+    return max(LEAST_MEMORY, int(SHARE_OF_MEMORY * there) // max(1, jobs))
 
 
 def check_rows(path: Path, limits: dict[str, Any]) -> None:
@@ -59,6 +74,11 @@ def check_rows(path: Path, limits: dict[str, Any]) -> None:
     rows, most = about.num_rows, limits.get("max_rows")
     if most is not None and rows > most:
         raise InputError(f"{path.name}: wanted at most {most:,} rows, but it has more; give less data.")
+    # Runs of one value take no room in a file, and all of it once they are unpacked.
+    if rows * max(1, about.num_columns) > _CELLS_FREE + _CELLS_A_BYTE * path.stat().st_size:
+        raise InputError(
+            f"{path.name}: the file holds far more rows than its size can tell apart; write it again as CSV."
+        )
     size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
     largest = limits.get("upload_bytes")
     if largest is not None and size > 16 * largest:
@@ -74,10 +94,11 @@ def memory_of(process: int) -> int:
 
 
 def be_apart(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Be the process: read the request, do the work, write the answer."""
+    """Be the process: read the request, confine this process to its folder, do the work, write the answer."""
     request = json.load(sys.stdin)
     die_with_parent(request["parent"])
-    limit_process(request.get("limits", {}))
+    here = Path.cwd()
+    confine((here,), here / request["temporary"], bounds_of(request.get("limits", {}), request["memory"]))
     answer = sys.stdout
     sys.stdout = sys.stderr
     try:

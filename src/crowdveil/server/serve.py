@@ -18,6 +18,7 @@ from typing import Any
 
 from crowdveil.errors import MissingExtraError, OutputError, ParameterError
 from crowdveil.server import logs
+from crowdveil.server.sandbox.trial import check_sandbox
 from crowdveil.server.settings import Service, Settings
 
 TIDY_EVERY_S = 30.0
@@ -125,6 +126,7 @@ def serve(
     allow_connections(settings.clients.max_connections)
     service = settings.open(accept_new_database=accept_new_database, migrate=True, backed_up=backed_up)
     check_address(service)
+    check_sandbox(settings.require_sandbox, say)
     check_reviewers(service)
     app = make_app(service)
     listening = listen(settings)
@@ -137,6 +139,8 @@ def serve(
         os.environ["CROWDVEIL_DATABASE_URL"] = (
             settings.database_url
         )  # not as an argument, which everybody on the machine can read
+    if settings.require_sandbox:
+        arguments.append("--require-sandbox")
     if settings.memory_bytes is not None:
         arguments += ["--max-memory-mib", str(settings.memory_bytes >> 20)]
     keeper = Keeper(service, arguments)

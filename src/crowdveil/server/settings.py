@@ -65,6 +65,8 @@ class Settings:
         Files that are looked at at once, of all tokens together; 0 for any number.
     four_eyes
         Whether a result is given out only after another token approved it.
+    require_sandbox
+        Whether to refuse to run where the kernel cannot confine what opens uploads.
     """
 
     data: Path
@@ -85,6 +87,7 @@ class Settings:
     disk_bytes: int = 0
     previews: int = 2
     four_eyes: bool = False
+    require_sandbox: bool = False
 
     @property
     def url(self) -> str:

@@ -8,24 +8,30 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import select
 import shutil
 import signal
 import socket
+import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.io.archive import PLAIN_NAME
+from crowdveil.kernels import cached
 from crowdveil.server import logs
-from crowdveil.server.child import be_child
+from crowdveil.server.child import SUMMARY, TEMPORARY, Room, be_child
 from crowdveil.server.database import AwayError
 from crowdveil.server.files import Files
 from crowdveil.server.heartbeat import Heartbeat
 from crowdveil.server.process import die_with_parent, memory_of
+from crowdveil.server.sandbox.confine import installed, tasks_of_user
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.store import Job, Store
 
@@ -36,8 +42,14 @@ PRELOADED = (
     "pyarrow.dataset", "shapely", "pyproj", "h3", "scipy.spatial", "fastcluster",
 )  # fmt: skip
 _OWN_FAULT = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
-IF_THERE = ("pandas",)
-"""What pyarrow imports at its first table where it is installed."""
+IF_THERE = ("pandas", "h5py", "matplotlib.figure", "matplotlib.font_manager")
+"""What is imported where it is installed: pyarrow does so at its first table, and a list of fonts is made once and kept outside
+of what a job may write.
+"""
+MESSAGE_MOST = 1 << 20
+"""Bytes of one line that a child tells; a child that opened a hostile file is not trusted to be brief, or to speak at all."""
+SENTENCE_MOST = 4000
+_DIGEST, _MEDIA_TYPE = re.compile("[0-9a-f]{64}"), re.compile("[a-z]+/[a-z+-]+")
 
 
 @dataclass
@@ -48,19 +60,40 @@ class Heard:
     done: int = 0
     total: int = 0
     end: dict[str, Any] | None = None
+    compiled: list[Any] = field(default_factory=list)
     rest: bytes = b""
     new: bool = True
 
     def take(self, piece: bytes) -> None:
-        """Take what came through the pipe."""
+        """Take what came through the pipe; raises ValueError where it is nothing that a child of ours says."""
         *lines, self.rest = (self.rest + piece).split(b"\n")
+        if len(self.rest) > MESSAGE_MOST:
+            raise ValueError("too long")
         for line in lines:
             said = json.loads(line)
+            if not isinstance(said, dict):
+                raise ValueError("no message")
             self.new = True
             if "end" in said:
-                self.end = said
-            self.stage = said.get("stage", self.stage)
-            self.done, self.total = said.get("done", self.done), said.get("total", self.total)
+                self.end = _checked_end(said)
+            self.compiled = said.get("compiled", self.compiled)
+            self.stage = str(said.get("stage", self.stage))[:64]
+            self.done, self.total = (int(said.get(n, getattr(self, n))) & (2**53 - 1) for n in ("done", "total"))
+
+
+def _checked_end(said: dict[str, Any]) -> dict[str, Any]:
+    """How a child says that it ended, held to its form: its result must be a plain file in the folder of the run."""
+    if said["end"] == "failed":
+        sentence = str(said["message"]).encode("utf-8", "replace").decode()
+        return {"end": "failed", "code": str(said["code"])[:64], "message": sentence[:SENTENCE_MOST]}
+    result = said["result"]
+    texts = ("name", "sha256", "media_type", "lease")
+    if said["end"] != "done" or not isinstance(result, dict) or not all(isinstance(result.get(n), str) for n in texts):
+        raise ValueError("no result")
+    wanted = (("name", PLAIN_NAME), ("sha256", _DIGEST), ("media_type", _MEDIA_TYPE))
+    if not all(form.fullmatch(result[name]) for name, form in wanted) or ".." in result["name"]:
+        raise ValueError("no result of ours")
+    return {"end": "done", "result": {**{n: result[n] for n in texts}, "bytes": int(result["bytes"])}}
 
 
 @dataclass
@@ -73,6 +106,18 @@ class Worker:
     memory_bytes: int | None = None
     name: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
     stopping: bool = False
+    confined: bool = True
+    """Whether children are put into the sandbox; only tests say no."""
+    compiling: int = 0
+    """The process that compiles kernels for later jobs; 0 for none."""
+
+    @cached_property
+    def room(self) -> Room | None:
+        """What children are confined to."""
+        if not self.confined:
+            return None
+        installed()  # found once, and not by each child
+        return Room(self.memory_bytes, tasks_of_user(), tuple(cached.folders()))
 
     def work(self, *, once: bool = False) -> None:
         """Run jobs until told to stop; with `once`, until there are none."""
@@ -130,11 +175,11 @@ class Worker:
         """Whether the run's folder is the job's result now."""
         read, write = os.pipe()
         self.store.db.close()  # a connection must not be in two processes
-        parent = os.getpid()
+        parent, room = os.getpid(), self.room
         child = os.fork()
         if child == 0:
             os.close(read)
-            be_child(job, self.files.inputs(job.id), run, write, parent)
+            be_child(job, self.files.inputs(job.id), run, write, parent, room)
         os.close(write)
         heard = Heard()
         try:
@@ -146,7 +191,40 @@ class Worker:
                 os.kill(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
             os.close(read)
+            shutil.rmtree(run / TEMPORARY, ignore_errors=True)
+        if (
+            reason is None
+            and heard.end is not None
+            and heard.end["end"] == "done"
+            and not _is_whole(run, job, heard.end)
+        ):
+            heard.end = None
+        self._compile(heard.compiled)
         return self._ended(job, heard, reason, status)
+
+    def _compile(self, wanted: list[Any]) -> None:
+        """Have kernels compiled that a child lacked, for later ones: a confined child cannot keep what it compiles.
+
+        It is done from our own sources in a process of its own, and of what the child says only types are taken.
+        """
+        if self.compiling:
+            with suppress(ChildProcessError):
+                if os.waitpid(self.compiling, os.WNOHANG)[0] == 0:
+                    return
+            self.compiling = 0
+        kernels = cached.understood(wanted)
+        if not kernels:
+            return
+        self.store.db.close()  # a connection must not be in two processes
+        parent = os.getpid()
+        self.compiling = os.fork()
+        if self.compiling == 0:
+            try:
+                die_with_parent(parent)
+                os.nice(10)
+                cached.compile_all(kernels)
+            finally:
+                os._exit(0)
 
     def _watch(self, job: Job, child: int, read: int, heard: Heard) -> str | None:
         """Listen to a child until its end; why it is to be ended before that."""
@@ -157,7 +235,10 @@ class Worker:
                 piece = os.read(read, 1 << 16)
                 if not piece:
                     return None
-                heard.take(piece)
+                try:
+                    heard.take(piece)
+                except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
+                    return "garbled"
                 if heard.end is not None:
                     return None
             if self.stopping:
@@ -190,7 +271,7 @@ class Worker:
             self._failed(
                 job, "no_memory", "There is not enough memory for this; use less data, or a machine with more."
             )
-        elif heard.end is None:
+        elif reason == "garbled" or heard.end is None:
             signalled = os.WIFSIGNALED(status) and reason is None
             self.store.crash(job, f" (signal {os.WTERMSIG(status)})" if signalled else "")
             self._remove_if("failed", job)
@@ -212,6 +293,17 @@ class Worker:
     def _failed(self, job: Job, code: str, message: str) -> None:
         if self.store.fail(job, code, without_paths(message)):
             self.files.remove(job.id)
+
+
+def _is_whole(run: Path, job: Job, end: dict[str, Any]) -> bool:
+    """Whether what a child says to have made is there: plain files of its own run, and no links to others."""
+    result = end["result"]
+    try:
+        made = [os.lstat(run / name) for name in (result["name"], SUMMARY)]
+    except OSError:
+        return False
+    plain = all(stat.S_ISREG(m.st_mode) and m.st_nlink == 1 for m in made)
+    return plain and result["lease"] == job.lease and made[0].st_size == result["bytes"]
 
 
 def preload() -> None:
