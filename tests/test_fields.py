@@ -6,7 +6,7 @@ from pydantic import Field
 
 from crowdveil.fields import rows
 from crowdveil.model.distances import DISTANCES
-from crowdveil.params import Budget, Params, TrajectoryDistance
+from crowdveil.params import Params, Share, TrajectoryDistance
 
 
 class Example(Params):
@@ -29,7 +29,7 @@ class Others(Params):
 
     distance: TrajectoryDistance = "dtw"
     """How far."""
-    budget: Budget = 0.1
+    budget: Share = 0.1
     """How much."""
 
 
@@ -46,7 +46,7 @@ def test_rows_say_what_was_declared() -> None:
 def test_choices_stay_choices_where_names_elsewhere_are_taken() -> None:
     distance, budget = rows(Others)
     assert (distance.kind, distance.choices, distance.more) == ("choice", tuple(kind.name for kind in DISTANCES), True)
-    assert (budget.kind, budget.choices, budget.more) == ("text", (), True)
+    assert (budget.kind, budget.choices) == ("share", ())
     for kind in DISTANCES:
         for name in (kind.name, *kind.aliases):
             assert Others.checked({"distance": name}).distance == kind.name

@@ -119,6 +119,19 @@ def test_the_command_keeps_rows_and_columns_as_they_are(
     assert "bbox 0,0,5,5: removed 0 trajectories" in again.out
 
 
+def test_points_of_one_time_keep_their_rows(
+    command: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model has them in order of position; the file keeps them as they stood, equal rows too."""
+    monkeypatch.chdir(tmp_path)
+    places = ["3,1", "2,2", "2,1", "3,1", "1,9"]
+    text = "lat,lon,t,trajectory_id,remark\n" + "".join(f"{p},1600000000,x,{i}\n" for i, p in enumerate(places))
+    Path("points.csv").write_text(text + "1,1,1600000000,y,9\n")
+    ran = command("filter", "points.csv", "--min-locations", "2", "-o", "out.csv")
+    assert ran.code == 0, ran.err
+    assert rows_of(Path("out.csv").read_text()) == rows_of(text)
+
+
 def test_a_run_file_of_mdl_anonymizer_does_the_same(
     command: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ from crowdveil.checking import (
 )
 from crowdveil.entropy import apart
 from crowdveil.errors import InputError, ParameterError, PromiseBrokenError
-from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
+from crowdveil.guarantees import BoundedVolumes, Finding, Guarantee, TrueVolumes, guarantee_from_manifest
 from crowdveil.guarantees.base import refuse_unchecked, tally
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, recover
 from crowdveil.io.notes import ReadNotes
@@ -365,6 +365,16 @@ def report_of_original(
     data = _read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
     release = flow_release_from(written, data) if isinstance(data, Flows) else None
     write_private(target, written, manifest, data, release, overwrite=overwrite)
+
+
+def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, original: Flows) -> None:
+    """Raise if a release of flows was not made from these: the manifest names no file, so that content alone decides."""
+    volumes = [e for e in manifest["promises"] if e["name"] in (TrueVolumes.name, BoundedVolumes.name)]
+    findings = check(written, tuple(guarantee_from_manifest(entry) for entry in volumes), original) if volumes else []
+    if any(finding.violated for _, finding in findings):
+        raise InputError(
+            "original: the release was made from other data, for its volumes differ; give the data that it was made from."
+        )
 
 
 def _read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:

@@ -11,9 +11,12 @@ import pyarrow.csv as pacsv
 import pytest
 
 import crowdveil
+from crowdveil.attacks.base import Risk
 from crowdveil.cli.compare import IN_THE_HOUSE
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.tables import write_trajectories
+from crowdveil.model.canonical import canonical
+from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import ATTACKS, find_attack
 from small_worlds import TOY, flow_release, published, walk, world
 
@@ -30,6 +33,12 @@ def flows(tmp_path: Path) -> Path:
     table = pa.table({"origin": ["a"] * 30 + ["b"] * 9, "destination": ["b"] * 30 + ["a"] * 9})
     crowdveil.anonymize("suppression", table, tmp_path / "flows", k=10)
     return tmp_path / "flows"
+
+
+def _by_id(data: Trajectories, risk: Risk) -> dict[int, float]:
+    """The risk of each trajectory by its id: risks come in the canonical order of trajectories."""
+    assert risk.units == "trajectories"
+    return dict(zip(canonical(data).ids.tolist(), risk.risk.tolist(), strict=True))
 
 
 def test_a_table_for_people(command: Any, toy: Path) -> None:
@@ -99,9 +108,12 @@ def test_a_pairing_says_who_is_found(toy: Path, tmp_path: Path) -> None:
     release = published([walk("AB"), walk("CD")], None)
     crossed = pa.table({"published_id": [2, 1], "trajectory_id": [0, 1]})
     blind = crowdveil.attack("location", data, release)["location"][1]
-    assert blind is not None and blind.risk.tolist() == [1, 1, 0] and not blind.paired
+    assert blind is not None and _by_id(data, blind) == {0: 1, 1: 1, 2: 0} and not blind.paired
     known = crowdveil.attack("location", data, release, pairing=crossed)["location"][1]
-    assert known is not None and known.risk.tolist() == [0, 0, 0] and known.paired
+    assert known is not None and _by_id(data, known) == {0: 0, 1: 0, 2: 0} and known.paired
+    right = pa.table({"published_id": [1, 2], "trajectory_id": [0, 1]})
+    known = crowdveil.attack("location", data, release, pairing=right)["location"][1]
+    assert known is not None and _by_id(data, known) == {0: 1, 1: 1, 2: 0} and known.paired
 
 
 def test_what_goes_wrong_is_told(command: Any, toy: Path, flows: Path, tmp_path: Path) -> None:
@@ -124,9 +136,11 @@ def test_what_goes_wrong_is_told(command: Any, toy: Path, flows: Path, tmp_path:
 def test_units_are_what_the_release_links() -> None:
     data = world([walk("AB"), walk("CD"), walk("EF")], [0, 0, 1])
     assert crowdveil.attack("location", data)["location"][0].units == "people"
-    release = published([walk("AB"), walk("CD")], [0, 1])
+    ids = canonical(data).ids.tolist()
+    release = published([walk("AB"), walk("CD")], [ids.index(0), ids.index(1)])
     before, after = crowdveil.attack("location", data, release)["location"]
-    assert before.units == "trajectories" and after is not None and after.risk.tolist() == [1, 1, 0]
+    assert before.units == "trajectories" and after is not None
+    assert after.paired and _by_id(data, after) == {0: 1, 1: 1, 2: 0}
     with pytest.raises(InputError, match="does not link"):
         crowdveil.attack("location", data, release, units="people")
     with pytest.raises(ParameterError, match="one release alone"):

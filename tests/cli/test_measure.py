@@ -111,7 +111,7 @@ def test_a_release_read_back_is_the_one_that_was_written(made: Path, table_forma
 
 def test_what_is_wrong_is_told_in_one_sentence(command: Any, made: Path, tmp_path: Path) -> None:
     trips, out, zones = made / "trips.csv", made / "out", made / "zones.csv"
-    assert "made with zones.csv" in command("measure", trips, out).sentence
+    assert "made with zones of its own" in command("measure", trips, out).sentence
     assert "no measure X" in command("measure", trips, out, "--zones", zones, "--measures", "X").sentence
     assert "no manifest.json" in command("measure", trips, tmp_path, "--zones", zones).sentence
     assert "--step" in command("measure", trips, out, "--zones", zones, "--step", "all").sentence
@@ -129,8 +129,9 @@ def test_tiles_that_the_original_lacks_are_told(made: Path) -> None:
 
 
 def test_another_original_is_refused(command: Any, made: Path) -> None:
-    (made / "more.csv").write_text((made / "trips.csv").read_text() + "1,3,2026-03-02T08:15:00,u1\n")
-    assert "not the file" in command("measure", made / "more.csv", made / "out", "--zones", made / "zones.csv").sentence
+    (made / "more.csv").write_text((made / "trips.csv").read_text() + "1,2,2026-03-02T08:15:00,u1\n")
+    line = ("measure", made / "more.csv", made / "out", "--zones", made / "zones.csv")
+    assert "made from other data" in command(*line).err
 
 
 def test_a_release_that_was_changed_is_not_measured(command: Any, made: Path) -> None:

@@ -82,11 +82,14 @@ def test_a_forged_row_is_found_with_the_original_only(command: Any, made: Path, 
 
 def test_what_is_wrong_is_told_in_one_sentence(command: Any, made: Path) -> None:
     out, trips, zones = made / "out", made / "trips.csv", made / "zones.csv"
-    assert "made with zones.csv; give it again with --zones" in command("verify", out, "--original", trips).sentence
+    assert (
+        "made with zones of its own; give them again with --zones"
+        in command("verify", out, "--original", trips).sentence
+    )
     assert "give it with --original" in command("verify", out, "--zones", zones).sentence
-    (made / "other.csv").write_text(trips.read_text() + "1,3,2026-03-02T08:15:00,u1\n")
+    (made / "other.csv").write_text(trips.read_text() + "1,2,2026-03-02T08:15:00,u1\n")
     ran = command("verify", out, "--original", made / "other.csv", "--zones", zones)
-    assert ran.code == 2 and "is not the file that the release was made from, trips.csv" in ran.sentence
+    assert ran.code == 1 and "VIOLATED     true-volumes" in ran.out  # nothing of the file but its content is known
     (made / "shifted.csv").write_text(ZONES.replace("48.1", "48.2"))
     ran = command("verify", out, "--original", trips, "--zones", made / "shifted.csv")
     assert ran.code == 2 and "give that with --zones" in ran.sentence
@@ -106,9 +109,6 @@ def test_trajectories_are_held_against_their_original(command: Any, made: Path) 
     assert command("verify", made / "moved", "--original", made / "points.csv").code == 0
     ran = command("verify", made / "moved", "--original", made / "points.csv", "--origin", "a")
     assert ran.code == 2 and "origin: there is no such parameter" in ran.sentence
-    (made / "others.csv").write_text(points.replace("48.1", "48.2"))
-    ran = command("verify", made / "moved", "--original", made / "others.csv")
-    assert ran.code == 2 and "is not the file that the release was made from" in ran.sentence
 
 
 def test_swapped_points_are_looked_up_in_the_original(command: Any, made: Path) -> None:

@@ -113,6 +113,21 @@ def test_an_interrupt_keeps_what_is_done(folder: Path, monkeypatch: pytest.Monke
     assert 0 < finished.kept == len(FinishedSteps(folder, KEY).load(10_000)) < 10_000
 
 
+def test_an_interrupt_right_after_a_batch_was_saved_tells_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finished, plain = FinishedSteps(folder, KEY), Path.replace
+    finished.load(40)
+
+    def replaced(path: Path, target: Path) -> None:
+        plain(path, target)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", replaced)
+        with pytest.raises(KeyboardInterrupt):
+            finished.save({n: work(n) for n in (3, 4)})
+    assert finished.kept == len(FinishedSteps(folder, KEY).load(40)) == 2
+
+
 def test_batches_are_put_away_while_work_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a killed run leaves is all that there will ever be, so it must not wait for the end."""
     monkeypatch.setattr(local, "TICK_S", 0.001)

@@ -25,14 +25,14 @@ Row = tuple[float, float, int, Any, Any]
 
 
 def plain_trajectories(rows: list[Row]) -> list[tuple[Any, Any, list[tuple[float, float, int, int]]]]:
-    """(id, user, points with their row) in order of appearance; points by time, then by row."""
+    """(id, user, points with their row) in order of appearance; points by time, then by position, then by row."""
     rows = [(*row[:3], "7" if row[3] == "07" else row[3], row[4]) for row in rows]  # equal numbers are equal
     shared = len({(row[3], row[4]) for row in rows}) > len({row[3] for row in rows})
     found: dict[Any, tuple[Any, Any, list[Any]]] = {}
     for number, (lat, lon, t, trajectory, user) in enumerate(rows):
         key = (trajectory, user) if shared else trajectory
-        found.setdefault(key, (trajectory, user, []))[2].append((t or 0, number, lat, lon))
-    return [(i, u, [(lat, lon, t, number) for t, number, lat, lon in sorted(p)]) for i, u, p in found.values()]
+        found.setdefault(key, (trajectory, user, []))[2].append((t or 0, lon, lat or 0.0, number))
+    return [(i, u, [(lat, lon, t, number) for t, lon, lat, number in sorted(p)]) for i, u, p in found.values()]
 
 
 def as_list(model: Trajectories) -> list[tuple[Any, Any, list[tuple[float, float, int, int]]]]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -91,7 +92,11 @@ def test_a_kernel_works_where_it_cannot_be_kept(monkeypatch: pytest.MonkeyPatch)
     assert doubled(4) == 8
 
 
-def test_kernels_that_were_missed_are_told_and_understood() -> None:
+def test_kernels_that_were_missed_are_told_and_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nothing that an earlier run of the tests compiled, and no kernels but this one.
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(_jit, "_sources", {})
+
     @kernel
     def summed(values: object, by: float) -> float:
         return values.sum() * by  # type: ignore[attr-defined, no-any-return]
@@ -100,7 +105,7 @@ def test_kernels_that_were_missed_are_told_and_understood() -> None:
     frozen = np.arange(4)
     frozen.setflags(write=False)
     assert summed(frozen, 1) == 6
-    told = [entry for entry in cached.missed() if entry[1].endswith("summed")]
+    told = cached.missed()
     assert json.loads(json.dumps(told)) == told and len(told) == 2
     understood = cached.understood(told)
     assert [kinds for _, kinds in understood] == list(summed.overloads) and all(k is summed for k, _ in understood)

@@ -94,17 +94,21 @@ def test_blocks_of_many_to_many_hold_all_distances_once(data: Paths, cells: int)
 
 def test_points_on_opposite_sides_of_the_globe_are_refused() -> None:
     """They have no place on one plane, and without distances groups would never be finished."""
-    around = Trajectories(
-        np.array([180.0, -180, 180, -180]),
-        np.zeros(4),
-        np.zeros(4),
-        np.arange(5),
-        np.arange(4),
-        np.arange(4),
-        np.arange(4),
-    )
     with pytest.raises(InputError, match=r"^trajectories: positions on opposite sides of the globe .*\.$"):
-        Paths.of(around)
+        # On both sides of Greenwich and of the date line, so that no half of the globe holds them all.
+        Paths.of(_on_the_equator([180.0, -180, 0, -1e-9]))
+
+
+def test_180_degrees_east_and_west_are_one_place() -> None:
+    paths = Paths.of(_on_the_equator([180.0, -180, 180, -180]))
+    assert np.allclose(paths.x, paths.x[0], atol=1e-6) and np.allclose(paths.y, paths.y[0], atol=1e-6)
+
+
+def _on_the_equator(lon: list[float]) -> Trajectories:
+    """Trajectories of one point each."""
+    n = len(lon)
+    each = np.arange(n)
+    return Trajectories(np.array(lon), np.zeros(n), np.zeros(n), np.arange(n + 1), each, each, each)
 
 
 def test_an_example_by_hand() -> None:

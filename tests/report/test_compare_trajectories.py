@@ -13,6 +13,7 @@ import crowdveil
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams
+from crowdveil.model.canonical import canonical
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import find_measure, find_method
 from crowdveil.report.compare_trajectories import K, TrajectoryMethods, sampled, trajectory_candidates
@@ -38,14 +39,14 @@ def test_numbers_are_those_of_releases(movers: Trajectories) -> None:
     found = compared(movers, ["microaggregation", "swapmob"], k=[2, 4], seed=3, **FEW)
     labels = ["microaggregation:k=2", "microaggregation:k=4", "swapmob"]
     assert [outcome.label for outcome in found.outcomes] == labels
-    params = RangeQueryParams(seed=3, **FEW)
+    params, data = RangeQueryParams(seed=3, **FEW), canonical(movers)
     rows = found.table.to_pylist()
     for row, outcome in zip(rows, found.outcomes, strict=True):
         method = find_method(outcome.label.partition(":")[0])
         parameters = {} if outcome.k is None else {"k": outcome.k}
         checked = method.params.checked(parameters)
-        release: Any = method.run(movers, checked, np.random.default_rng(3), lambda *_: None)
-        alone = TrajectoryComparison(movers, release)
+        release: Any = method.run(data, checked, np.random.default_rng(3), lambda *_: None)
+        alone = TrajectoryComparison(data, release)
         for name in ("sid", "aid"):
             value = find_measure(name).of(alone, params)[0]
             np.testing.assert_array_equal(outcome.by_window[name], value)

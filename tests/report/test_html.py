@@ -66,7 +66,7 @@ def _made(kind: str, city: Path, out: Path, **more: Any) -> Path:
         "noise": ("laplace", city / "trips.parquet", {"zones": city / "zones.geojson", "step": "1d", "seed": 7}),
         "groups": ("microaggregation", city / "tracks.parquet", {"k": 3}),
         "tiles": ("simple-generalization", city / "tracks.parquet", {}),
-        "swapped": ("swapmob", city / "tracks.parquet", {"max_distance_m": 5000, "max_time_s": 900}),
+        "swapped": ("swapmob", city / "tracks.parquet", {"max_distance_m": 5000, "max_time_s": 900, "seed": 7}),
     }
     method, data, options = how[kind]
     crowdveil.anonymize(method, data, out, **options, **more)

@@ -15,6 +15,7 @@ from crowdveil.io.pairing import pairing_by_ids, read_pairing
 from crowdveil.io.read_back import flow_release_from, trajectory_release_from, trajectory_release_of
 from crowdveil.manifest import reading_again
 from crowdveil.measures.base import Asked
+from crowdveil.model.assignment import steps_of_release
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -101,6 +102,9 @@ def _beside(
         made = release if isinstance(release, Release) else _published(data, release, pairing, options, notes)
     else:
         made = flow_release_from(written, data) if of_flows else trajectory_release_from(written)
+        if isinstance(data, Flows) and isinstance(made, FlowRelease):
+            steps_of_release(data, made)  # other time steps have a sentence of their own
+            pipeline.refuse_other_original(manifest, written, data)
     if pairing is not None and isinstance(made, TrajectoryRelease) and made.source is None:
         made = replace(made, source=read_pairing(pairing, data, published_numbers(made)))
     return data, made, takes

@@ -71,13 +71,19 @@ class FinishedSteps:
 
     def __init__(self, folder: Path, key: Mapping[str, Any], entropy: int | None = None) -> None:
         self.folder, self.entropy = Path(folder).absolute(), entropy
-        self.kept = 0
-        """Partitions in the folder, of those last asked for."""
+        self._found = 0
+        self._saved: dict[str, int] = {}
         self.total = 0
         """Partitions last asked for."""
         self._key: dict[str, Any] = json.loads(json.dumps(dict(key)))
         self._rounds = 0
         self._counts = self._known_counts()
+
+    @property
+    def kept(self) -> int:
+        """Partitions in the folder, of those last asked for."""
+        # An interrupt may come right after a file got its name, so the files say what was saved, and no counter beside them.
+        return self._found + sum(n for name, n in self._saved.items() if (self.folder / name).exists())
 
     @property
     def used(self) -> bool:
@@ -102,7 +108,7 @@ class FinishedSteps:
         for path in self.folder.glob(f"{self._rounds}-*.npz"):
             with suppress(*_BROKEN):
                 kept.update(_unpacked(path))
-        self.kept, self.total = len(kept), count
+        self._found, self._saved, self.total = len(kept), {}, count
         return kept
 
     def _content(self) -> dict[str, Any]:
@@ -112,10 +118,11 @@ class FinishedSteps:
     def save(self, batch: Mapping[int, Arrays]) -> None:
         """Put away a batch of the partitions last asked for."""
         # Named after a partition in it: a run does each partition once, so no two batches share a name.
-        with self._new_file(f"{self._rounds}-{min(batch)}.npz") as file:
+        name = f"{self._rounds}-{min(batch)}.npz"
+        self._saved[name] = len(batch)
+        with self._new_file(name) as file:
             contents, joined = _packed(batch)
             np.savez(file, contents=np.frombuffer(contents, np.uint8), joined=np.frombuffer(joined, np.uint8))
-        self.kept += len(batch)
 
     def told(self) -> str | None:
         """How many are kept and where; None where none were asked for."""

@@ -134,9 +134,10 @@ def build_forest(
             for row in range(row_offsets[tile], row_offsets[tile + 1]):
                 add(sums, marks, words, d_tile_leaf[row_tile[row]], row_volume[row], row_crowd[row], 1)
                 total += row_volume[row]
+        # Taken even if all flows are rounded to 0 trips: left in the sums, their crowd would be counted for the next origin.
+        n = take(sums, marks, words, leaf, volume, crowd, cells, 0)
         if total == 0:
             continue
-        n = take(sums, marks, words, leaf, volume, crowd, cells, 0)
         if with_people:
             low, high = pair_offsets[part], pair_offsets[part + 1]
             count_people(pair_person, pair_leaf, low, high, anchor, table, exponent, gain)

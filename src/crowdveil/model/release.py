@@ -279,7 +279,8 @@ class TrajectoryRelease:
     person
         A new key of each trajectory's person, or None where trajectories of one person are not to be linked.
     source
-        The trajectory of the input that each one comes from. Stays in the house: it is never written.
+        The trajectory of the input that each one comes from, by its place in the canonical order that `reading.read` puts it into
+        (`model/canonical.canonical`). Stays in the house: it is never written.
     areas
         The tiles that locations were generalised to, or None.
     facts

@@ -152,10 +152,12 @@ def _first_seen(text: pa.Array, row: Ints) -> Ints:
 
 
 def _check_nested(fine: Ints, coarse: Ints, row: Ints, fine_name: str, coarse_name: str) -> None:
-    """Check that no fine unit has tiles in two coarse units."""
+    """Check that no fine unit has tiles in two coarse units; the first row of a unit in the table counts as right."""
+    by_row = np.argsort(row)
+    fine, coarse, row = fine[by_row], coarse[by_row], row[by_row]
     first = np.unique(fine, return_index=True)[1]
     _refuse(
-        np.sort(row[coarse != coarse[first][fine]]) + 1,
+        row[coarse != coarse[first][fine]] + 1,
         f"hierarchy is no tree: a unit of column {fine_name} lies in two of column {coarse_name} in",
         "give columns from fine to coarse, and tell apart units of the same name",
     )
