@@ -91,3 +91,21 @@ def test_a_command_that_ends_by_itself_is_left_alone(monkeypatch: pytest.MonkeyP
     signal.signal(signal.SIGTERM, before)
     assert not any(thread.name == "crowdveil-stop" for thread in threading.enumerate())
     assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_an_interrupt_that_compiled_code_turns_into_an_error_is_still_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from crowdveil.cli import main
+
+    def broken(**_: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as interrupt:
+            raise SystemError("returned a result with an exception set") from interrupt
+
+    monkeypatch.setattr(main.cli, "main", broken)
+    with pytest.raises(SystemExit) as stopped:
+        main.main()
+    assert stopped.value.code == 130 and capsys.readouterr().err == "crowdveil: Stopped; nothing was written.\n"
+    assert not stopping.interrupted(ValueError("of another cause"))

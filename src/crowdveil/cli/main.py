@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.stopping import SENTENCE, end_now, prompt_stop, threads_left
+from crowdveil.cli.stopping import SENTENCE, end_now, interrupted, prompt_stop, threads_left
 from crowdveil.errors import CrowdveilError
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -140,6 +140,8 @@ def _main() -> None:
     except MemoryError:
         _stop("There is not enough memory for this; use less data, or a machine with more.", 2)
     except Exception as error:
+        if interrupted(error):
+            raise StoppedError(SENTENCE) from None
         if os.environ.get("CROWDVEIL_DEBUG"):
             raise
         _stop(f"This is a fault of ours ({type(error).__name__}); set CROWDVEIL_DEBUG=1 and run again to see where.", 1)
