@@ -7,6 +7,8 @@ import hashlib
 import io
 import json
 import re
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -295,3 +297,17 @@ def test_a_before_after_is_made_only_where_it_is_asked_for(running: Running) -> 
         assert anna.get(f"/jobs/{job}/before-after").json()["error"]["code"] == "no_report"
         assert not list((running.folder / "jobs" / job).rglob("private*"))
         anna.delete(f"/jobs/{job}")
+
+
+def test_a_look_reads_kernels_that_are_kept_elsewhere(
+    local: Within, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an operator sets it: the folder of compiled kernels lies outside the installation, and may be read only."""
+    (tmp_path / "kernels").mkdir(mode=0o700)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
+    (tmp_path / "trips.csv").write_text(TRIPS)
+    script = f"import crowdveil; crowdveil.read_flows({str(tmp_path / 'trips.csv')!r})"
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert list((tmp_path / "kernels").rglob("*.nbi"))
+    answer = looked(local, "trips.csv", TRIPS)
+    assert answer.status_code == 200 and answer.json()["counts"]["trips"] == 24

@@ -95,10 +95,14 @@ def memory_of(process: int) -> int:
 
 def be_apart(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Be the process: read the request, confine this process to its folder, do the work, write the answer."""
+    from crowdveil.kernels import cached
+
     request = json.load(sys.stdin)
     die_with_parent(request["parent"])
     here = Path.cwd()
-    confine((here,), here / request["temporary"], bounds_of(request.get("limits", {}), request["memory"]))
+    bounds = bounds_of(request.get("limits", {}), request["memory"])
+    # Compiled kernels may lie outside the installation (NUMBA_CACHE_DIR).
+    confine((here,), here / request["temporary"], bounds, read=cached.folders())
     answer = sys.stdout
     sys.stdout = sys.stderr
     try:
