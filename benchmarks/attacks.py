@@ -19,7 +19,7 @@ import numpy as np
 
 from _bench import say
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 CABS = Path(__file__).parents[2] / "shared" / "data" / "sf_cabs" / "cabs_dataset_20080608.parquet"
 PEOPLE, POINTS, PLACES, KNOWN, RUNS = 100, 1000, 100, 2, 5
 SCIKIT_MOBILITY_S = 191.0
@@ -49,7 +49,7 @@ def people() -> Any:
 
 def attacked(data: Any, name: str, tile_m: float | None, knowledge: int) -> Any:
     """Ours."""
-    from crowdveil.attacks.sight import Scene
+    from crowdveil.attacks.adversary_view import Scene
     from crowdveil.progress import no_progress
     from crowdveil.registry import find_attack
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from _bench import answer, measured, oldenburg, say
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 
 TRAJECTORIES, K, PIVOTS = 5_000, 8, 10
 GROWTH = (1_000, 2_000, 5_000, 10_000, 20_000)
@@ -31,7 +31,7 @@ PAIRS = 40
 
 def movers(trajectories: int) -> Any:
     """Paths of movers on the roads of a town, 98 points in the mean."""
-    from crowdveil.model.distances import Paths
+    from crowdveil.solve.trajectory.distances import Paths
     from crowdveil.synth.movers import make_movers
 
     return Paths.of(make_movers(oldenburg(), trajectories, seed=0))
@@ -40,9 +40,9 @@ def movers(trajectories: int) -> Any:
 def distances() -> dict[str, float]:
     """Microseconds of a distance here, milliseconds in plain Python; best of several."""
     import numpy as np
-
     import plain_couplings
-    from crowdveil.model.distances import FrechetManhattan, Paths
+
+    from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 
     rng = np.random.default_rng(2)
     x, y = np.cumsum(rng.standard_normal((2, PAIRS, POINTS)), axis=2)
@@ -68,7 +68,7 @@ def definition() -> dict[str, float]:
     import numpy as np
 
     from crowdveil.io.trajectories import read_trajectories
-    from crowdveil.model.distances import FrechetManhattan, Paths
+    from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 
     cabs = Path(__file__).resolve().parents[2] / "shared/data/sf_cabs/cabs_dataset_20080608_0700_0715.csv"
     told = {}
@@ -90,8 +90,8 @@ def paths_of_pivots() -> dict[str, float]:
     """Mean distance to the pivot, by sketched and by exact paths and by one random pivot, over several seeds."""
     import numpy as np
 
-    from crowdveil.model.distances import FrechetManhattan
-    from crowdveil.model.pivots import Clustering
+    from crowdveil.solve.trajectory.distances import FrechetManhattan
+    from crowdveil.solve.trajectory.pivots import Clustering
 
     distance = FrechetManhattan(movers(SMALL), resampled=True)
     told = {}
@@ -109,12 +109,12 @@ def clusters(trajectories: int, k: int) -> dict[str, float]:
     """Clusters of so many movers, and how many distances were asked for, left over by each bound, and computed to the end."""
     import numpy as np
 
-    from crowdveil.kernels import coupled
-    from crowdveil.model import pivots
-    from crowdveil.model.distances import FrechetManhattan
+    from crowdveil.kernels.trajectory import frechet_manhattan_pairs
+    from crowdveil.solve.trajectory import pivots
+    from crowdveil.solve.trajectory.distances import FrechetManhattan
 
     told, lock = dict.fromkeys(("asked", "around", "by_boxes", "by_couplings", "farthest"), 0), threading.Lock()
-    gather, farthest, around = coupled.gather, coupled.farthest, pivots._Round._around
+    gather, farthest, around = frechet_manhattan_pairs.gather, frechet_manhattan_pairs.farthest, pivots._Round._around
 
     def note(**more: int) -> None:
         with lock:
@@ -135,7 +135,7 @@ def clusters(trajectories: int, k: int) -> dict[str, float]:
         note(asked=len(alive) - 1)
         return around(work, i, alive, most)
 
-    coupled.gather, coupled.farthest = counting_gather, counting_farthest  # type: ignore[assignment]
+    frechet_manhattan_pairs.gather, frechet_manhattan_pairs.farthest = counting_gather, counting_farthest  # type: ignore[assignment]
     pivots._Round._around = counting_around  # type: ignore[method-assign]
     distance = FrechetManhattan(movers(trajectories), resampled=True)
     clustering = pivots.Clustering(distance, np.arange(trajectories), k, PIVOTS)

@@ -68,7 +68,7 @@ def anonymise(method: str, path: Path, parameters: dict[str, Any]) -> dict[str, 
     """The whole way; trajectories removed, those with two points or more that are left, points removed, all in percent."""
     import numpy as np
 
-    from crowdveil import pipeline
+    from crowdveil.run import pipeline
 
     folder = Path(tempfile.mkdtemp())
     try:

@@ -59,9 +59,9 @@ def beside_the_twin() -> dict[str, float]:
     import numpy as np
 
     from crowdveil.io.trajectories import read_trajectories
-    from crowdveil.kernels.quadtree import k_anonymous_sectors as cut
-    from crowdveil.model.quadtree import rough_plane
+    from crowdveil.kernels.trajectory.quadtree import k_anonymous_sectors as cut
     from crowdveil.model.sectors import Frame
+    from crowdveil.solve.trajectory.quadtree import rough_plane
 
     sys.path.insert(0, str(ROOT / "tests"))
     from plain_quadtree import HeatMap, Point
@@ -120,7 +120,7 @@ def large() -> None:
 
 def large_run(path: str) -> dict[str, float]:
     import crowdveil
-    from crowdveil.model.quadtree import k_anonymous_sectors
+    from crowdveil.solve.trajectory.quadtree import k_anonymous_sectors
 
     with tempfile.TemporaryDirectory() as folder:
         found = crowdveil.quadtree_heatmap(path, Path(folder) / "map.geojson")

@@ -59,7 +59,7 @@ def make(path: Path, trajectories: int) -> None:
 
 def group(path: str) -> dict[str, float]:
     """Groups of the whole, with the share of distances that were computed to the end."""
-    from crowdveil.kernels import spatiotemporal
+    from crowdveil.kernels.trajectory import spatiotemporal
 
     look, told, lock = spatiotemporal.look_around, [0, 0], threading.Lock()
 
@@ -80,7 +80,7 @@ def by_parts(path: str) -> dict[str, float]:
 
 
 def run(method: str, path: str, **parameters: Any) -> int:
-    from crowdveil import pipeline
+    from crowdveil.run import pipeline
 
     with tempfile.TemporaryDirectory() as folder:
         request = pipeline.Request(method, path, Path(folder) / "out", {"k": 3, **parameters})

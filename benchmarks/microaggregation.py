@@ -54,7 +54,7 @@ ROUNDS = 7
 
 def request(size: str, how: str, k: int, folder: str, **more: Any) -> Any:
     """A run; the release is in the form that the data is in."""
-    from crowdveil.pipeline import Request
+    from crowdveil.run.pipeline import Request
 
     name = "microaggregation" if how == "whole" else "time-partitioned-microaggregation"
     parameters = {"k": k, **({"time_weight": LAMBDA} if how == "whole" else {"interval_s": int(how)}), **more}
@@ -72,7 +72,7 @@ def request(size: str, how: str, k: int, folder: str, **more: Any) -> Any:
 
 
 def run(size: str, how: str, k: int, **more: Any) -> Any:
-    from crowdveil import pipeline
+    from crowdveil.run import pipeline
 
     with tempfile.TemporaryDirectory() as folder:
         return pipeline.run(request(size, how, k, folder, **more))
@@ -93,7 +93,7 @@ def losses(size: str, how: str, k: int, **more: Any) -> tuple[float, float]:
     import numpy as np
 
     from crowdveil.io.trajectories import read_trajectories
-    from crowdveil.model.distances import Paths, SpatioTemporal
+    from crowdveil.solve.trajectory.distances import Paths, SpatioTemporal
 
     data, release = read_trajectories(str(DATA / FILES[size])), run(size, how, k, **more).release
     distance = SpatioTemporal.of(Paths.of(data), LAMBDA)

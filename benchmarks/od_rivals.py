@@ -26,7 +26,7 @@ import numpy as np
 
 from _bench import say
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 DATA = Path(__file__).parents[2] / "shared" / "data"
 PROFILES = ("nyc", "civ", "senegal_crop", "senegal")
 MATRICES = 3
@@ -139,11 +139,12 @@ def first_of(table: Any) -> Any:
 
 def against_twins() -> None:
     """How many times as fast as plain Python, on one matrix each."""
+    from plain_rivals import PlainGlove, plain_cuts, plain_levels, plain_nearest, plain_noise, points_of, rows_of
+
     from crowdveil.io.flows import with_trees
     from crowdveil.methods.od import glove, laplace, mondrian, oigh
-    from crowdveil.model.systems import System
+    from crowdveil.solve.od.region_space import System
     from crowdveil.synth.profiles import make_profile
-    from plain_rivals import PlainGlove, plain_cuts, plain_levels, plain_nearest, plain_noise, points_of, rows_of
 
     nyc = with_trees(make_profile("nyc", np.random.default_rng(11)), "ward")
     senegal = make_profile("senegal", np.random.default_rng(11))
@@ -197,7 +198,7 @@ def against_anonypy() -> None:
         print("anonypy is not installed: left out")
         return
     from crowdveil.methods.od import mondrian
-    from crowdveil.model.clusters import places
+    from crowdveil.solve.od.clusters import places
     from crowdveil.synth.profiles import make_profile
 
     flows = make_profile("nyc", np.random.default_rng(11))
@@ -215,9 +216,10 @@ def against_anonypy() -> None:
 
 
 def main() -> None:
+    from plain_rivals import taxis
+
     from crowdveil.io.flows import with_trees
     from crowdveil.synth.profiles import make_profile
-    from plain_rivals import taxis
 
     data = {name: with_trees(make_profile(name, np.random.default_rng(11), MATRICES), "ward") for name in PROFILES}
     if (DATA / "nyc_taxi").is_dir():

@@ -16,7 +16,7 @@ import numpy as np
 
 from _bench import say
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 MATRICES = {"nyc": 12, "senegal": 6}
 ROUNDS = 8
 TARGET = {"nyc": 100.0, "senegal": 300.0}
@@ -30,15 +30,16 @@ def cpu_seconds(job: Callable[[], Any]) -> float:
 
 
 def main() -> None:
-    from crowdveil.io.flows import with_trees
-    from crowdveil.model.boxes import Boxes
-    from crowdveil.model.forest import Forest
-    from crowdveil.model.matrix import Matrix
-    from crowdveil.model.systems import System
-    from crowdveil.model.targets import origins_near
-    from crowdveil.synth.profiles import make_profile
     from plain_atg import leaves, nodes
     from plain_atg import solve as plain_solve
+
+    from crowdveil.io.flows import with_trees
+    from crowdveil.solve.od.boxes import Boxes
+    from crowdveil.solve.od.forest import Forest
+    from crowdveil.solve.od.region_space import System
+    from crowdveil.solve.od.step_matrix import Matrix
+    from crowdveil.solve.od.targets import origins_near
+    from crowdveil.synth.profiles import make_profile
 
     ratio = 0.0
     for name, count in MATRICES.items():

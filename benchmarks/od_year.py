@@ -69,7 +69,7 @@ def write_zones_of_year(path: Path) -> None:
 
 def year(label: str, data: str, zones: str) -> dict[str, float]:
     """One run from file to verified release; the number of published flows, and the seconds of each stage."""
-    from crowdveil.pipeline import Request, run
+    from crowdveil.run.pipeline import Request, run
 
     method, parameters = RUNS[label]
     begun: list[tuple[float, float]] = []

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from _bench import say
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 SIDE, FLOWS, STEPS, DRAGS = 100, 100_000, 24, 60
 _FRAMES = """(ms) => new Promise((done) => {
     const took = []; let last = performance.now(); const begin = last;

@@ -16,12 +16,12 @@ from _bench import oldenburg, say
 from crowdveil.measures.base import Asked, scores
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams, draw_queries
-from crowdveil.model.distances import Paths
-from crowdveil.model.path_tree import PathTree, RangeQueries
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_measure, find_method
+from crowdveil.solve.trajectory.distances import Paths
+from crowdveil.solve.trajectory.path_tree import PathTree, RangeQueries
 from crowdveil.synth.movers import make_movers
 
 MOVERS, SCANNED = 5000, 20

@@ -224,9 +224,10 @@ def same_order(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[int, int, 
 
 def first_paper() -> float:
     """Tables 3, 4 and 6; the share of pairs of methods in the same order by Ḡ."""
+    from plain_rivals import taxis
+
     from crowdveil.io.flows import with_trees
     from crowdveil.synth.profiles import make_profile
-    from plain_rivals import taxis
 
     data = {name: with_trees(make_profile(name, np.random.default_rng(11), m), "ward") for name, m in MATRICES.items()}
     if YELLOW.exists():

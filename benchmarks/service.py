@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 
 import serving_checks as checks
 from serving import Running, cabs

@@ -18,7 +18,7 @@ from typing import Any
 
 from _bench import say
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 
 MOVERS, K = 60, 4
 LARGE, POINTS = 5_000, 98
@@ -65,10 +65,10 @@ def same(found: Any, wanted: Any) -> None:
 def log_cost(data: Any) -> float:
     """How many times faster groups at a small log cost are made."""
     import numpy as np
-
     import plain_log_cost as plain
-    from crowdveil.model.distances import Paths
-    from crowdveil.model.log_cost import LogCost
+
+    from crowdveil.solve.trajectory.distances import Paths
+    from crowdveil.solve.trajectory.log_cost import LogCost
 
     paths = Paths.of(data)
     boxes = [plain.boxes_of(list(zip(*(c.tolist() for c in paths.one(i)), strict=True))) for i in range(len(data))]
@@ -88,9 +88,9 @@ def log_cost(data: Any) -> float:
 def swapping(data: Any) -> float:
     """How many times faster locations change hands, in groups of twice as many people as a set has."""
     import numpy as np
+    from plain_swaps import Point, swap_in_groups
 
     from crowdveil.methods.trajectory.swap_locations_2012 import SwapLocations2012Params, _swapped
-    from plain_swaps import Point, swap_in_groups
 
     group, params = np.arange(len(data)) // (2 * K), SwapLocations2012Params(k=K)
     rng = np.random.default_rng(1)
@@ -117,10 +117,10 @@ def large() -> None:
     """Both whole methods on movers as many and as long as in the literature."""
     import numpy as np
 
-    from crowdveil.model.distances import Paths
-    from crowdveil.model.log_cost import LogCost
     from crowdveil.progress import no_progress
     from crowdveil.registry import find_method
+    from crowdveil.solve.trajectory.distances import Paths
+    from crowdveil.solve.trajectory.log_cost import LogCost
 
     data, small = movers(LARGE), movers(50)
     worst = 0.0

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from crowdveil.advice import _CHANGES, what_to_change
-from crowdveil.checking import say_what_matters
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
+from crowdveil.run.verification import say_what_matters
 
 
 def _flows(step_s: int | None) -> Flows:

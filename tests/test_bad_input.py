@@ -815,7 +815,7 @@ def test_a_full_disk_leaves_nothing(
 
 HALF_WRITTEN = """
 import time
-from crowdveil import pipeline
+from crowdveil.run import pipeline
 from crowdveil.cli.main import main
 write = pipeline.write_release
 def slowly(release, folder, *more):

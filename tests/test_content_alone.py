@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
 
-from crowdveil import pipeline
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import all_methods
+from crowdveil.run import pipeline
 
 METHODS = all_methods()
 FLOWS = [name for name, method in METHODS.items() if method.takes is Flows]

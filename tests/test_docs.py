@@ -10,7 +10,7 @@ import pytest
 import crowdveil
 from crowdveil import docs
 from crowdveil.cli.main import COMMANDS
-from crowdveil.config import _from_ours
+from crowdveil.runfiles.ours import _from_ours
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]

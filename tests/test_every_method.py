@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crowdveil import pipeline, testing
+from crowdveil import testing
 from crowdveil.docs import DOCS
 from crowdveil.errors import CrowdveilError, ParameterError
 from crowdveil.fields import rows
@@ -24,6 +24,7 @@ from crowdveil.model.tessellation import grid_frame, grid_zones
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, all_methods, find_method
+from crowdveil.run import pipeline
 
 ROOT = Path(__file__).parents[1]
 EVERY = pytest.mark.parametrize("method", [find_method(name) for name in METHODS], ids=list(METHODS))

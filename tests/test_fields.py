@@ -5,8 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from crowdveil.fields import rows
-from crowdveil.model.distances import DISTANCES
 from crowdveil.params import Params, Share, TrajectoryDistance
+from crowdveil.solve.trajectory.distances import DISTANCES
 
 
 class Example(Params):

@@ -28,11 +28,11 @@ import pytest
 
 from crowdveil import measure, read_flows
 from crowdveil.method import trips_within
-from crowdveil.model.boxes import Boxes
-from crowdveil.model.forest import Forest
-from crowdveil.model.matrix import Matrix
-from crowdveil.model.systems import System
-from crowdveil.model.targets import origins_near, target_volumes
+from crowdveil.solve.od.boxes import Boxes
+from crowdveil.solve.od.forest import Forest
+from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.step_matrix import Matrix
+from crowdveil.solve.od.targets import origins_near, target_volumes
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 WORKED = DOCS / "worked-example.md"

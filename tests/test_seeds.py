@@ -14,7 +14,7 @@ import crowdveil
 from conftest import Ran
 from crowdveil.engine.finished import KEY_FILE, FinishedSteps
 from crowdveil.errors import OutputError
-from crowdveil.resume import drawn_seed
+from crowdveil.run.resume import drawn_seed
 
 SEED = 918_273_645
 

@@ -92,7 +92,7 @@ def _distances_page() -> str:
         _HEAD,
         "# Distances and aggregations of trajectories\n",
         "Values of `distance` and `aggregation` in [methods](methods/README.md) for trajectories. In Python "
-        "`crowdveil.registry.find_distance(name)` and `crowdveil.model.distances.make_distance(data, name, weight)`; "
+        "`crowdveil.registry.find_distance(name)` and `crowdveil.solve.trajectory.distances.make_distance(data, name, weight)`; "
         "`many_to_many` gives the distances of many trajectories to many in blocks. [Which to take](trajectories.md).\n",
     ]
     for title, listed in (("Distances", all_distances()), ("Aggregations", all_aggregations())):

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from crowdveil.errors import ParameterError
-from crowdveil.model.distances import DISTANCES, DistanceName
 from crowdveil.model.flows import trips_within
-from crowdveil.model.reporting import Reporting
+from crowdveil.solve.od.small_flows import Reporting
+from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
 
 
 class Params(BaseModel):

@@ -19,8 +19,8 @@ from crowdveil.method import Method
 if TYPE_CHECKING:
     from crowdveil.analysis.base import Analysis
     from crowdveil.attacks.base import Attack
-    from crowdveil.model.aggregation import Aggregation
-    from crowdveil.model.distances import DistanceKind
+    from crowdveil.solve.trajectory.aggregation import Aggregation
+    from crowdveil.solve.trajectory.distances import DistanceKind
 
 METHODS: dict[str, str] = {
     "joint": "crowdveil.methods.od.joint",
@@ -48,9 +48,9 @@ METHODS: dict[str, str] = {
 ENTRY_POINTS = "crowdveil.methods"
 
 MEASURES: dict[str, str] = {
-    "generalisation": "crowdveil.measures.od.generalisation",
-    "generalisation-total": "crowdveil.measures.od.generalisation",
-    "generalisation-cost": "crowdveil.measures.od.generalisation",
+    "generalisation": "crowdveil.measures.od.generalization",
+    "generalisation-total": "crowdveil.measures.od.generalization",
+    "generalisation-cost": "crowdveil.measures.od.generalization",
     "generalisation-boxes": "crowdveil.measures.od.boxes",
     "origin-area": "crowdveil.measures.od.area",
     "destination-area": "crowdveil.measures.od.area",
@@ -210,7 +210,7 @@ def find_attack(name: str) -> Attack:
 
 def all_distances() -> dict[str, DistanceKind]:
     """All distances between trajectories by name."""
-    from crowdveil.model.distances import DISTANCES
+    from crowdveil.solve.trajectory.distances import DISTANCES
 
     return {kind.name: kind for kind in DISTANCES}
 
@@ -225,7 +225,7 @@ def find_distance(name: str) -> DistanceKind:
 
 def all_aggregations() -> dict[str, Aggregation]:
     """All ways to put one trajectory in place of a group, by name."""
-    from crowdveil.model.aggregation import AGGREGATIONS
+    from crowdveil.solve.trajectory.aggregation import AGGREGATIONS
 
     return {aggregation.name: aggregation for aggregation in AGGREGATIONS}
 

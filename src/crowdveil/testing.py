@@ -14,11 +14,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from crowdveil.model.arrays import Indices, Ints
-from crowdveil.model.distances import Paths
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
+from crowdveil.solve.trajectory.distances import Paths
 
 Nested = Any
 """A tile (int), or the list of the subtrees below a node."""

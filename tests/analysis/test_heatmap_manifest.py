@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
+from test_forged_certificates import changed, places
 from test_quadtree_heatmap import cabs
 
 import crowdveil
 from crowdveil.errors import CrowdveilError, InputError, PromiseBrokenError
 from crowdveil.io.written import file_hash
-from test_forged_certificates import changed, places
 
 INSTEAD: tuple[Any, ...] = (None, 7, {}, float("nan"), 10**30, "x")
 

@@ -11,6 +11,7 @@ import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_measures import rebuilt, releases, tiles
 
 import crowdveil
 from crowdveil.analysis import estimates as estimates_module
@@ -18,12 +19,11 @@ from crowdveil.analysis.estimates import Groups, estimates, pieces_of
 from crowdveil.analysis.study import Opened, Side, Study, StudyReading, study_of
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
-from crowdveil.model.overlaps import Shares, in_own_tiles, in_zones, overlaps, tile_trips
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.release import Areas, FlowRelease
 from crowdveil.model.zones import Zones
+from crowdveil.solve.od.overlaps import Shares, in_own_tiles, in_zones, overlaps, tile_trips
 from crowdveil.testing import flows
-from plain_measures import rebuilt, releases, tiles
 
 
 def _study(release: FlowRelease, **reading: Any) -> Study:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_measures import dense, rebuilt, releases
 
 import crowdveil
 from crowdveil.analysis.calendar import Slots
@@ -20,7 +21,6 @@ from crowdveil.errors import InputError, ParameterError
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.testing import flows
-from plain_measures import dense, rebuilt, releases
 
 MONDAY = 1_767_571_200  # 2026-01-05
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import plain_attacks as plain
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_worlds import TOY, published, walk, world
 
-import plain_attacks as plain
+from crowdveil.attacks.adversary_view import Scene, cut
 from crowdveil.attacks.base import Risk
-from crowdveil.attacks.sight import Scene, cut
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_attack
-from small_worlds import TOY, published, walk, world
 
 KNOWING = ["location", "sequence", "time", "unique-location", "frequency", "probability", "proportion"]
 

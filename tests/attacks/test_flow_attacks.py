@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_worlds import flow_release
+from written_flows import AREAS
 
 from crowdveil.attacks.base import Exposure
 from crowdveil.attacks.od.published import Published
 from crowdveil.model.release import FlowRelease
 from crowdveil.registry import find_attack
-from small_worlds import flow_release
-from written_flows import AREAS
 
 
 def attacked(name: str, release: FlowRelease, k: int = 10, rows: Any = "exact") -> Exposure:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from crowdveil.attacks import known_points
 from crowdveil.attacks.known_points import measured_lines, measured_linkage
-from crowdveil.model.swapping import equal_points
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.solve.trajectory.swapping import equal_points
 from crowdveil.testing import trajectories
 
 

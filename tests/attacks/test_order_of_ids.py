@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from crowdveil import pipeline
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import all_methods
+from crowdveil.run import pipeline
 
 PEOPLE, EACH, POINTS = 40, 5, 6
 SEEDS = range(1001)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_worlds import NOON, flow_release, published, walk, world
 
-from crowdveil import pipeline, testing
+from crowdveil import testing
 from crowdveil.attacks.base import Interval
 from crowdveil.attacks.risk import Trial, _visits_alone, against_promises, refuse_beaten
 from crowdveil.errors import PromiseBrokenError
@@ -25,9 +26,9 @@ from crowdveil.guarantees import (
 )
 from crowdveil.methods.trajectory import microaggregation, protected_generalization
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.pipeline import Request, run
 from crowdveil.progress import no_progress
-from small_worlds import NOON, flow_release, published, walk, world
+from crowdveil.run import pipeline
+from crowdveil.run.pipeline import Request, run
 
 THREE = TrajectoryKAnonymity(k=3, counts="people")
 PAIRS = CombinationKAnonymity(k=2, knowledge=2, interval_s=None, counts="people")

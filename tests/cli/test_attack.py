@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
+from small_worlds import TOY, flow_release, published, walk, world
 
 import crowdveil
 from crowdveil.attacks.base import Risk
@@ -18,7 +19,6 @@ from crowdveil.io.tables import write_trajectories
 from crowdveil.model.canonical import canonical
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import ATTACKS, find_attack
-from small_worlds import TOY, flow_release, published, walk, world
 
 
 @pytest.fixture

@@ -193,7 +193,7 @@ def test_demo(crowdveil: Any, tmp_path: Path) -> None:
 def test_a_fault_of_ours_is_one_sentence(
     crowdveil: Any, points: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from crowdveil import pipeline
+    from crowdveil.run import pipeline
 
     monkeypatch.delenv("CROWDVEIL_DEBUG", raising=False)
     monkeypatch.setattr(pipeline, "read", lambda *_, **__: 1 / 0)

@@ -15,7 +15,7 @@ import crowdveil
 from crowdveil.errors import InputError
 from crowdveil.io.read_back import flow_release_from
 from crowdveil.io.written import read_release
-from crowdveil.manifest import read_manifest
+from crowdveil.run.manifest import read_manifest
 
 ZONES = "id,lon,lat\n1,2.0,48.0\n2,2.1,48.0\n3,2.2,48.1\n"
 

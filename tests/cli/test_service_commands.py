@@ -9,8 +9,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import COMMAND, Ran
 from serving import BARE, Running, cabs, ended, put
+
+from conftest import COMMAND, Ran
 
 Command = Callable[..., Ran]
 

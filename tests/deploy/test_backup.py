@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from serving import BARE, Running, cabs, ended, put
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from written_flows import honest, written
 
 from crowdveil import testing
 from crowdveil.guarantees import BoundedVolumes
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
-from written_flows import honest, written
 
 TILES = {"ab": ["a", "b"], "bc": ["b", "c"], "c": ["c"]}
 ROWS: list[tuple[Any, ...]] = [(0, "ab", "c", 12, 12), (0, "bc", "c", 8, 8)]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from written_flows import AREAS, written
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import (
@@ -42,7 +43,6 @@ from crowdveil.guarantees import (
     guarantee_from_manifest,
 )
 from crowdveil.io.written import WrittenRelease
-from written_flows import AREAS, written
 
 GOOD = [(0, "a", "b", 12, 10), (0, "b", "a", 30, 11), (3600, "ab", "c", 10, 10)]
 EVERY = (

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_combinations import all_shared
 
 from crowdveil.guarantees import CombinationKAnonymity, combinations
 from crowdveil.io.written import WrittenRelease
-from plain_combinations import all_shared
 
 
 def _written(walks: list[list[tuple[int, int]]]) -> WrittenRelease:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from written_flows import AREAS, written
 
 from crowdveil.guarantees import GeneralisationLimit, LeastInhabitedTiles, LeastTiles, MostArea
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
-from written_flows import AREAS, written
 
 LARGE = {**AREAS, "cd": ["c", "d"], "wide": ["c", "d", "e", "f"]}
 

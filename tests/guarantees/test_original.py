@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from written_flows import honest, written
 
 from crowdveil import testing
 from crowdveil.guarantees import TrueVolumes, WithheldBudget, painting
 from crowdveil.io.written import WrittenRelease
 from crowdveil.model.flows import Flows, trips_within
 from crowdveil.model.zones import Zones
-from written_flows import honest, written
 
 TILES = {"ab": ["a", "b"], "c": ["c"], "d": ["d"]}
 ROWS: list[tuple[Any, ...]] = [(0, "ab", "c", 15, 3), (0, "c", "ab", 20, 4), (3600, "ab", "d", 9, 2)]

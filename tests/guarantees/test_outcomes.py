@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_sectors import GOOD, feature, original
+from written_flows import written
 
 import crowdveil
 from crowdveil.errors import PromiseBrokenError
@@ -55,7 +56,6 @@ from crowdveil.io.written import WrittenRelease
 from crowdveil.model.flows import Flows, trips_within
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
-from written_flows import written
 
 ROW = [(0, "a", "b", 12, 12)]
 

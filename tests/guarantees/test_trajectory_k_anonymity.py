@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from crowdveil import pipeline
 from crowdveil.errors import PromiseBrokenError
 from crowdveil.guarantees import TrajectoryKAnonymity, guarantee_from_manifest
 from crowdveil.io.written import WrittenRelease
 from crowdveil.model.release import TrajectoryRelease
+from crowdveil.run import pipeline
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import make_trajectories
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hostile import SECRET, Hostile, Listener, make_secret, unsafe_matrix, unsafe_zones
 
 from conftest import Ran
 from crowdveil.errors import InputError
 from crowdveil.io.omx import read_omx
 from crowdveil.io.zones import read_zones
-from hostile import SECRET, Hostile, Listener, make_secret, unsafe_matrix, unsafe_zones
 
 _READ = """
 import sys

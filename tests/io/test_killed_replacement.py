@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from crowdveil.distributed import staging
 from crowdveil.errors import OutputError
 from crowdveil.io import atomic
+from crowdveil.run.spark import staging
 
 KILLED = """
 import json, os, shutil, signal, sys

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,6 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import in_order
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
-from examples import examples
 
 ZONES = Zones.from_ids(["7", "12", "a", "b"])
 Row = tuple[int, int, int, int, int]

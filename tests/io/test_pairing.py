@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import crowdveil
-from crowdveil import pipeline
 from crowdveil.errors import InputError, OutputError, ParameterError
 from crowdveil.io.pairing import pairing_by_ids, read_pairing, write_pairing
 from crowdveil.io.read_back import trajectory_release_from
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.canonical import canonical
 from crowdveil.model.release import TrajectoryRelease
-from crowdveil.pipeline import open_release
+from crowdveil.run import pipeline
+from crowdveil.run.pipeline import open_release
 
 
 def _points(folder: Path, ids: str = "t{}", users: str = "u{}", n: int = 6) -> Path:

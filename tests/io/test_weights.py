@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import crowdveil
 from crowdveil import testing
-from crowdveil.checking import check, form_of
 from crowdveil.errors import InputError
 from crowdveil.io.flows import read_flows, trips_to_flows
 from crowdveil.io.release import write_release
@@ -28,6 +27,7 @@ from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import all_methods
+from crowdveil.run.verification import check, form_of
 
 IDS = [f"z{i}" for i in range(6)]
 

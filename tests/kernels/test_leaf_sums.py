@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdveil.kernels.leaf_sums import add, no_sums, take
+from crowdveil.kernels.od.leaf_sums import add, no_sums, take
 
 LEAVES = 9000
 rows = st.lists(

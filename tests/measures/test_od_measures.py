@@ -9,6 +9,7 @@ import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_measures import dense, overlapping_releases, rebuilt, releases, rows_of, tiles
 from scipy.spatial.distance import cosine, jensenshannon
 from scipy.stats import wasserstein_distance
 
@@ -21,7 +22,6 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import MEASURES, all_measures, find_measure
 from crowdveil.testing import flows
-from plain_measures import dense, overlapping_releases, rebuilt, releases, rows_of, tiles
 
 NAN = float("nan")
 

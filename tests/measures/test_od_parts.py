@@ -13,7 +13,7 @@ from crowdveil import testing
 from crowdveil.errors import InputError
 from crowdveil.measures.base import Asked, scores
 from crowdveil.measures.od.comparison import OdComparison
-from crowdveil.measures.od.parts import PartTotals, over_all_parts, sums_of_part
+from crowdveil.measures.od.partition_sums import PartTotals, over_all_parts, sums_of_part
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress

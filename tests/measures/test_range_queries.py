@@ -118,7 +118,7 @@ def test_a_seed_asks_the_same_queries_and_another_asks_others(movers: Trajectori
 
 
 def test_all_four_share_the_answers(movers: Trajectories, monkeypatch: pytest.MonkeyPatch) -> None:
-    from crowdveil.model.path_tree import PathTree
+    from crowdveil.solve.trajectory.path_tree import PathTree
 
     asked = []
     counts = PathTree.counts

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plain_trajectory_measures as plain
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
-import plain_trajectory_measures as plain
 from crowdveil.errors import InputError, MissingExtraError, ParameterError
 from crowdveil.measures.base import Asked
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
@@ -21,8 +21,6 @@ from crowdveil.measures.trajectory.mobility import PARTS
 from crowdveil.measures.trajectory.propensity import PropensityParams, Sequences
 from crowdveil.measures.trajectory.record_linkage import _around
 from crowdveil.model.arrays import take_slices
-from crowdveil.model.distances import DISTANCES, Contemporaries, Paths, make_distance
-from crowdveil.model.distances import nearest as search
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -30,6 +28,8 @@ from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_measure, find_measures, find_method
 from crowdveil.report.measures import measured, named_measures
+from crowdveil.solve.trajectory.distances import DISTANCES, Contemporaries, Paths, make_distance
+from crowdveil.solve.trajectory.distances import nearest as search
 from crowdveil.testing import trajectories
 
 T0 = 1_212_908_400
@@ -85,7 +85,7 @@ def test_distances_to_originals_and_linkage_are_those_of_the_plain_twin(
 def test_a_window_looks_at_originals_as_far_from_the_centre(
     compared: TrajectoryComparison, window: int, name: str
 ) -> None:
-    from crowdveil.kernels.mdav import mean_path
+    from crowdveil.kernels.trajectory.mdav import mean_path
 
     n, distance = len(compared.original), make_distance(compared.paths, name, 0.5)
     centre = mean_path(np.arange(n), compared.paths.points)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_trees import nested_of, tiles_of, without_chains
 
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.testing import hierarchies, nested_trees, tree_arrays
-from plain_trees import nested_of, tiles_of, without_chains
 
 # Two pairs and a fifth tile: ((2, 0), (1, 4)), 3.
 FIVE = [[2, 0], [1, 4], 3]

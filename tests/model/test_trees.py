@@ -10,6 +10,7 @@ import pytest
 import scipy.cluster.hierarchy as sch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from plain_trees import nested_of, node_sets, tiles_of, without_chains
 
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.model import trees
@@ -17,7 +18,6 @@ from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.zones import Grid, Zones
 from crowdveil.testing import nested_trees
-from plain_trees import nested_of, node_sets, tiles_of, without_chains
 
 HERE = LocalProjection(2.0, 41.0)
 NO_TILES = Zones.from_ids([])

@@ -17,19 +17,19 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reporting import unpacked
 
 import crowdveil
-from crowdveil import pipeline
 from crowdveil.errors import InputError, OutputError, ParameterError, PromiseBrokenError
 from crowdveil.io.times import Clock
 from crowdveil.io.written import WrittenRelease
-from crowdveil.report import html, picture, questions, tracks
+from crowdveil.report import html, picture, questions, trajectory_pictures
 from crowdveil.report.packing import packed
 from crowdveil.report.shapes import Frame, Rings
+from crowdveil.run import pipeline
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
 from crowdveil.synth.trips import write_trips
-from reporting import unpacked
 
 ROOT = Path(__file__).parents[2]
 MOST_BYTES = 5_000_000
@@ -385,8 +385,8 @@ def test_packed_numbers_come_back(values: list[int], rising: bool) -> None:
 def test_equal_trajectories_are_found(drawn: list[list[tuple[int, int, int]]]) -> None:
     points = np.array([point for track in drawn for point in track])
     offsets = np.cumsum([0, *(len(track) for track in drawn)])
-    shown = tracks.TrackPicture(points[:, 0] / 3, points[:, 1] / 3, points[:, 2], offsets)
-    assert tracks.alike(shown).tolist() == [drawn.count(track) for track in drawn]
+    shown = trajectory_pictures.TrackPicture(points[:, 0] / 3, points[:, 1] / 3, points[:, 2], offsets)
+    assert trajectory_pictures.alike(shown).tolist() == [drawn.count(track) for track in drawn]
 
 
 @given(st.data())
@@ -486,7 +486,7 @@ def test_from_the_command_line(command: Any, city: Path, tmp_path: Path) -> None
 
 
 def test_in_a_run_file(city: Path, tmp_path: Path) -> None:
-    from crowdveil.config import read_run_file
+    from crowdveil.runfiles.ours import read_run_file
 
     run = tmp_path / "run.toml"
     run.write_text(

@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from browsing import AXE, CHROMIUM, chromium
 
 import crowdveil
-from browsing import AXE, CHROMIUM, chromium
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
 from crowdveil.synth.trips import write_trips

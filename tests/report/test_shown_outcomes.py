@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_worlds import flow_release
+from written_flows import written
 
 import crowdveil
 from crowdveil.attacks.base import FlowAttackParams
@@ -20,11 +22,9 @@ from crowdveil.attacks.od.published import Published
 from crowdveil.errors import InputError
 from crowdveil.guarantees import GUARANTEES
 from crowdveil.io.written import WrittenRelease
-from crowdveil.pipeline import open_release
 from crowdveil.report.html import public_report
 from crowdveil.report.questions import answers
-from small_worlds import flow_release
-from written_flows import written
+from crowdveil.run.pipeline import open_release
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from serving import Within
 
 from crowdveil.server.app import make_app
-from crowdveil.server.child import _outcome
-from crowdveil.server.kind import Task, Told
 from crowdveil.server.kinds import KINDS
-from crowdveil.server.schema import jobs
+from crowdveil.server.kinds.base import Task, Told
+from crowdveil.server.queue.schema import jobs
+from crowdveil.server.queue.store import NewJob, Store, new_id
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Settings
-from crowdveil.server.store import NewJob, Store, new_id
-from crowdveil.server.worker import Heard, Worker
-from serving import Within
+from crowdveil.server.workers.child import _outcome
+from crowdveil.server.workers.worker import Heard, Worker
 
 SECRET = "secret_name"
 GENERALISE = "/methods/simple-generalization/jobs"
@@ -54,7 +54,7 @@ def test_nothing_of_the_server_is_in_a_sentence(sentence: str, left: str) -> Non
 def test_a_job_that_cannot_write_tells_no_path(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run's folder, with its lease, host and process, stands in the error of whatever writes there."""
     from crowdveil.io.atomic import new_file
-    from crowdveil.server.files import Files
+    from crowdveil.server.queue.files import Files
 
     def full(task: Task) -> Told:
         with new_file(task.out / "x.csv", overwrite=False) as file:

@@ -13,16 +13,16 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sa
+from serving import Within, cabs, put
 
 from crowdveil.server.answers import Refused
 from crowdveil.server.app import make_app
 from crowdveil.server.edge import _check_scope
-from crowdveil.server.files import Files
-from crowdveil.server.schema import jobs
+from crowdveil.server.queue.files import Files
+from crowdveil.server.queue.schema import jobs
+from crowdveil.server.queue.store import CRASHES_MOST, Job, NewJob, Store, new_id
 from crowdveil.server.settings import Service, Settings
-from crowdveil.server.store import CRASHES_MOST, Job, NewJob, Store, new_id
-from crowdveil.server.worker import Crew, Worker
-from serving import Within, cabs, put
+from crowdveil.server.workers.worker import Crew, Worker
 
 GENERALISE = "/methods/simple-generalization/jobs"
 CABS = ("a.csv", cabs())

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 import serving_checks as checks
 from serving import Running, cabs
 from serving_hostile import hostile

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from crowdveil.cli.main import cli
 from crowdveil.errors import ParameterError
-from crowdveil.server.data_dir import MARKER
-from crowdveil.server.files import Files
+from crowdveil.server.queue.data_dir import MARKER
+from crowdveil.server.queue.files import Files
 from crowdveil.server.serve import check_address
 from crowdveil.server.settings import Settings
 

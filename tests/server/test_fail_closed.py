@@ -12,12 +12,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from serving import Running, Within, cabs, ended, free_port, put, until
 
 from crowdveil.errors import OutputError, ParameterError
 from crowdveil.server.app import make_app
 from crowdveil.server.serve import check_address, listen
 from crowdveil.server.settings import Settings
-from serving import Running, Within, cabs, ended, free_port, put, until
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 OPEN = ("/jobs", "/methods", "/", "/door", "/openapi.json", "/page/app.js", "/session", "/ready")

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from browsing import CHROMIUM, Visit, chromium
-from conftest import Ran
 from serving import Running, cabs, ended, put
+
+from conftest import Ran
 
 pytestmark = pytest.mark.slow
 GENERALISE = "/methods/simple-generalization/jobs"

@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from serving import Within, cabs, post
 
 from crowdveil.server.app import make_app
-from crowdveil.server.database import AwayError
-from crowdveil.server.disk import PIECES, RESERVE_BYTES, DiskSpace
+from crowdveil.server.queue.database import AwayError
+from crowdveil.server.queue.disk import PIECES, RESERVE_BYTES, DiskSpace
+from crowdveil.server.queue.store import NewJob, new_id
 from crowdveil.server.settings import Service, Settings
-from crowdveil.server.store import NewJob, new_id
-from serving import Within, cabs, post
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from crowdveil.errors import ParameterError
-from crowdveil.server import migrate
-from crowdveil.server.database import Database, open_database
-from crowdveil.server.schema import FIRST, REVISION
-from crowdveil.server.store import Store
+from crowdveil.server.queue import migrate
+from crowdveil.server.queue.database import Database, open_database
+from crowdveil.server.queue.schema import FIRST, REVISION
+from crowdveil.server.queue.store import Store
 from crowdveil.server.tokens import Tokens
 
 ANNA = "aaaaaaaaaaaaaaaa"

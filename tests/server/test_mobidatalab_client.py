@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx
 import pytest
-
 from serving import Running, cabs
 
 pytestmark = pytest.mark.slow

@@ -13,17 +13,17 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
+from serving import Within, cabs, post, put
 
 from crowdveil.cli.main import cli
 from crowdveil.errors import InputError
 from crowdveil.server import logs
 from crowdveil.server.app import make_app
-from crowdveil.server.database import AwayError
-from crowdveil.server.heartbeat import Heartbeat
-from crowdveil.server.schema import jobs
+from crowdveil.server.queue.database import AwayError
+from crowdveil.server.queue.schema import jobs
+from crowdveil.server.queue.store import NewJob, new_id
 from crowdveil.server.settings import Service, Settings
-from crowdveil.server.store import NewJob, new_id
-from serving import Within, cabs, post, put
+from crowdveil.server.workers.heartbeat import Heartbeat
 
 SECRET = "secret_name"
 GENERALISE = "/methods/simple-generalization/jobs"

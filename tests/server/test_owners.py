@@ -11,12 +11,12 @@ from typing import Any
 
 import httpx
 import pytest
+from serving import Within
 
 from crowdveil.server.app import make_app
+from crowdveil.server.queue.store import NewJob, new_id
 from crowdveil.server.settings import Service, Settings
-from crowdveil.server.store import NewJob, new_id
 from crowdveil.server.tokens import SCOPES, USUAL
-from serving import Within
 
 MARK = "annas-own"
 SECRET = f"lat,lon,{MARK}\n"

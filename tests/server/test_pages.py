@@ -19,20 +19,20 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from serving import BARE, Running, Within, cabs, ended, put
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.presets import PRESETS
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
-from crowdveil.server import preview
 from crowdveil.server.answers import Refused
-from crowdveil.server.apart import run_apart
 from crowdveil.server.app import make_app
 from crowdveil.server.kinds.anonymize import RunOptions
-from crowdveil.server.look import ROLES, TRACK_ROLES, cut_last_line, look
+from crowdveil.server.routes import preview
 from crowdveil.server.settings import Settings
-from serving import BARE, Running, Within, cabs, ended, put
+from crowdveil.server.workers.inspect_upload import ROLES, TRACK_ROLES, cut_last_line, look
+from crowdveil.server.workers.subprocess_call import run_apart
 
 TRIPS = "who,when,from_zone,to_zone\n" + "".join(
     f"{i},2026-03-02 0{i % 9}:10:00,a{i % 3},b{i % 2}\n" for i in range(24)
@@ -123,7 +123,7 @@ def test_the_form_is_drawn_from_what_is_declared(local: Within) -> None:
 
 
 def _takes() -> dict[str, type]:
-    from crowdveil.server.look import TAKES
+    from crowdveil.server.workers.inspect_upload import TAKES
 
     return TAKES
 

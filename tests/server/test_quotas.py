@@ -9,13 +9,13 @@ from typing import Any
 
 import httpx
 import pytest
+from serving import Within, cabs, post, put
 
 from crowdveil.server.answers import Refused
 from crowdveil.server.app import make_app
 from crowdveil.server.quotas import Previews, Rates
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.tokens import Caller, Limits
-from serving import Within, cabs, post, put
 
 GENERALISE = "/methods/simple-generalization/jobs"
 MIB = b"lat,lon\n" + b"1,2,3,4\n" * ((1 << 20) // 8)

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from serving import Running, cabs, ended, post, put
 
 import crowdveil
 from conftest import Ran
 from crowdveil.remote import Remote
-from serving import Running, cabs, ended, post, put
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from browsing import CHROMIUM, chromium
 from serving import Running, cabs, ended, put
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from serving import Within, cabs, put
 
 from crowdveil.server.app import make_app
+from crowdveil.server.queue.store import NewJob, new_id
 from crowdveil.server.settings import Service, Settings
-from crowdveil.server.store import NewJob, new_id
-from serving import Within, cabs, put
 
 DATA = "lat,lon\n1,2\n"
 SEED = 918273

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile import SECRET, Hostile, Listener, make_secret
 
 from conftest import COMMAND
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.server.database import open_database
-from crowdveil.server.files import Files
-from crowdveil.server.kind import Task, Told
 from crowdveil.server.kinds import KINDS
-from crowdveil.server.process import check_rows, default_memory
-from crowdveil.server.sandbox import confine, trial
-from crowdveil.server.sandbox.confine import Offered, clean_environment, installed, offered
-from crowdveil.server.store import NewJob, Store, new_id
-from crowdveil.server.worker import Heard, Worker
-from hostile import SECRET, Hostile, Listener, make_secret
+from crowdveil.server.kinds.base import Task, Told
+from crowdveil.server.queue.database import open_database
+from crowdveil.server.queue.files import Files
+from crowdveil.server.queue.store import NewJob, Store, new_id
+from crowdveil.server.workers.process import check_rows, default_memory
+from crowdveil.server.workers.sandbox import confine, trial
+from crowdveil.server.workers.sandbox.confine import Offered, clean_environment, installed, offered
+from crowdveil.server.workers.worker import Heard, Worker
 
 TESTS = Path(__file__).parents[1]
 needs_sandbox = pytest.mark.skipif(not offered().is_whole, reason="this kernel has no Landlock or no seccomp")
@@ -32,7 +32,7 @@ _ALONE = """
 import json, sys
 from pathlib import Path
 import hostile, pyogrio, h5py
-from crowdveil.server.sandbox.confine import Bounds, confine
+from crowdveil.server.workers.sandbox.confine import Bounds, confine
 own = Path(sys.argv[1])
 if sys.argv[2] == "confined":
     confine((own,), own / "tmp", Bounds(memory=1 << 28), read=(Path(hostile.__file__).parent,))
@@ -76,7 +76,12 @@ def attack(tmp_path: Path) -> Iterator[tuple[Path, Listener]]:
 
 
 def read_unsafely(own: Path, how: str) -> dict[str, str]:
-    environment = {**os.environ, "PYTHONPATH": str(TESTS), "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(str(TESTS / part) for part in ("support", "reference")),
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONWARNINGS": "ignore",
+    }
     ran = subprocess.run(
         [sys.executable, "-c", _ALONE, own, how], env=environment, check=True, capture_output=True, text=True
     )

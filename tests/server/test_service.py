@@ -15,11 +15,11 @@ from typing import Any
 
 import httpx
 import pytest
+from serving import BARE, Running, Within, cabs, ended, post, put, until
 
 from crowdveil.errors import ParameterError
 from crowdveil.server.serve import check_address
 from crowdveil.server.settings import Settings
-from serving import BARE, Running, Within, cabs, ended, post, put, until
 
 CABS = {"data": ("cabs.csv", cabs())}
 GENERALISE = "/methods/simple-generalization/jobs"

@@ -12,10 +12,10 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from serving import until
 
 from crowdveil.server.limits import ClientLimits
 from crowdveil.server.settings import Settings
-from serving import until
 
 SHORT = ClientLimits(
     header_seconds=0.4, upload_seconds=2.0, min_upload_rate=1000, stall_seconds=0.4, max_connections=12,

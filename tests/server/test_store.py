@@ -8,8 +8,8 @@ import time
 import pytest
 
 from crowdveil.errors import ParameterError
-from crowdveil.server.database import AwayError, open_database
-from crowdveil.server.store import CRASHES_MOST, LOST_MOST, Job, NewJob, Store, new_id
+from crowdveil.server.queue.database import AwayError, open_database
+from crowdveil.server.queue.store import CRASHES_MOST, LOST_MOST, Job, NewJob, Store, new_id
 from crowdveil.server.tokens import Limits, Tokens
 
 

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from crowdveil.errors import ParameterError
 from crowdveil.server import tokens as module
-from crowdveil.server.schema import now, tokens
-from crowdveil.server.store import Store
+from crowdveil.server.queue.schema import now, tokens
+from crowdveil.server.queue.store import Store
 from crowdveil.server.tokens import ExpiredError, Tokens, length_s
 
 

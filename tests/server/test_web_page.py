@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from browsing import AXE, CHROMIUM, Visit, chromium
+from serving import BARE, Running, cabs, ended, put
 
 import crowdveil
-from browsing import AXE, CHROMIUM, Visit, chromium
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
 from crowdveil.synth.trips import write_trips
-from serving import BARE, Running, cabs, ended, put
 
 pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")

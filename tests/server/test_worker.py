@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from crowdveil.server.files import Files, safe_name
-from crowdveil.server.store import Job, NewJob, Store, new_id
 from serving import children, until
+
+from crowdveil.server.queue.files import Files, safe_name
+from crowdveil.server.queue.store import Job, NewJob, Store, new_id
 
 pytestmark = pytest.mark.slow
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
-SCRIPT = Path(__file__).parents[1] / "serving_worker.py"
+SCRIPT = Path(__file__).parents[1] / "support" / "serving_worker.py"
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_sweeping_takes_what_no_job_needs(
     files.sweep(store)
     assert left(files, done) == ["r.txt"] and left(files, cancelled) == [] and left(files, waiting) == ["a.csv"]
     assert len(list(files.incoming.iterdir())) == 1 and len(list(files.jobs.iterdir())) == 3
-    monkeypatch.setattr("crowdveil.server.files.ORPHAN_S", -1.0)
+    monkeypatch.setattr("crowdveil.server.queue.files.ORPHAN_S", -1.0)
     files.sweep(store)
     assert list(files.incoming.iterdir()) == [] and len(list(files.jobs.iterdir())) == 2
 

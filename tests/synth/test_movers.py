@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from crowdveil import engine
 from crowdveil.errors import ParameterError
-from crowdveil.kernels.movers import shortest_routes, stamps_on_routes
+from crowdveil.kernels.synth.movers import shortest_routes, stamps_on_routes
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.synth.movers import Place, Traffic, make_movers, mover_chunks, write_movers
 from crowdveil.synth.network import RoadNetwork, read_network, street_grid

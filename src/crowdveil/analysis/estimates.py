@@ -12,9 +12,9 @@ import numpy as np
 from crowdveil.analysis.study import Side
 from crowdveil.io.parallel import in_order
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices
-from crowdveil.model.overlaps import Shares
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress, no_progress
+from crowdveil.solve.od.overlaps import Shares
 
 PIECE = 1_000_000
 """Pairs that a piece has at most, unless a single group has more."""
@@ -132,7 +132,7 @@ def _cut(most: Ints) -> list[tuple[int, int]]:
 
 
 def _spread(rows: _Rows, offsets: Ints, starts: Shares, ends: Shares, most: int) -> Estimates:
-    from crowdveil.kernels.spreading import spread
+    from crowdveil.kernels.analysis.spreading import spread
 
     found, origin, destination, volume, lower, upper = spread(
         offsets, *rows, starts.offsets, starts.zone, starts.part, starts.whole, starts.inside,

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.certificate import FORMAT, HeatMapManifest, SectorFile
 from crowdveil.errors import InputError, PromiseBrokenError
 from crowdveil.guarantees import Finding, SectorGuarantee, guarantee_from_manifest
 from crowdveil.guarantees.sectors import DisjointSectors, EveryLocationCounted, SectorKAnonymity, WellFormedSectors
 from crowdveil.io.sectors import ABOUT, WrittenSectors, read_sectors
 from crowdveil.io.written import MANIFEST_FILE, file_hash
+from crowdveil.manifest_schema import FORMAT, HeatMapManifest, SectorFile
 from crowdveil.model.trajectories import Trajectories
 
 GEOJSON, PNG, HTML = "heatmap.geojson", "heatmap.png", "heatmap.html"

@@ -50,10 +50,10 @@ from crowdveil.errors import ParameterError, counted
 from crowdveil.io.growing import growing_table
 from crowdveil.measures.base import ratio
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.model.overlaps import Shares
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
+from crowdveil.solve.od.overlaps import Shares
 
 TOLD = 10
 """Profiles that the summary names."""

@@ -72,11 +72,11 @@ from crowdveil.guarantees.sectors import (
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
 from crowdveil.io.sector_maps import draw_sectors, write_page
 from crowdveil.io.sectors import BOUNDS, WrittenSectors, read_sectors, write_sectors
-from crowdveil.model.quadtree import k_anonymous_sectors
 from crowdveil.model.sectors import Sectors
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
+from crowdveil.solve.trajectory.quadtree import k_anonymous_sectors
 
 NAME = "quadtree-heatmap"
 _GEOJSON_ENDINGS = (".geojson", ".json")

@@ -27,11 +27,11 @@ from crowdveil.method import Rows
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Box, in_one_piece, wrapped
-from crowdveil.model.overlaps import Shares, in_own_tiles, in_zones, overlaps, tile_trips
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
 from crowdveil.model.tessellation import grid_over, grid_zones, h3_cover, h3_zones, outlines
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
+from crowdveil.solve.od.overlaps import Shares, in_own_tiles, in_zones, overlaps, tile_trips
 
 AREA, RELEASE = "area", "release"
 """Weights by a name: the size of tiles, and what the release itself tells of them."""

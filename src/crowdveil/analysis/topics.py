@@ -43,9 +43,9 @@ from crowdveil.errors import InputError, MissingExtraError, counted
 from crowdveil.io.growing import growing_table
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Floats, Ints, Labels
-from crowdveil.model.overlaps import Shares
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
+from crowdveil.solve.od.overlaps import Shares
 
 TOLD = 3
 """Flows of a topic that the summary names."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from crowdveil.api.analysing import analyse, check_outputs, land_use, profiles, quadtree_heatmap, reconstruct, topics
-from crowdveil.api.attacking import attack
-from crowdveil.api.comparing import compare, sweep
-from crowdveil.api.measuring import measure
-from crowdveil.api.releasing import anonymize, verify
-from crowdveil.api.showing import PLOTS, plot, write_report
+from crowdveil.api.analyze import analyse, check_outputs, land_use, profiles, quadtree_heatmap, reconstruct, topics
+from crowdveil.api.attack import attack
+from crowdveil.api.compare import compare, sweep
+from crowdveil.api.measure import measure
+from crowdveil.api.release import anonymize, verify
+from crowdveil.api.show import PLOTS, plot, write_report
 
 __all__ = [
     "PLOTS",

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from crowdveil.attacks.sight import Precision, Units
+from crowdveil.attacks.adversary_view import Precision, Units
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.params import Params
 

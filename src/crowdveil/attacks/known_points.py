@@ -10,8 +10,8 @@ import numpy as np
 
 from crowdveil.model.arrays import Ints, take_slices
 from crowdveil.model.release import TrajectoryRelease
-from crowdveil.model.swapping import equal_points
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.solve.trajectory.swapping import equal_points
 
 KNOWN = 2
 TRIED, LINKED = 2_000, 500
@@ -124,7 +124,7 @@ def _true(data: Trajectories, tried: Ints, found: Ints, points: Ints, offsets: I
 
 def _linked(data: Trajectories, tried: Ints, points: Ints, holder: Ints, source: Ints) -> int:
     """How many trajectories are those that the published one that runs nearest to them stands for."""
-    from crowdveil.kernels.linkage import nearest_paths
+    from crowdveil.kernels.attacks.linkage import nearest_paths
 
     trajectory = data.trajectory[tried[:, 0]]
     rows, offsets = take_slices(data.offsets, trajectory)

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from crowdveil import engine
+from crowdveil.attacks.adversary_view import Scene, Sight, Traces, Units, numbered
 from crowdveil.attacks.base import Attack, FlowAttackParams, KnowledgeParams, Risk, TimeParams
 from crowdveil.attacks.od import differencing, homogeneity, minimum_crowd, singleton_margins
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.search import Way, searched
-from crowdveil.attacks.sight import Scene, Sight, Traces, Units, numbered
 from crowdveil.attacks.trajectory import location, sequence, time
 from crowdveil.errors import PromiseBrokenError, counted
 from crowdveil.guarantees import (

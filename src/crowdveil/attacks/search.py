@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 
 from crowdveil import engine
+from crowdveil.attacks.adversary_view import Scene, Sight, chosen_units
 from crowdveil.attacks.base import Interval, KnowledgeParams, Risk, SightParams
-from crowdveil.attacks.sight import Scene, Sight, chosen_units
 from crowdveil.model.arrays import Floats, Ints, row_slices
 from crowdveil.progress import Progress
 
@@ -66,7 +66,7 @@ def _search(sight: Sight, params: KnowledgeParams, way: Way) -> Callable[[Ints],
     index, label, labels = sight.candidates.index, sight.candidates.label, _labels(sight)
     wanted, h, most = sight.wanted, params.knowledge, params.most_combinations
     if way.kind == "in-order":
-        from crowdveil.kernels.known_orders import least_followers
+        from crowdveil.kernels.attacks.known_orders import least_followers
 
         def follow(units: Ints) -> engine.Arrays:
             rows, offsets = chosen_units(sight.targets, units)
@@ -86,7 +86,7 @@ def _search(sight: Sight, params: KnowledgeParams, way: Way) -> Callable[[Ints],
         return new, place[rows], value[rows], wanted[units]
 
     if way.kind == "proportion":
-        from crowdveil.kernels.known_shares import least_alike
+        from crowdveil.kernels.attacks.known_shares import least_alike
 
         # What is known of the original need not be in a release, and then less of it may lead to somebody.
         fewest = 1 if sight.released else h
@@ -102,7 +102,7 @@ def _search(sight: Sight, params: KnowledgeParams, way: Way) -> Callable[[Ints],
             label,
             labels,
         )
-    from crowdveil.kernels.known_places import least_crowds
+    from crowdveil.kernels.attacks.known_places import least_crowds
 
     levels = 0 if way.kind == "within" else h if way.by == "records" else 1
     plain = len(np.unique(label)) == len(label)
@@ -183,7 +183,7 @@ def _risk_of_choices(
     sight: Sight, way: Way, unit: Ints, sizes: Ints, place: Ints, value: Floats, of_candidates: Floats
 ) -> Floats:
     """The probability of finding somebody by each of some choices."""
-    from crowdveil.kernels.known_shares import AT_LEAST, IN_ORDER, PROPORTION, WITHIN, crowds_of
+    from crowdveil.kernels.attacks.known_shares import AT_LEAST, IN_ORDER, PROPORTION, WITHIN, crowds_of
 
     kind = {"at-least": AT_LEAST, "within": WITHIN, "proportion": PROPORTION, "in-order": IN_ORDER}[way.kind]
     index, label = sight.candidates.index, sight.candidates.label

@@ -12,7 +12,9 @@ from crowdveil.analysis.base import IN_THE_HOUSE, Analysis
 from crowdveil.analysis.heatmap_manifest import GEOJSON
 from crowdveil.analysis.study import Study, StudyReading
 from crowdveil.cli.console import progress_bar, show_notes
-from crowdveil.cli.elsewhere import (
+from crowdveil.cli.main import COMMANDS
+from crowdveil.cli.options import given, options_of
+from crowdveil.cli.remote_jobs import (
     Elsewhere,
     check_target_of,
     elsewhere,
@@ -23,8 +25,6 @@ from crowdveil.cli.elsewhere import (
     server_options,
     split_files,
 )
-from crowdveil.cli.main import COMMANDS
-from crowdveil.cli.options import given, options_of
 from crowdveil.io.notes import ReadNotes
 from crowdveil.reading import READINGS, TrajectoryReading
 from crowdveil.registry import find_analysis

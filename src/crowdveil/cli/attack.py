@@ -11,8 +11,9 @@ import click
 from crowdveil import api
 from crowdveil.attacks.base import AllParams, Attack
 from crowdveil.cli.console import progress_bar, show_notes
-from crowdveil.cli.elsewhere import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
 from crowdveil.cli.options import given, options_of
+from crowdveil.cli.remote_jobs import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
+from crowdveil.compare.candidates import IN_THE_HOUSE
 from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
@@ -20,7 +21,6 @@ from crowdveil.params import Params
 from crowdveil.reading import TrajectoryReading
 from crowdveil.registry import ATTACKS, find_attack
 from crowdveil.report.attacks import ALL, Attacked
-from crowdveil.report.candidates import IN_THE_HOUSE
 
 _ZONES = ("zones", "zone_id")
 

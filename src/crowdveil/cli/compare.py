@@ -9,16 +9,16 @@ import click
 from crowdveil import api
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
+from crowdveil.compare.candidates import IN_THE_HOUSE, kind_of
+from crowdveil.compare.flows import SideBySide
+from crowdveil.compare.tables import SUMMARY_FILE, check_folder, write_found
+from crowdveil.compare.trajectories import K, TrajectoriesSideBySide
 from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.reading import FlowReading, TrajectoryReading
-from crowdveil.report.candidates import IN_THE_HOUSE, kind_of
-from crowdveil.report.compare import SideBySide
-from crowdveil.report.compare_trajectories import K, TrajectoriesSideBySide
-from crowdveil.report.folders import SUMMARY_FILE, check_folder, write_found
 
 
 def _call(

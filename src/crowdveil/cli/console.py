@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from crowdveil.io.notes import ReadNotes
-from crowdveil.pipeline import Stage
 from crowdveil.progress import Progress, no_progress
+from crowdveil.run.pipeline import Stage
 
 
 def show_notes(notes: ReadNotes) -> None:

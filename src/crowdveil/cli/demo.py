@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from crowdveil import pipeline
 from crowdveil.cli.console import progress_bar
 from crowdveil.guarantees.base import FROM_FILES, refuse_broken, tally
 from crowdveil.io.atomic import new_folder
 from crowdveil.io.geojson import write_zones
+from crowdveil.run import pipeline
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
 from crowdveil.synth.trips import write_trips

@@ -8,14 +8,14 @@ from typing import Any
 import click
 
 from crowdveil.cli.console import progress_bar, show_notes
-from crowdveil.cli.elsewhere import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
 from crowdveil.cli.options import engine_options, given, options_of
+from crowdveil.cli.remote_jobs import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
 from crowdveil.errors import ParameterError
 from crowdveil.filters import FILTER_NAMES, Filter, Filtered, check_filters, filter_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending
 from crowdveil.reading import TrajectoryReading
-from crowdveil.runfile import known_only, load, need
+from crowdveil.runfiles.common import known_only, load, need
 
 _HELP = {
     "min_locations": ("N", "Leave out trajectories with fewer points than this."),
@@ -66,8 +66,8 @@ def _call(
 def _on_spark(
     data: str, output: str, filters: list[Filter], overwrite: bool, notes: ReadNotes, master: str | None, reading: dict[str, Any]
 ) -> Filtered:  # fmt: skip
-    from crowdveil.distributed.filtering import filter_there
     from crowdveil.engine.spark import spark_engine
+    from crowdveil.run.spark.filtering import filter_there
 
     check_filters(filters)
     options = TrajectoryReading.checked(reading)

@@ -67,7 +67,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
         if cmd_name.endswith(("-api", "-task")):
-            from crowdveil.cli.document import ALIASES, alias
+            from crowdveil.cli.mobidatalab import ALIASES, alias
 
             return alias(cmd_name) if cmd_name in ALIASES else None
         return load_command(cmd_name) if cmd_name in COMMANDS else None

@@ -13,7 +13,8 @@ import click
 from crowdveil import api
 from crowdveil.cli.compare import listed
 from crowdveil.cli.console import progress_bar, show_notes, show_sentences
-from crowdveil.cli.elsewhere import (
+from crowdveil.cli.options import engine_options, given, options_of
+from crowdveil.cli.remote_jobs import (
     Elsewhere,
     check_target_of,
     elsewhere,
@@ -23,14 +24,13 @@ from crowdveil.cli.elsewhere import (
     server_options,
     split_files,
 )
-from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.errors import ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
-from crowdveil.mdl import read_measure_file
 from crowdveil.measures.base import Asked
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import MEASURES
+from crowdveil.runfiles.mobidatalab import read_measure_file
 
 _TREES = ("hierarchy", "destination_hierarchy")
 

@@ -48,14 +48,14 @@ SANDBOX_HELP = "Refuse to start where the kernel cannot confine the processes th
 
 def memory_bytes(mib: int | None, at_once: int) -> int:
     """Memory that one job may hold, as asked for or for so many at once."""
-    from crowdveil.server.process import default_memory
+    from crowdveil.server.workers.process import default_memory
 
     return default_memory(at_once) if mib is None else mib << 20
 
 
 def print_checks(require: bool) -> None:
     """Print what the sandbox enforces here, by trying it; raises where all of it is required and something is missing."""
-    from crowdveil.server.sandbox.trial import check_sandbox, tried
+    from crowdveil.server.workers.sandbox.trial import check_sandbox, tried
 
     for attempt in tried():
         click.echo(f"{'enforced    ' if attempt.refused else 'NOT ENFORCED'}  {attempt.what}")

@@ -10,13 +10,13 @@ from crowdveil import api
 from crowdveil.cli.compare import listed
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
+from crowdveil.compare.candidates import IN_THE_HOUSE
+from crowdveil.compare.flows import SideBySide
+from crowdveil.compare.sweep import SUPPRESS, K
+from crowdveil.compare.tables import SWEEP_FILE, check_folder, write_found
 from crowdveil.errors import counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.reading import FlowReading
-from crowdveil.report.candidates import IN_THE_HOUSE
-from crowdveil.report.compare import SideBySide
-from crowdveil.report.folders import SWEEP_FILE, check_folder, write_found
-from crowdveil.report.sweep import SUPPRESS, K
 
 _SHARED = ("sample", "seed")
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crowdveil.cli.console import progress_bar, show_sentences
-from crowdveil.cli.elsewhere import fetched, put_file, put_folder, put_release
+from crowdveil.cli.remote_jobs import fetched, put_file, put_folder, put_release
 from crowdveil.errors import ParameterError
 from crowdveil.remote import Remote, remote
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from crowdveil import pipeline
 from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import FROM_FILES, tally
 from crowdveil.reading import FlowReading, TrajectoryReading
+from crowdveil.run import pipeline
 
 
 class EitherReading(FlowReading, TrajectoryReading):

@@ -38,8 +38,8 @@ def command(
       crowdveil worker --database-url postgresql://crowdveil@db/crowdveil --data-dir /shared/crowdveil --number 8
     """
     from crowdveil.server import logs
-    from crowdveil.server.sandbox.trial import check_sandbox
-    from crowdveil.server.worker import Crew, Worker
+    from crowdveil.server.workers.sandbox.trial import check_sandbox
+    from crowdveil.server.workers.worker import Crew, Worker
 
     logs.configure(log_format)
     check_sandbox(require_sandbox, partial(click.echo, err=True))

@@ -10,7 +10,7 @@ kind of partition is made of two functions that it is given, both of plain value
     map_rows(frame, reader, schema)          reader(Arrow batches) → Arrow batches: rows with the key of their part
     map_groups(frame, key, part, schema, n)  part(Arrow table of a part) → Arrow table: rows of the release, and what is told
 
-An error of ours that one of them raises comes out of the engine as it was. `crowdveil.distributed` has those of flows, says what
+An error of ours that one of them raises comes out of the engine as it was. `crowdveil.run.spark` has those of flows, says what
 a kind needs besides, and puts a run together.
 """
 

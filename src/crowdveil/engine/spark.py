@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from crowdveil.engine.error_marshalling import in_one_sentence, telling, told
 from crowdveil.engine.hadoop import HadoopFiles
 from crowdveil.engine.local import TICK_S
-from crowdveil.engine.sentences import in_one_sentence, telling, told
 from crowdveil.errors import InputError, MissingExtraError, ParameterError
 from crowdveil.progress import Progress, no_progress
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from crowdveil.certificate import AreaList
 from crowdveil.errors import InputError
 from crowdveil.io.formulas import unescaped
 from crowdveil.io.times import read_seconds, run_lengths
 from crowdveil.io.values import codes, one_array
+from crowdveil.manifest_schema import AreaList
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.trajectories import Trajectories
 

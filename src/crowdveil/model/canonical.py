@@ -82,7 +82,7 @@ def trajectory_keys(lon: Floats, lat: Floats, t: Ints, offsets: Ints, *, in_plac
 
     `in_places`: the order of points with equal times counts, as it does where it is published.
     """
-    from crowdveil.kernels.content import HASHES, summed
+    from crowdveil.kernels.trajectory.content import HASHES, summed
 
     keys = np.zeros((HASHES, len(offsets) - 1), np.int64)
     summed(_bits(lon), _bits(lat), frozen(t, np.int64), frozen(offsets, np.int64), in_places, keys)
@@ -118,7 +118,7 @@ def _bits(values: Floats | Ints) -> _Words:
 
 
 def _hashed(words: list[_Words]) -> Ints:
-    from crowdveil.kernels.content import HASHES, hashed
+    from crowdveil.kernels.trajectory.content import HASHES, hashed
 
     made = np.empty((HASHES, len(words[0])), np.int64)
     hashed(frozen(np.stack(words), np.uint64), made)

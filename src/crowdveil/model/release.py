@@ -34,7 +34,7 @@ from crowdveil.model.zones import Zones
 
 if TYPE_CHECKING:
     from crowdveil.model.hierarchy import Hierarchy
-    from crowdveil.model.regions import DyadicRegions
+    from crowdveil.solve.od.dyadic_regions import DyadicRegions
 
 STATES = ("published", "reported")
 PUBLISHED, REPORTED = 0, 1

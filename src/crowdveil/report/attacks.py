@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crowdveil.attacks.adversary_view import Scene, Units
 from crowdveil.attacks.base import USUAL_K, AllParams, Attack, Exposure, Interval, Risk, SightParams
 from crowdveil.attacks.od.published import Published
-from crowdveil.attacks.sight import Scene, Units
+from crowdveil.compare.candidates import aligned
 from crowdveil.errors import InputError, ParameterError, counted
 from crowdveil.io.tables import write_table
 from crowdveil.model.release import TrajectoryRelease
@@ -21,7 +22,6 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.registry import ATTACKS, find_attack
-from crowdveil.report.candidates import aligned
 
 ALL = "all"
 

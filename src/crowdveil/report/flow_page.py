@@ -13,7 +13,7 @@ from crowdveil.io.written import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import figures, layers, picture
 from crowdveil.report.layers import Shade
-from crowdveil.report.parts import Figure, Inside, Parts, Table
+from crowdveil.report.page_model import Figure, Inside, Parts, Table
 from crowdveil.report.picture import FlowPicture, TileValues
 from crowdveil.report.questions import smallest_crowd
 from crowdveil.report.shapes import Frame

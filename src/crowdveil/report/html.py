@@ -21,8 +21,8 @@ import numpy as np
 from crowdveil.attacks.od.homogeneity import MEANINGS
 from crowdveil.guarantees.base import Outcome, tally
 from crowdveil.io.written import WrittenRelease
-from crowdveil.report import flow_page, track_page
-from crowdveil.report.parts import Inside
+from crowdveil.report import flow_page, trajectory_page
+from crowdveil.report.page_model import Inside
 from crowdveil.report.questions import answers, smallest_crowd
 
 REPORT_FILE = "report.html"
@@ -43,7 +43,7 @@ def private_report(written: WrittenRelease, manifest: Mapping[str, Any], inside:
 
 
 def _page(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | None) -> str:
-    made = (flow_page if written.is_flows else track_page).parts(written, manifest, inside)
+    made = (flow_page if written.is_flows else trajectory_page).parts(written, manifest, inside)
     script, style = asset("report.js"), asset("report.css")
     return str(
         _template().render(

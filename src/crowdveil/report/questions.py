@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.attacks.adversary_view import ranks
 from crowdveil.attacks.od.homogeneity import AREA, TILE, Known
-from crowdveil.attacks.sight import ranks
 from crowdveil.errors import counted
 from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Ints

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow.csv as pacsv
 
 from crowdveil.analysis.calendar import GAPS
+from crowdveil.compare.drawing import looks
+from crowdveil.compare.plots import front
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.figure import new_figure
 from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.report import figures, layers, picture, tracks
-from crowdveil.report.drawing import looks
+from crowdveil.report import figures, layers, picture, trajectory_pictures
 from crowdveil.report.flow_page import map_frame, time_zone
 from crowdveil.report.picture import FlowPicture
-from crowdveil.report.plots import front
 from crowdveil.report.shapes import Frame
 
 CLASSES = ("#e9f1d8", "#c2e0b4", "#8ecba8", "#55aea6", "#2f8a9a", "#265f86", "#232f66")
@@ -45,7 +45,7 @@ def draw(kind: str, written: WrittenRelease, manifest: Mapping[str, Any], wanted
             f"{kind}: wanted a release of {what}, but this one holds {'flows' if written.is_flows else 'trajectories'}."
         )
     if kind == "heatmap":
-        _heat_map(tracks.released(written), file)
+        _heat_map(trajectory_pictures.released(written), file)
         return
     shown, values = picture.released(written, time_zone(written, dict(manifest)))
     if not len(shown.volume):
@@ -223,17 +223,17 @@ def _by_step(step: Ints, volume: Ints, steps: int) -> Floats:
     return sums
 
 
-def _heat_map(shown: tracks.TrackPicture, file: Path) -> None:
+def _heat_map(shown: trajectory_pictures.TrackPicture, file: Path) -> None:
     if not len(shown):
         raise InputError("heatmap: nothing was published, so that there is nothing to draw.")
     frame = Frame.around(shown.lon, shown.lat)
-    cells, count, cell = tracks.heat(shown, frame)
+    cells, count, cell = trajectory_pictures.heat(shown, frame)
     figure, axis = _map(frame)
-    grid = np.full(tracks.HEAT_CELLS**2, np.nan)
+    grid = np.full(trajectory_pictures.HEAT_CELLS**2, np.nan)
     grid[cells] = count
     from matplotlib.colors import PowerNorm
 
-    side = tracks.HEAT_CELLS
+    side = trajectory_pictures.HEAT_CELLS
     drawn = axis.imshow(grid.reshape(side, side), extent=(0, side * cell, side * cell, 0), cmap="viridis_r", norm=PowerNorm(0.5),
                         interpolation="nearest")  # fmt: skip
     axis.set_xlim(0, frame.width)

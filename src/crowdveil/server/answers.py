@@ -12,7 +12,7 @@ from starlette.routing import Match
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.params import reason_in
-from crowdveil.server.database import AwayError
+from crowdveil.server.queue.database import AwayError
 from crowdveil.server.sentences import without_paths
 
 ERROR_SCHEMA: dict[str, Any] = {

@@ -9,21 +9,21 @@ from fastapi import FastAPI, Path, Request
 from starlette.concurrency import run_in_threadpool
 
 from crowdveil.server import openapi
-from crowdveil.server.accept import accept, known
 from crowdveil.server.access import Sender, Who
 from crowdveil.server.answers import add_error_answers
-from crowdveil.server.document import add_document_routes
 from crowdveil.server.edge import CheckAddress
-from crowdveil.server.jobs import add_job_routes, shown
-from crowdveil.server.kind import Kind
 from crowdveil.server.kinds import KINDS
+from crowdveil.server.kinds.base import Kind
 from crowdveil.server.metrics import Metrics
 from crowdveil.server.observe import Observe
-from crowdveil.server.operations import add_operations
-from crowdveil.server.pages import add_pages
-from crowdveil.server.parts import add_parts
-from crowdveil.server.preview import add_preview
-from crowdveil.server.review import add_review
+from crowdveil.server.routes.accept import accept, known
+from crowdveil.server.routes.jobs import add_job_routes, shown
+from crowdveil.server.routes.mobidatalab import add_document_routes
+from crowdveil.server.routes.operations import add_operations
+from crowdveil.server.routes.pages import add_pages
+from crowdveil.server.routes.preview import add_preview
+from crowdveil.server.routes.result_files import add_parts
+from crowdveil.server.routes.review import add_review
 from crowdveil.server.settings import Service
 from crowdveil.server.views import JobView
 

@@ -9,11 +9,11 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from crowdveil.server.database import AwayError
-from crowdveil.server.heartbeat import live_workers
 from crowdveil.server.kinds import KINDS
+from crowdveil.server.queue.database import AwayError
+from crowdveil.server.queue.store import STATES
 from crowdveil.server.settings import Service
-from crowdveil.server.store import STATES
+from crowdveil.server.workers.heartbeat import live_workers
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
 _SECONDS = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400)

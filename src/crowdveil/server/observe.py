@@ -13,9 +13,9 @@ from starlette.requests import Request
 from crowdveil.server import logs
 from crowdveil.server.access import HEADERS, check_local
 from crowdveil.server.answers import Refused, answer, fault
-from crowdveil.server.database import AwayError
 from crowdveil.server.metrics import Metrics
-from crowdveil.server.operations import HEALTH, READY
+from crowdveil.server.queue.database import AwayError
+from crowdveil.server.routes.operations import HEALTH, READY
 from crowdveil.server.settings import Service
 
 REFUSED = {401: "was refused for want of a valid token", 403: "was refused for want of rights"}

@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import FastAPI
 
 from crowdveil.server.answers import ERROR_SCHEMA
-from crowdveil.server.kind import Kind
 from crowdveil.server.kinds import KINDS
+from crowdveil.server.kinds.base import Kind
 
 _MEANING = {
     400: "The request is broken.",

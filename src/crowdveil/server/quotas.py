@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from math import ceil
 
 from crowdveil.server.answers import Refused
-from crowdveil.server.store import Store
+from crowdveil.server.queue.store import Store
 from crowdveil.server.tokens import Caller
 
 WAIT_S = 60.0

@@ -18,8 +18,8 @@ from typing import Any
 
 from crowdveil.errors import MissingExtraError, OutputError, ParameterError
 from crowdveil.server import logs
-from crowdveil.server.sandbox.trial import check_sandbox
 from crowdveil.server.settings import Service, Settings
+from crowdveil.server.workers.sandbox.trial import check_sandbox
 
 TIDY_EVERY_S = 30.0
 WATCH_EVERY_S = 0.2

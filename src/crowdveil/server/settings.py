@@ -11,14 +11,14 @@ from functools import cached_property
 from pathlib import Path
 
 from crowdveil.errors import OutputError, ParameterError
-from crowdveil.server import data_dir
 from crowdveil.server.audit import Refusals
-from crowdveil.server.database import AwayError, open_database
-from crowdveil.server.disk import DiskSpace
-from crowdveil.server.files import Files
 from crowdveil.server.limits import ClientLimits
+from crowdveil.server.queue import data_dir
+from crowdveil.server.queue.database import AwayError, open_database
+from crowdveil.server.queue.disk import DiskSpace
+from crowdveil.server.queue.files import Files
+from crowdveil.server.queue.store import Job, Store
 from crowdveil.server.quotas import DiskQuota, Previews, Rates
-from crowdveil.server.store import Job, Store
 from crowdveil.server.tokens import Limits, Tokens
 
 

@@ -16,9 +16,9 @@ from pydantic import Field
 
 from crowdveil.errors import ParameterError
 from crowdveil.params import Params
-from crowdveil.server.database import AwayError
-from crowdveil.server.schema import now, tokens
-from crowdveil.server.store import Store
+from crowdveil.server.queue.database import AwayError
+from crowdveil.server.queue.schema import now, tokens
+from crowdveil.server.queue.store import Store
 
 PREFIX = "cv_"
 LOCAL = "local"

@@ -68,7 +68,7 @@ class Gravity:
     @classmethod
     def make(cls, zones: Zones, attraction: Floats, decay_m: float) -> Gravity:
         """The table for the tiles of a grid."""
-        from crowdveil.kernels.synth import gravity_tables
+        from crowdveil.kernels.synth.city import gravity_tables
 
         block = _blocks(zones)
         tile = np.argsort(block, kind="stable").astype(np.int32)
@@ -89,7 +89,7 @@ class Gravity:
 
     def draw(self, rng: np.random.Generator, places: Indices) -> Indices:
         """A destination for somebody at each of `places`."""
-        from crowdveil.kernels.synth import gravity_draws
+        from crowdveil.kernels.synth.city import gravity_draws
 
         drawn: Indices = gravity_draws(places, rng.random(len(places)), *self.arrays)
         return drawn

@@ -227,7 +227,7 @@ def _moved(
     network: RoadNetwork, traffic: Traffic, speed: Floats, begin: Ints, goal: Ints, appears: Ints, events: Floats
 ) -> tuple[Floats, Floats, Ints]:
     """Positions of movers at all their time-stamps, and their offsets; blocks of movers on the engine."""
-    from crowdveil.kernels.movers import shortest_routes, stamps_on_routes
+    from crowdveil.kernels.synth.movers import shortest_routes, stamps_on_routes
 
     first, to, length = network.leaving
 

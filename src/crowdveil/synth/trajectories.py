@@ -54,7 +54,7 @@ class DriveRows(NamedTuple):
 
 def drive_chunk(city: City, rng: np.random.Generator, trips: TripRows) -> DriveRows:
     """A drive for each trip."""
-    from crowdveil.kernels.synth import drive_positions, drive_seconds
+    from crowdveil.kernels.synth.city import drive_positions, drive_seconds
 
     corner_x, corner_y = _corners(city, rng, trips.origin, trips.destination)
     pace = rng.uniform(0.9, 1.1, len(trips.person))

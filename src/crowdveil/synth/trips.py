@@ -80,7 +80,7 @@ class Calendar:
 
 def trip_chunk(city: City, rng: np.random.Generator, n: int, calendar: Calendar, lookup: Labels) -> TripRows:
     """`n` trips. `lookup` is `purpose_lookup()`."""
-    from crowdveil.kernels.synth import trip_ends
+    from crowdveil.kernels.synth.city import trip_ends
 
     person = _draw_people(rng, n, city.people)
     day = np.searchsorted(calendar.running[:-1], rng.random(n), side="right")

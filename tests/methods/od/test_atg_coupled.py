@@ -3,13 +3,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_boxes import PlainOriginsFirst, on_hull, problems
 
 from crowdveil.methods.od.atg_coupled import AtgCoupledParams, run
 from crowdveil.progress import no_progress
-from examples import examples
-from plain_boxes import PlainOriginsFirst, on_hull, problems
 
 
 @examples(150)

@@ -4,25 +4,25 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import plain_atg
 import pytest
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_boxes import PlainOriginsFirst, on_hull, problems, pruning, sums, with_trees
 
-import plain_atg
 from crowdveil.errors import InputError
 from crowdveil.io.flows import with_trees as trees_of
 from crowdveil.methods.od.atg_dual import AtgDualParams, run
 from crowdveil.model.flows import Flows
-from crowdveil.model.forest import Forest, Solved
 from crowdveil.model.hierarchy import Hierarchy
-from crowdveil.model.matrix import Matrix
-from crowdveil.model.systems import System
-from crowdveil.model.targets import origins_near, target_volumes
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
+from crowdveil.solve.od.forest import Forest, Solved
+from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.step_matrix import Matrix
+from crowdveil.solve.od.targets import origins_near, target_volumes
 from crowdveil.synth.profiles import make_profile
-from examples import examples
-from plain_boxes import PlainOriginsFirst, on_hull, problems, pruning, sums, with_trees
 
 
 @examples(150)

@@ -5,20 +5,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
 
 from crowdveil.errors import InputError
-from crowdveil.kernels.forest import exact_forest, search_forest
+from crowdveil.kernels.od.forest import exact_forest, search_forest
 from crowdveil.methods.od.atg_dual import AtgDualParams
 from crowdveil.methods.od.atg_dual import run as run_dual
 from crowdveil.methods.od.atg_exact import AtgExactParams, promises, run
 from crowdveil.model.arrays import frozen
-from crowdveil.model.forest import Forest, Solved
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
-from examples import examples
-from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
+from crowdveil.solve.od.forest import Forest, Solved
 
 
 def _cost(release: FlowRelease) -> int:
@@ -182,11 +182,12 @@ def test_the_gap_of_the_price_is_told() -> None:
 
 
 def test_a_quadtree_has_its_own_cost_of_a_withheld_trip() -> None:
+    from plain_boxes import with_trees as both
+
     from crowdveil.model.flows import Flows
     from crowdveil.model.hierarchy import Hierarchy
-    from crowdveil.model.systems import System
     from crowdveil.model.zones import Zones
-    from plain_boxes import with_trees as both
+    from crowdveil.solve.od.region_space import System
 
     one = np.ones(1, np.int64)
     flows = Flows.from_rows(Zones.from_ids(["a", "b"]), 0 * one, 0 * one, 0 * one, 20 * one)

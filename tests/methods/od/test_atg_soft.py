@@ -4,13 +4,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
 
 from crowdveil.methods.od.atg_soft import AtgSoftParams, promises, run
 from crowdveil.progress import no_progress
-from examples import examples
-from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
 
 
 @examples(150)

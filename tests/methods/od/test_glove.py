@@ -7,16 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from crowdveil import testing
-from crowdveil.kernels.glove import merge_flows
-from crowdveil.methods.od.glove import GloveParams, merge, run
-from crowdveil.model.clusters import nearest
-from crowdveil.model.flows import Flows
-from crowdveil.model.release import REPORTED
-from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
-from crowdveil.synth.profiles import make_profile
 from plain_rivals import (
     PlainGlove,
     Row,
@@ -31,6 +21,16 @@ from plain_rivals import (
     taxis,
     volume,
 )
+
+from crowdveil import testing
+from crowdveil.kernels.od.glove import merge_flows
+from crowdveil.methods.od.glove import GloveParams, merge, run
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import REPORTED
+from crowdveil.model.zones import Zones
+from crowdveil.progress import no_progress
+from crowdveil.solve.od.clusters import nearest
+from crowdveil.synth.profiles import make_profile
 
 CHOICES = st.fixed_dictionaries(
     {

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_rivals import boxes, by_tiles, crowd, plain_box, plain_cut, plain_linkage, rows_of, taxis, volume
 
 from crowdveil import testing
 from crowdveil.errors import MissingExtraError
 from crowdveil.methods.od.glove_sk import GloveSkParams, connected, dendrogram, run
-from crowdveil.model.clusters import nearest, places
 from crowdveil.model.flows import Flows
 from crowdveil.progress import no_progress
-from plain_rivals import boxes, by_tiles, crowd, plain_box, plain_cut, plain_linkage, rows_of, taxis, volume
+from crowdveil.solve.od.clusters import nearest, places
 
 
 @settings(max_examples=150)

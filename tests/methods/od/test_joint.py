@@ -6,23 +6,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_boxes import TILES, Plain, PlainDeviation, PlainExtent, PlainRectangles, on_hull, problems, with_trees
 
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.fields import rows
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.methods.od.joint import JointParams, run
-from crowdveil.model.boxes import Boxes
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.release import REPORTED
-from crowdveil.model.systems import System
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from examples import examples
-from plain_boxes import TILES, Plain, PlainDeviation, PlainExtent, PlainRectangles, on_hull, problems, with_trees
+from crowdveil.solve.od.boxes import Boxes
+from crowdveil.solve.od.region_space import System
 
 
 def _built(flows: Flows, k: int) -> Boxes:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_rivals import plain_noise, taxis
 
-from crowdveil import pipeline, testing
+from crowdveil import testing
 from crowdveil.errors import InputError
 from crowdveil.methods.od.laplace import (
     LaplaceParams,
@@ -25,7 +26,7 @@ from crowdveil.methods.od.laplace import (
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN
 from crowdveil.progress import no_progress
-from plain_rivals import plain_noise, taxis
+from crowdveil.run import pipeline
 
 DRAWS = 200_000
 SURE = 5.0

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_rivals import boxes, by_tiles, crowd, plain_box, plain_cuts, points_of, rows_of, taxis
 
 from crowdveil import testing
 from crowdveil.errors import InputError
 from crowdveil.methods.od.mondrian import MondrianParams, cut, run
-from crowdveil.model.assignment import row_of_flows
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
+from crowdveil.solve.od.assignment import row_of_flows
 from crowdveil.synth.profiles import make_profile
-from plain_rivals import boxes, by_tiles, crowd, plain_box, plain_cuts, points_of, rows_of, taxis
 
 
 @settings(max_examples=300)

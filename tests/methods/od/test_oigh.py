@@ -5,18 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_rivals import boxes, by_tiles, crowd, plain_levels, stepwise_levels, taxis, volume
+from plain_rivals import rows_of as plain_rows
 
 from crowdveil import testing
 from crowdveil.methods.od.oigh import OighParams, rows_of, run, tree_arrays
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
-from crowdveil.model.systems import System
 from crowdveil.progress import no_progress
-from examples import examples
-from plain_rivals import boxes, by_tiles, crowd, plain_levels, stepwise_levels, taxis, volume
-from plain_rivals import rows_of as plain_rows
+from crowdveil.solve.od.region_space import System
 
 
 @st.composite
@@ -52,7 +52,7 @@ def test_it_is_the_best_of_all_pairs_of_levels(data: Flows, k: int, share: float
 
 def test_most_pairs_of_levels_are_not_looked_at() -> None:
     from crowdveil.io.flows import with_trees
-    from crowdveil.kernels.levels import best_levels
+    from crowdveil.kernels.od.levels import best_levels
     from crowdveil.synth.profiles import make_profile
 
     data = with_trees(make_profile("nyc", np.random.default_rng(1)), "ward")

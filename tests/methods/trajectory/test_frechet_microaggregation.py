@@ -6,19 +6,20 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import plain_couplings as plain
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import plain_couplings as plain
-from crowdveil import engine, pipeline
+from crowdveil import engine
 from crowdveil.methods.trajectory import frechet_microaggregation
 from crowdveil.methods.trajectory.frechet_microaggregation import FrechetMicroaggregationParams, run
-from crowdveil.model import pivots
-from crowdveil.model.distances import FrechetManhattan, Paths
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
+from crowdveil.run import pipeline
+from crowdveil.solve.trajectory import pivots
+from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import make_trajectories
 from crowdveil.testing import paths, trajectories
@@ -70,7 +71,7 @@ def test_everybody_is_one_of_k_people_with_the_same_trajectory(
 @settings(max_examples=60, deadline=None)
 @given(data=paths(min_paths=2, max_paths=4), resample=st.booleans())
 def test_the_mean_of_a_cluster_is_its_twin_and_its_times_never_fall(data: Paths, resample: bool) -> None:
-    from crowdveil.kernels.obfuscation import mean_of_cluster
+    from crowdveil.kernels.trajectory.cluster_mean import mean_of_cluster
 
     listed = [list(zip(*(c.tolist() for c in data.one(i)), strict=True)) for i in range(len(data))]
     columns = FrechetManhattan(data).columns

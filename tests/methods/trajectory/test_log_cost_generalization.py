@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdveil import pipeline
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory.log_cost_generalization import LogCostGeneralizationParams, run
-from crowdveil.model.distances import Paths
-from crowdveil.model.log_cost import LogCost
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
+from crowdveil.run import pipeline
+from crowdveil.solve.trajectory.distances import Paths
+from crowdveil.solve.trajectory.log_cost import LogCost
 from crowdveil.testing import trajectories
 
 ROUNDED_M = 1.5

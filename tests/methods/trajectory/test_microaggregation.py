@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdveil import engine, pipeline
+from crowdveil import engine
 from crowdveil.errors import InputError
 from crowdveil.methods.trajectory.microaggregation import MicroaggregationParams, run
-from crowdveil.model import mdav
-from crowdveil.model.aggregation import AggregationName
 from crowdveil.model.canonical import numbered
-from crowdveil.model.distances import DistanceName
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
+from crowdveil.run import pipeline
+from crowdveil.solve.trajectory import mdav
+from crowdveil.solve.trajectory.aggregation import AggregationName
+from crowdveil.solve.trajectory.distances import DistanceName
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import make_trajectories
 from crowdveil.testing import trajectories

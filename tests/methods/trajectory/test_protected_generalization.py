@@ -10,22 +10,22 @@ import pytest
 import shapely
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-from crowdveil import pipeline
-from crowdveil.config import read_run_file
-from crowdveil.errors import InputError
-from crowdveil.io.trajectories import read_trajectories
-from crowdveil.methods.trajectory.protected_generalization import ProtectedGeneralizationParams, run
-from crowdveil.model import visits
-from crowdveil.model.release import TrajectoryRelease
-from crowdveil.model.trajectories import Trajectories
-from crowdveil.model.visits import Visits, merged_tiles, shared_by_a_crowd, tiles_of
-from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
-from crowdveil.testing import trajectories
 from plain_combinations import all_shared, without_repeats
 from plain_combinations import merged_tiles as plain_merged
 from plain_combinations import shared_by_a_crowd as plain_shared
+
+from crowdveil.errors import InputError
+from crowdveil.io.trajectories import read_trajectories
+from crowdveil.methods.trajectory.protected_generalization import ProtectedGeneralizationParams, run
+from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.zones import Zones
+from crowdveil.progress import no_progress
+from crowdveil.run import pipeline
+from crowdveil.runfiles.ours import read_run_file
+from crowdveil.solve.trajectory import visits
+from crowdveil.solve.trajectory.visits import Visits, merged_tiles, shared_by_a_crowd, tiles_of
+from crowdveil.testing import trajectories
 
 HOUR = 3600
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_swaps import Point, in_grid, rare_steps, swap_locations
+from plain_swaps import without_rare_steps as plain_without
 
-from crowdveil import pipeline
-from crowdveil.config import read_run_file
 from crowdveil.errors import ParameterError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory import swap_locations as method
@@ -17,13 +17,13 @@ from crowdveil.methods.trajectory.swap_locations import SwapLocationsParams, run
 from crowdveil.model.canonical import canonical, points_in_order
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.release import TrajectoryRelease
-from crowdveil.model.steps_between import corner_of, without_rare_steps
-from crowdveil.model.swapping import owners
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
+from crowdveil.run import pipeline
+from crowdveil.runfiles.ours import read_run_file
+from crowdveil.solve.trajectory.rare_steps import corner_of, without_rare_steps
+from crowdveil.solve.trajectory.swapping import owners
 from crowdveil.testing import trajectories
-from plain_swaps import Point, in_grid, rare_steps, swap_locations
-from plain_swaps import without_rare_steps as plain_without
 
 Row = tuple[float, float, int]
 WIDE = {"min_radius_m": 300, "max_radius_m": 2000, "min_time_s": 60, "max_time_s": 300}

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_swaps import Point, swap_in_groups
 
-from crowdveil import pipeline
 from crowdveil.errors import ParameterError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory import swap_locations_2012 as method
 from crowdveil.methods.trajectory.swap_locations_2012 import SwapLocations2012Params, run
-from crowdveil.model.distances import make_distance
-from crowdveil.model.mdav import Grouping
 from crowdveil.model.release import TrajectoryRelease
-from crowdveil.model.swapping import owners
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
+from crowdveil.run import pipeline
+from crowdveil.solve.trajectory.distances import make_distance
+from crowdveil.solve.trajectory.mdav import Grouping
+from crowdveil.solve.trajectory.swapping import owners
 from crowdveil.testing import trajectories
-from plain_swaps import Point, swap_in_groups
 
 Row = tuple[float, float, int]
 

@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_swaps import Point, changes, in_grid, swapmob
 
-from crowdveil import pipeline
-from crowdveil.config import read_run_file
 from crowdveil.errors import ParameterError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory import swapmob as method
 from crowdveil.methods.trajectory.swapmob import SwapMobParams, run
 from crowdveil.model.canonical import points_in_order
 from crowdveil.model.release import TrajectoryRelease
-from crowdveil.model.swapping import equal_points, owners, sure_owners
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
+from crowdveil.run import pipeline
+from crowdveil.runfiles.ours import read_run_file
+from crowdveil.solve.trajectory.swapping import equal_points, owners, sure_owners
 from crowdveil.testing import trajectories
-from plain_swaps import Point, changes, in_grid, swapmob
 
 Row = tuple[float, float, int]
 

@@ -5,12 +5,12 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import plain_trajectories as plain
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import plain_trajectories as plain
-from crowdveil import engine, pipeline
+from crowdveil import engine
 from crowdveil.errors import InputError
 from crowdveil.methods.trajectory.time_partitioned_microaggregation import (
     TimePartitionedParams,
@@ -18,13 +18,14 @@ from crowdveil.methods.trajectory.time_partitioned_microaggregation import (
     parts_of,
     run,
 )
-from crowdveil.model import mdav
 from crowdveil.model.arrays import Ints
-from crowdveil.model.distances import make_distance
-from crowdveil.model.mdav import Grouping
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
 from crowdveil.progress import no_progress
+from crowdveil.run import pipeline
+from crowdveil.solve.trajectory import mdav
+from crowdveil.solve.trajectory.distances import make_distance
+from crowdveil.solve.trajectory.mdav import Grouping
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import make_trajectories
 from crowdveil.testing import trajectories

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from crowdveil.attacks.adversary_view import ranks
 from crowdveil.attacks.base import USUAL_K, FlowAttackParams
-from crowdveil.attacks.sight import ranks
 from crowdveil.model.arrays import Indices, Ints
 from crowdveil.model.release import FlowRelease
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from crowdveil.attacks.adversary_view import Scene, Traces
 from crowdveil.attacks.base import Attack, HomeWorkParams, Interval, Risk
 from crowdveil.attacks.search import drawn
-from crowdveil.attacks.sight import Scene, Traces
 from crowdveil.model.arrays import Ints, row_slices
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress

@@ -14,9 +14,9 @@ Pellungrini, Pappalardo, Pratesi and Monreale, A data mining approach to assess 
 
 from __future__ import annotations
 
+from crowdveil.attacks.adversary_view import Scene
 from crowdveil.attacks.base import Attack, KnowledgeParams, Risk
 from crowdveil.attacks.search import Way, searched
-from crowdveil.attacks.sight import Scene
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from crowdveil.measures.od.overlapping import summed
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.model.assignment import rows_met, steps_of_release
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
+from crowdveil.solve.od.assignment import rows_met, steps_of_release
 
 T = TypeVar("T")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.model.arrays import Floats, frozen
-from crowdveil.model.assignment import check_same_zones, rows_of_steps
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
+from crowdveil.solve.od.assignment import check_same_zones, rows_of_steps
 
 
 def summed(original: Flows, release: FlowRelease, level: Floats) -> tuple[Floats, Floats]:
@@ -16,7 +16,7 @@ def summed(original: Flows, release: FlowRelease, level: Floats) -> tuple[Floats
     `level` is what each row has in each of its cells. Where no two rows share a cell the result is as simple as `level`
     itself, and need not be asked for here.
     """
-    from crowdveil.kernels.summing import summed_levels
+    from crowdveil.kernels.od.overlap_sums import summed_levels
 
     check_same_zones(original, release)
     areas = release.areas

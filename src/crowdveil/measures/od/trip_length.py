@@ -39,7 +39,7 @@ def mark_m(original: Flows) -> float:
 
 def _rulers(compared: OdComparison) -> tuple[Floats, Floats]:
     """Trips by length and step, of the original and of the reconstruction."""
-    from crowdveil.kernels.lengths import add_lengths
+    from crowdveil.kernels.od.trip_lengths import add_lengths
 
     original, release = compared.original, compared.release
     x, y = (frozen(c, np.float64) for c in original.zones.xy)

@@ -12,10 +12,10 @@ import numpy as np
 from crowdveil.errors import InputError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.arrays import Floats, Ints, require
-from crowdveil.model.distances import Paths
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
+from crowdveil.solve.trajectory.distances import Paths
 
 T = TypeVar("T")
 

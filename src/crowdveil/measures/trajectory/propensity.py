@@ -25,10 +25,10 @@ from crowdveil.errors import InputError, MissingExtraError
 from crowdveil.measures.base import Measure
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats, Ints, row_slices
-from crowdveil.model.distances import Paths
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
+from crowdveil.solve.trajectory.distances import Paths
 
 FOLDS = 5
 MOST_CELLS = 1 << 27

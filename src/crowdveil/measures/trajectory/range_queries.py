@@ -33,9 +33,9 @@ from pydantic import BeforeValidator, Field
 from crowdveil.measures.base import Measure
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.model.path_tree import PathTree, RangeQueries
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
+from crowdveil.solve.trajectory.path_tree import PathTree, RangeQueries
 
 _LONGEST_S = 10**9
 

@@ -8,12 +8,12 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from crowdveil.measures.base import Measure
-from crowdveil.measures.trajectory.apart import DISTANCE_ALIASES, DistanceParams, apart, distance_of
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
+from crowdveil.measures.trajectory.separation import DISTANCE_ALIASES, DistanceParams, apart, distance_of
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.model.distances import make_distance
-from crowdveil.model.distances.nearest import Beside, same_paths
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.solve.trajectory.distances import make_distance
+from crowdveil.solve.trajectory.distances.nearest import Beside, same_paths
 
 
 class LinkageParams(DistanceParams):
@@ -56,7 +56,7 @@ def _windows(compared: TrajectoryComparison, params: LinkageParams, those: Ints)
     every = np.arange(n)
     if params.window is None:
         return every, np.zeros(len(those), np.int64), np.full(len(those), n)
-    from crowdveil.kernels.mdav import mean_path
+    from crowdveil.kernels.trajectory.mdav import mean_path
 
     distance: Any = distance_of(compared, params)
     centre = mean_path(every, compared.paths.points)

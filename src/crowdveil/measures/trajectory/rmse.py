@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from crowdveil.measures.base import Measure
-from crowdveil.measures.trajectory.apart import DISTANCE_ALIASES, DistanceParams, apart, distance_of, weight_of
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
+from crowdveil.measures.trajectory.separation import DISTANCE_ALIASES, DistanceParams, apart, distance_of, weight_of
 from crowdveil.model.arrays import Floats
-from crowdveil.model.distances.nearest import largest
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.solve.trajectory.distances.nearest import largest
 
 
 def _rmse(compared: TrajectoryComparison, params: DistanceParams) -> float:

@@ -33,14 +33,14 @@ import numpy as np
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
 from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Floats
-from crowdveil.model.boxes import Boxes
 from crowdveil.model.flows import Flows
-from crowdveil.model.matrices import NOTHING, Outcome, Steps, solve_steps
 from crowdveil.model.release import FlowRelease
-from crowdveil.model.systems import System
-from crowdveil.model.targets import gap_percent, tell_gaps
 from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
+from crowdveil.solve.od.boxes import Boxes
+from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.step_solver import NOTHING, Outcome, Steps, solve_steps
+from crowdveil.solve.od.targets import gap_percent, tell_gaps
 
 
 class AtgCoupledParams(Budgeted, FlowParams):

@@ -42,14 +42,14 @@ from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, Withh
 from crowdveil.method import Method
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
-from crowdveil.model.forest import Forest, Solved
-from crowdveil.model.matrices import Outcome, Steps, solve_steps
-from crowdveil.model.matrix import Matrix
 from crowdveil.model.release import FlowRelease
-from crowdveil.model.systems import System
-from crowdveil.model.targets import Attempt, Targets, gap_percent, one_target, tell_targets
 from crowdveil.params import Budgeted, FlowParams, TargetVolume
 from crowdveil.progress import Progress
+from crowdveil.solve.od.forest import Forest, Solved
+from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.step_matrix import Matrix
+from crowdveil.solve.od.step_solver import Outcome, Steps, solve_steps
+from crowdveil.solve.od.targets import Attempt, Targets, gap_percent, one_target, tell_targets
 
 QUADTREE_DELTA = 0.01
 

@@ -48,11 +48,11 @@ from pydantic import Field
 from crowdveil.guarantees import FlowKAnonymity, Guarantee, WithheldBudget
 from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Ints
-from crowdveil.model.clusters import StepFlows, clustered_release, nearest
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
+from crowdveil.solve.od.clusters import StepFlows, clustered_release, nearest
 
 
 class GloveParams(Budgeted, FlowParams):
@@ -73,7 +73,7 @@ def run(data: Flows, params: GloveParams, rng: np.random.Generator, progress: Pr
 
 def merge(data: Flows, params: GloveParams, step: int) -> Ints:
     """The cluster of each flow of a time step."""
-    from crowdveil.kernels.glove import merge_flows
+    from crowdveil.kernels.od.glove import merge_flows
 
     flows, any_may = StepFlows.of(data, step), params.join == "any"
     near = nearest(flows.place, (flows.crowd < params.k) | any_may, params.neighbours)

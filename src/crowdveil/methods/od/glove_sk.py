@@ -42,11 +42,11 @@ from crowdveil.errors import MissingExtraError
 from crowdveil.guarantees import FlowKAnonymity, Guarantee, WithheldBudget
 from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Floats, Ints, frozen, row_slices
-from crowdveil.model.clusters import StepFlows, clustered_release, nearest
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
+from crowdveil.solve.od.clusters import StepFlows, clustered_release, nearest
 
 
 class GloveSkParams(Budgeted, FlowParams):
@@ -63,7 +63,7 @@ def run(data: Flows, params: GloveSkParams, rng: np.random.Generator, progress: 
 
 def cluster(data: Flows, params: GloveSkParams, step: int) -> Ints:
     """The cluster of each flow of a time step."""
-    from crowdveil.kernels.dendrogram import lowest_cut
+    from crowdveil.kernels.od.dendrogram import lowest_cut
 
     place, *flows = StepFlows.of(data, step)
     budget = params.most_suppressed(int(flows[0].sum()))

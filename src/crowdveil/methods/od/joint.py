@@ -59,15 +59,15 @@ from crowdveil.guarantees import (
 )
 from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Floats, slice_sums
-from crowdveil.model.boxes import Boxes, Found
 from crowdveil.model.flows import Flows
-from crowdveil.model.matrices import NOTHING, Outcome, Steps, solve_steps
 from crowdveil.model.release import FlowRelease
-from crowdveil.model.reporting import Reporting
-from crowdveil.model.systems import Extent, Objective, System
-from crowdveil.model.targets import gap_percent, tell_gaps
 from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
+from crowdveil.solve.od.boxes import Boxes, Found
+from crowdveil.solve.od.region_space import Extent, Objective, System
+from crowdveil.solve.od.small_flows import Reporting
+from crowdveil.solve.od.step_solver import NOTHING, Outcome, Steps, solve_steps
+from crowdveil.solve.od.targets import gap_percent, tell_gaps
 
 
 class JointParams(Budgeted, FlowParams):

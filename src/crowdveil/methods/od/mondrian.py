@@ -39,11 +39,11 @@ import numpy as np
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
 from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Ints, frozen
-from crowdveil.model.clusters import clustered_release, members
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
+from crowdveil.solve.od.clusters import clustered_release, members
 
 
 class MondrianParams(FlowParams):
@@ -57,7 +57,7 @@ def run(data: Flows, params: MondrianParams, rng: np.random.Generator, progress:
 
 def cut(data: Flows, k: int, step: int) -> Ints:
     """The cluster of each flow of a time step."""
-    from crowdveil.kernels.cuts import median_cuts
+    from crowdveil.kernels.od.mondrian import median_cuts
 
     rows = slice(data.offsets[step], data.offsets[step + 1])
     origin, destination = frozen(data.origin[rows], np.int64), frozen(data.destination[rows], np.int64)

@@ -37,11 +37,11 @@ from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
-from crowdveil.model.matrices import NO_BOXES, Outcome, Steps, solve_steps
 from crowdveil.model.release import FlowRelease
-from crowdveil.model.systems import System
 from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
+from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.step_solver import NO_BOXES, Outcome, Steps, solve_steps
 
 
 class OighParams(Budgeted, FlowParams):
@@ -62,7 +62,7 @@ def run(data: Flows, params: OighParams, rng: np.random.Generator, progress: Pro
 
 def solve(data: Flows, params: OighParams, system: System, step: int) -> Outcome:
     """What becomes of a time step; its facts are the most tiles of an origin and of a destination."""
-    from crowdveil.kernels.levels import best_levels, level_boxes
+    from crowdveil.kernels.od.levels import best_levels, level_boxes
 
     rows, sides = rows_of(data, system, step), (system.origins.tree, system.destinations.tree)
     (o_levels, o_tree), (d_levels, d_tree) = ((levels_of(tree), tree_arrays(tree)) for tree in sides)

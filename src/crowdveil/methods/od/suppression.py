@@ -28,11 +28,11 @@ import numpy as np
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
 from crowdveil.method import Method, apart
 from crowdveil.model.flows import Flows
-from crowdveil.model.matrices import finished
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
-from crowdveil.model.reporting import Left
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
+from crowdveil.solve.od.small_flows import Left
+from crowdveil.solve.od.step_solver import finished
 
 
 class SuppressionParams(FlowParams):

@@ -30,12 +30,12 @@ from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
 from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
-from crowdveil.model.matrices import need_members
-from crowdveil.model.merging import merged_release
 from crowdveil.model.release import Areas, FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
+from crowdveil.solve.od.merging import merged_release
+from crowdveil.solve.od.step_solver import need_members
 
 
 class UniformParams(FlowParams):

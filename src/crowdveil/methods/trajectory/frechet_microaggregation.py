@@ -47,16 +47,16 @@ from pydantic import Field
 from crowdveil import engine
 from crowdveil.guarantees import Guarantee, TrajectoryKAnonymity
 from crowdveil.method import Method
-from crowdveil.model.aggregation import DECIMALS, Made
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.model.distances import FrechetManhattan, Paths
 from crowdveil.model.globe import rounded
-from crowdveil.model.microaggregation import copies, members_of
-from crowdveil.model.pivots import Clustering, Clusters, LeftOver, PivotPath
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
+from crowdveil.solve.trajectory.aggregation import DECIMALS, Made
+from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
+from crowdveil.solve.trajectory.microaggregation import copies, members_of
+from crowdveil.solve.trajectory.pivots import Clustering, Clusters, LeftOver, PivotPath
 
 BATCHES = 32
 """Tasks that the means of all clusters are made in."""
@@ -97,7 +97,7 @@ def run(
 
 def _means(data: Trajectories, distance: FrechetManhattan, made: Clusters, members: Ints, offsets: Ints) -> Made:
     """A trajectory for each cluster, in batches on the engine."""
-    from crowdveil.kernels.obfuscation import mean_of_cluster
+    from crowdveil.kernels.trajectory.cluster_mean import mean_of_cluster
 
     batches = np.array_split(np.arange(len(made.pivot)), min(BATCHES, max(len(made.pivot), 1)))
 

@@ -56,17 +56,17 @@ from pydantic import Field
 
 from crowdveil.guarantees import Guarantee, TrajectoryKAnonymity
 from crowdveil.method import Method
-from crowdveil.model.aggregation import DECIMALS, Made
 from crowdveil.model.arrays import Floats, Ints, row_slices
-from crowdveil.model.distances import Paths
 from crowdveil.model.globe import rounded
-from crowdveil.model.log_cost import Boxes, LogCost
-from crowdveil.model.microaggregation import copies
 from crowdveil.model.release import TrajectoryRelease
-from crowdveil.model.swapping import owners
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
+from crowdveil.solve.trajectory.aggregation import DECIMALS, Made
+from crowdveil.solve.trajectory.distances import Paths
+from crowdveil.solve.trajectory.log_cost import Boxes, LogCost
+from crowdveil.solve.trajectory.microaggregation import copies
+from crowdveil.solve.trajectory.swapping import owners
 
 
 class LogCostGeneralizationParams(Params):

@@ -38,14 +38,14 @@ from pydantic import Field
 
 from crowdveil.guarantees import Guarantee, TrajectoryKAnonymity
 from crowdveil.method import Method
-from crowdveil.model.aggregation import AggregationName
-from crowdveil.model.distances import Contemporaries, make_distance, time_weight
-from crowdveil.model.mdav import Centre, Grouping
-from crowdveil.model.microaggregation import release_of
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
+from crowdveil.solve.trajectory.aggregation import AggregationName
+from crowdveil.solve.trajectory.distances import Contemporaries, make_distance, time_weight
+from crowdveil.solve.trajectory.mdav import Centre, Grouping
+from crowdveil.solve.trajectory.microaggregation import release_of
 
 
 class MicroaggregationParams(Params):

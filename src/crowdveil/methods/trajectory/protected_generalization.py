@@ -53,12 +53,12 @@ from crowdveil.method import Method
 from crowdveil.model.arrays import Floats, Indices, Ints, take_slices
 from crowdveil.model.globe import rounded
 from crowdveil.model.release import Areas, TrajectoryRelease
-from crowdveil.model.swapping import owners
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.model.visits import Visits, merged_tiles, shared_by_a_crowd, tiles_of
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress
+from crowdveil.solve.trajectory.swapping import owners
+from crowdveil.solve.trajectory.visits import Visits, merged_tiles, shared_by_a_crowd, tiles_of
 
 DAY = 86_400
 

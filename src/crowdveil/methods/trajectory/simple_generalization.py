@@ -35,9 +35,9 @@ from crowdveil.method import Method
 from crowdveil.model.arrays import Indices, Ints
 from crowdveil.model.release import Areas, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.model.visits import tiles_of
 from crowdveil.params import Params
 from crowdveil.progress import Progress
+from crowdveil.solve.trajectory.visits import tiles_of
 
 
 class SimpleGeneralizationParams(Params):

@@ -48,12 +48,12 @@ from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints, SharedT
 from crowdveil.method import Method
 from crowdveil.model.arrays import Ints, row_slices
 from crowdveil.model.release import TrajectoryRelease
-from crowdveil.model.spacetime import SpaceTimeGrid
-from crowdveil.model.steps_between import corner_of, without_rare_steps
-from crowdveil.model.swapping import owners, release_of_points
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
+from crowdveil.solve.trajectory.rare_steps import corner_of, without_rare_steps
+from crowdveil.solve.trajectory.spacetime import SpaceTimeGrid
+from crowdveil.solve.trajectory.swapping import owners, release_of_points
 
 STRETCH = 20_000
 """Locations between two tellings of how far it is."""
@@ -108,7 +108,7 @@ def _swapped(
     data: Trajectories, params: SwapLocationsParams, owner: Ints, rng: np.random.Generator, progress: Progress
 ) -> Ints:
     """The trajectory that each location goes to, -1 where there is no crowd around it."""
-    from crowdveil.kernels.exchanging import exchange_locations
+    from crowdveil.kernels.trajectory.swap_locations import exchange_locations
 
     x, y = data.xy
     grid = SpaceTimeGrid.of(x, y, data.t, params.max_radius_m, params.max_time_s)

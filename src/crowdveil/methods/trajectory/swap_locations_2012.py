@@ -59,13 +59,13 @@ from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints
 from crowdveil.method import Method
 from crowdveil.model.arrays import Ints
-from crowdveil.model.distances import Contemporaries, Paths
-from crowdveil.model.mdav import Grouping
 from crowdveil.model.release import TrajectoryRelease
-from crowdveil.model.swapping import owners, release_of_points
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
+from crowdveil.solve.trajectory.distances import Contemporaries, Paths
+from crowdveil.solve.trajectory.mdav import Grouping
+from crowdveil.solve.trajectory.swapping import owners, release_of_points
 
 
 class SwapLocations2012Params(Params):
@@ -106,7 +106,7 @@ def _swapped(
     data: Trajectories, params: SwapLocations2012Params, owner: Ints, group: Ints, rng: np.random.Generator
 ) -> Ints:
     """The trajectory that each location goes to, -1 where it goes to none; `group` is that of each trajectory."""
-    from crowdveil.kernels.permuting import permute_locations
+    from crowdveil.kernels.trajectory.swap_locations_2012 import permute_locations
 
     x, y = data.xy
     trajectory = data.trajectory

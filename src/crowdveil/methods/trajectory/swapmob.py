@@ -45,11 +45,11 @@ from crowdveil.guarantees import Guarantee, OriginalPoints, SwappedTrajectories
 from crowdveil.method import Method
 from crowdveil.model.arrays import Ints
 from crowdveil.model.release import TrajectoryRelease
-from crowdveil.model.spacetime import SpaceTimeGrid
-from crowdveil.model.swapping import equal_points, owners, release_of_points, sure_owners
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
+from crowdveil.solve.trajectory.spacetime import SpaceTimeGrid
+from crowdveil.solve.trajectory.swapping import equal_points, owners, release_of_points, sure_owners
 
 STRETCH = 100_000
 """Points between two tellings of how far it is."""
@@ -81,7 +81,7 @@ def _paths(
     data: Trajectories, params: SwapMobParams, owner: Ints, sure: Ints, rng: np.random.Generator, progress: Progress
 ) -> tuple[Ints, Ints]:
     """The path of each point, numbered as the trajectory that it ends with, and how often owners change on each path."""
-    from crowdveil.kernels.crossings import exchange_tails, walk_to_the_end
+    from crowdveil.kernels.trajectory.swapmob import exchange_tails, walk_to_the_end
 
     x, y = data.xy
     grid = SpaceTimeGrid.of(x, y, data.t, params.max_distance_m, params.max_time_s)

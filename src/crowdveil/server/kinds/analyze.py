@@ -10,8 +10,8 @@ from crowdveil.analysis.study import Study, StudyReading
 from crowdveil.io.notes import ReadNotes
 from crowdveil.params import Params
 from crowdveil.registry import ANALYSES, find_analysis
-from crowdveil.server.files import FLOWS, RELEASE, TABLES
-from crowdveil.server.kind import Kind, PlainReading, Task, Told, values_of
+from crowdveil.server.kinds.base import Kind, PlainReading, Task, Told, values_of
+from crowdveil.server.queue.files import FLOWS, RELEASE, TABLES
 
 
 class AnalysisOptions(Params):

@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from crowdveil import pipeline
 from crowdveil.model.flows import Flows
 from crowdveil.params import Params
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_method
-from crowdveil.server.files import FLOWS
-from crowdveil.server.kind import Kind, Task, Told, values_of
+from crowdveil.run import pipeline
+from crowdveil.server.kinds.base import Kind, Task, Told, values_of
+from crowdveil.server.queue.files import FLOWS
 
 PRIVATE = "private.html"
 """The report that shows the original, in the folder of a run beside the result."""

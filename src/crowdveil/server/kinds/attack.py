@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 from crowdveil import api
 from crowdveil.attacks.base import AllParams
+from crowdveil.compare.candidates import IN_THE_HOUSE
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.registry import ATTACKS, find_attack
 from crowdveil.report.attacks import ALL, Attacked
-from crowdveil.report.candidates import IN_THE_HOUSE
-from crowdveil.server.files import TABLES
-from crowdveil.server.kind import Kind, PlainReading, Task, Told, values_of
+from crowdveil.server.kinds.base import Kind, PlainReading, Task, Told, values_of
+from crowdveil.server.queue.files import TABLES
 
 PACKED = (".zip",)
 

@@ -10,8 +10,8 @@ from crowdveil.errors import ParameterError
 from crowdveil.filters import FILTER_NAMES, Filter, check_filters, filter_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.params import Params
-from crowdveil.server.files import TABLES
-from crowdveil.server.kind import Kind, PlainReading, Task, Told, values_of
+from crowdveil.server.kinds.base import Kind, PlainReading, Task, Told, values_of
+from crowdveil.server.queue.files import TABLES
 
 TRAJECTORIES = "trajectories"
 

@@ -13,8 +13,8 @@ from crowdveil.params import Params
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import MEASURES, find_measure
 from crowdveil.report.measures import named_measures, parsed
-from crowdveil.server.files import FLOWS, RELEASE, TABLES
-from crowdveil.server.kind import Kind, Task, Told, values_of
+from crowdveil.server.kinds.base import Kind, Task, Told, values_of
+from crowdveil.server.queue.files import FLOWS, RELEASE, TABLES
 
 ALL = "all"
 """In place of one measure's name: those in `measures`."""

@@ -1,0 +1,188 @@
+"""Learn from a release of flows, or from trajectories."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crowdveil.analysis.study import Opened, StudyReading, opened, study_of
+from crowdveil.api.opened import rows_of
+from crowdveil.errors import InputError, ParameterError
+from crowdveil.io.atomic import new_file
+from crowdveil.io.flows import DEFAULT_STEP
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.tables import check_ending, check_picture
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import Progress, no_progress
+from crowdveil.reading import FlowReading, TrajectoryReading, read
+from crowdveil.registry import find_analysis
+from crowdveil.run import pipeline
+from crowdveil.run.manifest import reading_again
+
+if TYPE_CHECKING:
+    from crowdveil.analysis.base import Analysis
+    from crowdveil.analysis.land_use import LandUse
+    from crowdveil.analysis.profiles import Profiles
+    from crowdveil.analysis.quadtree_heatmap import HeatMap
+    from crowdveil.analysis.reconstruction import Reconstruction
+    from crowdveil.analysis.topics import Topics
+
+
+def reconstruct(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Reconstruction:
+    """Estimate the flows between any zones from a release, each with a lower and an upper bound of what was published.
+
+    Zones are the release's own tiles; others with `to_zones`, `to_grid` or `to_h3`. `over` adds time steps up, `margins` leaves
+    out one end, `weight` says how much of an area each of its tiles gets. See `analyse` for what is the same for all analyses.
+
+    >>> crowdveil.reconstruct("out", to_zones="districts.geojson", over="week").table()  # doctest: +SKIP
+    """
+    return analyse("reconstruct", release, output, **options)  # type: ignore[no-any-return]
+
+
+def profiles(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Profiles:
+    """Mean trips by hour of the week (or of the day) that leave and reach each zone, and between pairs of them.
+
+    With `original` its profiles stand beside those of the release, with correlation and error. See `analyse`.
+
+    >>> crowdveil.profiles("out", original="trips.parquet", zones="zones.geojson").correlation  # doctest: +SKIP
+    """
+    return analyse("profiles", release, output, **options)  # type: ignore[no-any-return]
+
+
+def land_use(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> LandUse:
+    """Group zones by the shape of their profiles. Needs scikit-learn (extra `analysis`).
+
+    With `original` its zones are grouped too, and `.agreement` is the adjusted Rand index between the two. See `analyse`.
+
+    >>> crowdveil.land_use("out", zones="zones.geojson", plot="map.png").clusters  # doctest: +SKIP
+    """
+    return analyse("land-use", release, output, **options)  # type: ignore[no-any-return]
+
+
+def topics(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Topics:
+    """Find flows that come up together at the same hours. Needs scikit-learn (extra `analysis`). See `analyse`.
+
+    >>> crowdveil.topics("out", topics=5).hours  # doctest: +SKIP
+    """
+    return analyse("topics", release, output, **options)  # type: ignore[no-any-return]
+
+
+def quadtree_heatmap(data: Any, output: str | Path | None = None, **options: Any) -> HeatMap:
+    """Show where people are on a map of sectors, each with the locations of at least `min_k` (5) people.
+
+    `data` is a path, an Arrow table, a data frame, or `Trajectories`. With `output` a file that ends in .geojson, .png or .html
+    is written, or a folder with all three; it is checked before it is put in place. `options` are `min_k`, `min_sector_length_m`,
+    `merge_sectors`, `split_n_locations`, `halve_long`, `withhold`, and those of reading. `.sectors` is an Arrow table.
+
+    >>> crowdveil.quadtree_heatmap("cabs.csv", "map.geojson", min_k=10).sectors  # doctest: +SKIP
+    """
+    return analyse("quadtree-heatmap", data, output, **options)  # type: ignore[no-any-return]
+
+
+def analyse(
+    name: str,
+    data: Any,
+    output: str | Path | None = None,
+    *,
+    original: Any = None,
+    plot: str | Path | None = None,
+    overwrite: bool = False,
+    notes: ReadNotes | None = None,
+    progress: Progress = no_progress,
+    stage: pipeline.Stage = lambda name: None,
+    **options: Any,
+) -> Any:
+    """Run an analysis on a release of flows (its folder, or a `FlowRelease`), or on trajectories.
+
+    `options` are the parameters of the analysis and those of `StudyReading`, such as `to_zones`, or of reading trajectories. With
+    `output` all of it is written as CSV, Parquet or JSON, with `plot` it is drawn as PNG. `original` is what the release was made
+    from, read as its manifest says; files that were needed for it, such as zones, are given again. What comes of it is exact and
+    stays in the house. What is written of trajectories is anonymous, and may leave it.
+    """
+    analysis, said = find_analysis(name), notes if notes is not None else ReadNotes()
+    if analysis.takes is Trajectories:
+        if original is not None or plot is not None:
+            raise ParameterError(f"{name} reads trajectories and writes all to one place; leave out original and plot.")
+        return _of_trajectories(analysis, data, output, options, overwrite, said, progress, stage)
+    params = analysis.params.checked({n: v for n, v in options.items() if n not in StudyReading.model_fields})
+    reading = StudyReading.checked({n: v for n, v in options.items() if n in StudyReading.model_fields})
+    if original is not None and not analysis.compares:
+        raise ParameterError(f"original: {name} reads the release alone; leave it out.")
+    with ExitStack() as files:
+        check_outputs(output, plot)
+        table, picture = (
+            None if path is None else files.enter_context(new_file(Path(path), overwrite=overwrite))
+            for path in (output, plot)
+        )
+        stage("reading")
+        study = _study(data, original, reading, said)
+        stage(name)
+        found = analysis.run(study, params, progress)
+        if table is not None:
+            stage("writing")
+            found.write(table, progress)
+        if picture is not None:
+            from crowdveil.report.analysis_plots import draw
+
+            stage("drawing")
+            draw(found, picture)
+    return found
+
+
+def check_outputs(output: str | Path | None, plot: str | Path | None) -> None:
+    """Raise unless the names of files say how something is to be written and drawn."""
+    if output is not None:
+        check_ending(Path(output), ".json")
+    if plot is not None:
+        check_picture(plot)
+
+
+def _of_trajectories(
+    analysis: Analysis,
+    data: Any,
+    output: str | Path | None,
+    options: dict[str, Any],
+    overwrite: bool,
+    notes: ReadNotes,
+    progress: Progress,
+    stage: pipeline.Stage,
+) -> Any:
+    """Run an analysis on trajectories. It writes, checks and puts in place by itself."""
+    params = analysis.params.checked({n: v for n, v in options.items() if n not in TrajectoryReading.model_fields})
+    reading = TrajectoryReading.checked({n: v for n, v in options.items() if n in TrajectoryReading.model_fields})
+    if output is not None and analysis.check_output is not None:
+        analysis.check_output(Path(output), overwrite=overwrite)
+    stage("reading")
+    trajectories: Trajectories = read(Trajectories, data, reading, notes)
+    if trajectories.counts != "people":
+        notes.say("people are not known, so that trajectories are counted (name the column of people with --user).")
+    stage(analysis.name)
+    found: Any = analysis.run(trajectories, params, progress)
+    if output is not None:
+        stage("writing")
+        found.write(output, progress, overwrite=overwrite)
+    return found
+
+
+def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReading, notes: ReadNotes) -> Any:
+    """The release, the zones that are asked about, and the original where it is given."""
+    if isinstance(release, FlowRelease):
+        flows = None if original is None else read(Flows, original, FlowReading.checked({}), notes)
+        return study_of(Opened(release), reading, flows, notes)
+    manifest, written = pipeline.sound_release(Path(release))
+    if not written.is_flows:
+        raise InputError(f"{release}: it holds trajectories, and analyses are of flows.")
+    given = {n: getattr(reading, n) for n in ("zones", "zone_id", "voronoi") if getattr(reading, n) is not None}
+    again, known = dict[str, Any](), isinstance(original, Flows)
+    if given or (original is not None and not known):
+        again = reading_again(manifest, given)
+    flows = None if original is None else read(Flows, original, FlowReading.checked({} if known else again), notes)
+    reading = reading.model_copy(update={"zone_id": again.get("zone_id")})
+    options, data = manifest["input"]["options"], manifest["input"].get("data", {})
+    # Releases of earlier versions have the name of the file in place of its kind.
+    if data.get("kind", "table" if not data.get("name", ".omx").endswith(".omx") else "") == "table":
+        options = {"step": DEFAULT_STEP, **options}  # what a file is read with where nothing was said
+    return study_of(opened(written, options, rows_of(manifest), reading, flows, notes), reading, flows, notes)

@@ -1,0 +1,128 @@
+"""Attack trajectories, before and after they were anonymised, or a release of flows."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from crowdveil.api.opened import published_numbers, rows_of
+from crowdveil.attacks.od.published import Published
+from crowdveil.errors import InputError, ParameterError
+from crowdveil.guarantees import FlowKAnonymity
+from crowdveil.io.atomic import new_file
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.pairing import read_pairing
+from crowdveil.io.read_back import flow_release_alone, trajectory_release_from
+from crowdveil.io.tables import check_ending
+from crowdveil.io.written import MANIFEST_FILE
+from crowdveil.model.release import FlowRelease, TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.zones import Zones
+from crowdveil.progress import Progress, no_progress
+from crowdveil.reading import TrajectoryReading, read
+from crowdveil.registry import find_attack
+from crowdveil.report.attacks import ALL, Attacked, Exposed, attack_params, attacked, exposed, named_attacks
+from crowdveil.run import pipeline
+from crowdveil.run.manifest import reading_again
+
+
+def attack(
+    name: str,
+    data: Any,
+    release: str | Path | TrajectoryRelease | None = None,
+    output: str | Path | None = None,
+    *,
+    pairing: Any = None,
+    overwrite: bool = False,
+    notes: ReadNotes | None = None,
+    progress: Progress = no_progress,
+    stage: pipeline.Stage = lambda name: None,
+    **options: Any,
+) -> Attacked | Exposed:
+    """Attack trajectories, before and after they were anonymised, or a release of flows.
+
+    `name` is that of an attack, or `all`. For trajectories `data` are the original ones; with the folder of a `release` (or a
+    `TrajectoryRelease`) the same adversary looks for the same people there, and `pairing`, where it was kept, says which
+    published trajectory is whose. For flows `data` is the folder of the release, or a `FlowRelease`. `options` are the attack's
+    parameters and those of reading. With `output` it is written as JSON, CSV or Parquet. Numbers of trajectories are exact: they
+    stay in the house.
+
+    >>> crowdveil.attack("location", "cabs.csv", "out", knowledge=3, tile_m=500)["location"]  # doctest: +SKIP
+    """
+    said = notes if notes is not None else ReadNotes()
+    takes = _attack_takes(name, data)
+    attacks = named_attacks(name, takes)
+    if takes is FlowRelease:
+        if release is not None or pairing is not None:
+            raise ParameterError(
+                "release: an attack on flows reads one release alone; give its folder in place of the input."
+            )
+        reading: dict[str, Any] = {}
+    else:
+        reading = {n: v for n, v in options.items() if n in TrajectoryReading.model_fields}
+        if pairing is not None and release is None:
+            raise ParameterError("pairing: it says whose published trajectories are; give the release too.")
+    params = attack_params(attacks, name, {n: v for n, v in options.items() if n not in reading})
+    with ExitStack() as files:
+        file = None
+        if output is not None:
+            check_ending(Path(output), ".json")
+            file = files.enter_context(new_file(Path(output), overwrite=overwrite))
+        stage("reading")
+        found: Attacked | Exposed
+        if takes is FlowRelease:
+            published = _published(data)
+            stage(name)
+            found = exposed(published, attacks, params)
+        else:
+            original, opened, k = _before_and_after(data, release, pairing, reading, said)
+            stage(name)
+            found = attacked(original, opened, attacks, params, k, progress)
+        if file is not None:
+            found.write(file)
+    return found
+
+
+def _attack_takes(name: str, data: Any) -> type:
+    """What an attack is made on; of `all`, those on what is given."""
+    if name != ALL:
+        return find_attack(name).takes
+    folder = isinstance(data, str | Path) and (Path(data) / MANIFEST_FILE).is_file()
+    return FlowRelease if folder or isinstance(data, FlowRelease) else Trajectories
+
+
+def _published(data: Any) -> Published:
+    """A release of flows: what was promised, and what its rows say."""
+    if isinstance(data, FlowRelease):
+        return Published(data)
+    if not isinstance(data, str | Path):
+        raise InputError("input: wanted the folder of a release of flows; give that.")
+    manifest, written = pipeline.sound_release(Path(data))
+    if not written.is_flows:
+        raise InputError(
+            f"{data}: it holds trajectories; give the original trajectories, and this with --release, to attack them."
+        )
+    k = next((p["parameters"]["k"] for p in manifest["promises"] if p["name"] == FlowKAnonymity.name), None)
+    release = flow_release_alone(written, Zones.from_ids(written.tile_names), None, "UTC")
+    return Published(release, k, rows_of(manifest))
+
+
+def _before_and_after(
+    data: Any, release: Any, pairing: Any, options: dict[str, Any], notes: ReadNotes
+) -> tuple[Trajectories, TrajectoryRelease | None, int | None]:
+    """The original, the release with whose its trajectories are where that is known, and its k."""
+    if release is None or isinstance(release, TrajectoryRelease):
+        original = read(Trajectories, data, TrajectoryReading.checked(options), notes)
+        if release is not None and pairing is not None:
+            release = replace(release, source=read_pairing(pairing, original, published_numbers(release)))
+        return original, release, None
+    manifest, written = pipeline.sound_release(Path(release))
+    if not isinstance(data, Trajectories):
+        options = reading_again(manifest, options)
+    original = read(Trajectories, data, TrajectoryReading.checked(options), notes)
+    opened = trajectory_release_from(written)
+    if pairing is not None:
+        opened = replace(opened, source=read_pairing(pairing, original, published_numbers(opened)))
+    return original, opened, manifest["method"]["parameters"].get("k")

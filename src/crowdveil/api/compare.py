@@ -1,0 +1,175 @@
+"""Compare methods, and sweep parameters of one, without publishing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from crowdveil.compare.candidates import KINDS, kind_of, with_each_k
+from crowdveil.compare.flows import Comparison, SideBySide, candidates, matrices, side_by_side
+from crowdveil.compare.sweep import K, Sweep, swept, trials_of
+from crowdveil.compare.tables import SUMMARY_FILE, SWEEP_FILE, check_folder, write_found
+from crowdveil.compare.trajectories import K as K_OF_TRAJECTORIES
+from crowdveil.compare.trajectories import (
+    TrajectoriesSideBySide,
+    TrajectoryMethods,
+    sampled,
+    trajectory_candidates,
+    trajectory_methods,
+)
+from crowdveil.errors import ParameterError
+from crowdveil.io.notes import ReadNotes
+from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import Progress, no_progress
+from crowdveil.reading import FlowReading, TrajectoryReading, read
+from crowdveil.run import pipeline
+from crowdveil.run.verification import need_a_crowd
+
+
+def compare(
+    data: Any,
+    methods: Sequence[str] | None = None,
+    output: str | Path | None = None,
+    *,
+    k: int | Sequence[int] | None = None,
+    trajectories: bool = False,
+    suppress: float | str | None = None,
+    suppress_trips: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+    notes: ReadNotes | None = None,
+    progress: Progress = no_progress,
+    stage: pipeline.Stage = lambda name: None,
+    **options: Any,
+) -> Comparison | TrajectoryMethods:
+    """Run methods with the same k on the same data. Nothing is published.
+
+    `methods` are names, with parameters where wanted, as in `joint:splits=dyadic` or `joint:k=5`; all for flows where none are
+    given, all for trajectories with `trajectories`. With several `k` each method runs with each.
+
+    For flows (k 10, budget `suppress` 10 %, or a number `suppress_trips`) `sample` matrices are taken, evenly spread; at most
+    100 where it is not given. The table (`.table`, Arrow) has the means of generalisation Ḡ, reconstruction error E,
+    distribution distance D and suppression S, and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the
+    distortion of range queries, SID and AID, by windows of time (see `RangeQueryParams` for `options`), and the share removed;
+    `sample` trajectories are drawn at random. With `output` tables and plots are written to that folder. The numbers are exact:
+    they stay in the house.
+
+    >>> crowdveil.compare("trips.parquet", ["joint", "oigh"], zones="zones.geojson").table  # doctest: +SKIP
+    >>> crowdveil.compare("cabs.csv", ["microaggregation", "swapmob"], k=[2, 4]).table  # doctest: +SKIP
+    """
+    check_folder(output, SUMMARY_FILE, overwrite=overwrite)
+    takes = kind_of(methods, Trajectories if trajectories or isinstance(data, Trajectories) else Flows)
+    other = Flows if takes is Trajectories else Trajectories
+    if isinstance(data, other):
+        wanted, got = KINDS[other][0], KINDS[takes][0]
+        raise ParameterError(f"methods: wanted those for {wanted}, but got ones for {got}; name others.")
+    said = notes if notes is not None else ReadNotes()
+    found: Comparison | TrajectoryMethods
+    if takes is Trajectories:
+        if suppress is not None or suppress_trips is not None:
+            raise ParameterError(
+                f"{'suppress' if suppress_trips is None else 'suppress_trips'}: it is a budget of trips, and these methods are "
+                "for trajectories; leave it out."
+            )
+        values = {**options, "sample": sample, "seed": seed}
+        asked = {n: v for n, v in values.items() if n in TrajectoriesSideBySide.model_fields}
+        reading = {n: v for n, v in options.items() if n not in asked}
+        found = _compare_trajectories(
+            data, methods, K_OF_TRAJECTORIES if k is None else k, TrajectoriesSideBySide.checked(asked),
+            TrajectoryReading.checked(reading), said, progress, stage,
+        )  # fmt: skip
+    else:
+        ks = [10] if k is None else [k] if isinstance(k, int) else list(dict.fromkeys(k))
+        asked = {"k": max(ks, default=0), "sample": sample, "seed": seed}
+        budget = {"suppress": suppress, "suppress_trips": suppress_trips}
+        shared: SideBySide = SideBySide.checked(asked | {n: v for n, v in budget.items() if v is not None})
+        found = _compare_flows(data, methods, ks, shared, options, said, progress, stage)
+    if output is not None:
+        write_found(found, output, overwrite=overwrite)
+    return found
+
+
+def _compare_flows(
+    data: Any,
+    methods: Sequence[str] | None,
+    ks: Sequence[int],
+    shared: SideBySide,
+    options: dict[str, Any],
+    notes: ReadNotes,
+    progress: Progress,
+    stage: pipeline.Stage,
+) -> Comparison:
+    if len(ks) > 1:
+        if methods is None:
+            raise ParameterError("k: several values were given, but no methods; name some with --methods.")
+        methods = with_each_k(methods, [str(k) for k in ks])
+    stage("reading")
+    flows = matrices(_flows(data, options, notes), shared.sample, shared.k)
+    chosen = candidates(methods, {"k": shared.k, **shared.budget}, flows)
+    for candidate in chosen:
+        need_a_crowd(flows, candidate.params)
+    return side_by_side(flows, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
+
+
+def _compare_trajectories(
+    data: Any,
+    methods: Sequence[str] | None,
+    k: int | Sequence[int],
+    shared: TrajectoriesSideBySide,
+    reading: TrajectoryReading,
+    notes: ReadNotes,
+    progress: Progress,
+    stage: pipeline.Stage,
+) -> TrajectoryMethods:
+    chosen = trajectory_candidates(methods, [k] if isinstance(k, int) else k)
+    stage("reading")
+    paths = sampled(read(Trajectories, data, reading, notes), shared.sample, shared.seed)
+    for candidate in chosen:
+        need_a_crowd(paths, candidate.params)
+    return trajectory_methods(paths, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
+
+
+def sweep(
+    method: str,
+    data: Any,
+    output: str | Path | None = None,
+    *,
+    k: Sequence[int | str] = K,
+    suppress: Sequence[float | str] | None = None,
+    suppress_trips: Sequence[int | str] | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+    notes: ReadNotes | None = None,
+    progress: Progress = no_progress,
+    stage: pipeline.Stage = lambda name: None,
+    **options: Any,
+) -> Sweep:
+    """Run one method with several k and budgets on the same matrices, and say which to take. Nothing is published.
+
+    Budgets are shares (`suppress`) or numbers of trips (`suppress_trips`); 5 %, 10 % and 20 % where none are given.
+    `.table` (Arrow) has a row for each k and budget, `.recommendation()` a sentence. The other parameters are those of `compare`.
+
+    >>> crowdveil.sweep("joint", "trips.parquet", k=[5, 10, 20], zones="zones.geojson").table  # doctest: +SKIP
+    """
+    shared: SideBySide = SideBySide.checked({"sample": sample, "seed": seed})
+    chosen = trials_of(method, k, suppress, suppress_trips)
+    check_folder(output, SWEEP_FILE, overwrite=overwrite)
+    stage("reading")
+    flows = matrices(_flows(data, options, notes), shared.sample, max(getattr(c.params, "k", 1) for c in chosen))
+    for candidate in chosen:
+        need_a_crowd(flows, candidate.params)
+    found = swept(flows, chosen, shared.seed, progress, stage)
+    if output is not None:
+        write_found(found, output, overwrite=overwrite)
+    return found
+
+
+def _flows(data: Any, options: dict[str, Any], notes: ReadNotes | None) -> Flows:
+    """Flows with all that any method asks for."""
+    said = notes if notes is not None else ReadNotes()
+    flows: Flows = read(Flows, data, FlowReading.checked(options), said, members=True)
+    return flows

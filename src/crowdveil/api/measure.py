@@ -1,0 +1,129 @@
+"""Measure what a release lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from crowdveil.api.opened import published_numbers
+from crowdveil.errors import ParameterError
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.pairing import pairing_by_ids, read_pairing
+from crowdveil.io.read_back import flow_release_from, trajectory_release_from, trajectory_release_of
+from crowdveil.measures.base import Asked
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import Progress, no_progress
+from crowdveil.reading import READINGS, TrajectoryReading, read
+from crowdveil.report.measures import Measurement, measured, named_measures, parsed
+from crowdveil.run import pipeline
+from crowdveil.run.manifest import reading_again
+from crowdveil.solve.od.assignment import steps_of_release
+
+
+def measure(
+    original: Any,
+    release: Any,
+    measures: Sequence[str | Asked] | None = None,
+    *,
+    pairing: str | Path | None = None,
+    spark: Any = None,
+    engine: Literal["local", "spark"] = "local",
+    master: str | None = None,
+    notes: ReadNotes | None = None,
+    progress: Progress = no_progress,
+    stage: pipeline.Stage = lambda name: None,
+    **options: Any,
+) -> Measurement:
+    """Measure what a release lost of the original flows or trajectories. The numbers are exact: they stay in the house.
+
+    `original` is a path, an Arrow table, a data frame, `Flows` or `Trajectories`; `release` the folder of a release, a
+    `FlowRelease` over the zones and time steps of the flows, or a `TrajectoryRelease`. Trajectories that others published are
+    given as a file or a table; ids that are the original's say then which came of which. `measures` are names or symbols,
+    with parameters as in `rmse:distance=dtw`; all of them where none are given. `pairing` is the file that was kept when a
+    release of trajectories was made. `options` of reading are those of the release unless given; files, such as zones, must be
+    given again. With a session of Spark in `spark`, or with `engine="spark"`, which starts one on `master`, flows and their
+    release are read and measured there: the original is then a path as Spark takes it, or a data frame of it.
+
+    >>> crowdveil.measure("trips.parquet", "out", ["E", "D"], zones="zones.geojson")["E"].mean  # doctest: +SKIP
+    >>> crowdveil.measure("cabs.csv", "out", ["rmse", "RL"], pairing="cabs-pairing.csv")["RL"].pooled  # doctest: +SKIP
+    """
+    said = notes if notes is not None else ReadNotes()
+    wanted: list[Asked] | None = None
+    if measures is not None:  # a slip of the pen is told before anything is read
+        wanted = [asked for name in measures for asked in (parsed(name) if isinstance(name, str) else [name])]
+    if spark is not None or engine == "spark":
+        return _measured_there(original, release, wanted, pairing, spark, master, said, progress, stage, options)
+    stage("reading")
+    data, made, takes = _beside(original, release, pairing, options, said)
+    listed = named_measures(wanted, takes)
+    found = measured(data, made, listed, all_of_them=measures is None, progress=progress, stage=stage)
+    for sentence in found.notes:
+        said.say(sentence)
+    return found
+
+
+def _measured_there(
+    original: Any, release: Any, measures: Sequence[Asked] | None, pairing: str | Path | None, spark: Any,
+    master: str | None, notes: ReadNotes, progress: Progress, stage: pipeline.Stage, options: dict[str, Any],
+) -> Measurement:  # fmt: skip
+    from crowdveil.engine.spark import spark_engine
+    from crowdveil.run.spark.measuring import measure_there
+
+    if pairing is not None:
+        raise ParameterError("pairing: trajectories are measured without Spark; leave it, or --engine, out.")
+    if not isinstance(release, str | Path):
+        raise ParameterError(
+            f"release: wanted the folder of one, but got {type(release).__name__}; give it, or measure without Spark."
+        )
+    stage("starting Spark")
+    with spark_engine(spark, master) as there:
+        stage("measuring")
+        return measure_there(there, original, str(release), measures, options, notes, progress)
+
+
+def _beside(
+    original: Any, release: Any, pairing: str | Path | None, options: dict[str, Any], notes: ReadNotes
+) -> tuple[Flows | Trajectories, Release, type]:
+    """An original and what was published of it, as models, and which kind they are."""
+    folder = isinstance(release, str | Path) and not Path(release).is_file()
+    manifest, written = pipeline.open_release(Path(release)) if folder else ({}, None)
+    of_flows = written.is_flows if written is not None else isinstance(release, FlowRelease)
+    takes: type = Flows if of_flows else Trajectories
+    if pairing is not None and of_flows:
+        raise ParameterError("pairing: the release holds flows, which have none; leave it out.")
+    if written is not None and not isinstance(original, takes):
+        options = reading_again(manifest, options)
+    data = read(takes, original, READINGS[takes].checked(options), notes)
+    if written is None:
+        made = release if isinstance(release, Release) else _published(data, release, pairing, options, notes)
+    else:
+        made = flow_release_from(written, data) if of_flows else trajectory_release_from(written)
+        if isinstance(data, Flows) and isinstance(made, FlowRelease):
+            steps_of_release(data, made)  # other time steps have a sentence of their own
+            pipeline.refuse_other_original(manifest, written, data)
+    if pairing is not None and isinstance(made, TrajectoryRelease) and made.source is None:
+        made = replace(made, source=read_pairing(pairing, data, published_numbers(made)))
+    return data, made, takes
+
+
+def _published(
+    original: Trajectories, release: Any, pairing: str | Path | None, options: dict[str, Any], notes: ReadNotes
+) -> TrajectoryRelease:
+    """Trajectories that were published by others, beside their originals."""
+    reading = {name: value for name, value in options.items() if name not in ("zones", "zone_id")}
+    published = read(Trajectories, release, TrajectoryReading.checked(reading), notes)
+    if pairing is not None:
+        return trajectory_release_of(
+            published, read_pairing(pairing, original, [str(i) for i in published.ids.tolist()])
+        )
+    source = pairing_by_ids(original, published)
+    notes.say(
+        "some published ids are none of the original's, so that it is not known which trajectory came of which."
+        if source is None
+        else "published ids are the original's: they are taken to say which trajectory came of which."
+    )
+    return trajectory_release_of(published, source)

@@ -1,0 +1,69 @@
+"""Show a release: its report, and pictures of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from crowdveil.errors import OutputError, ParameterError
+from crowdveil.io.atomic import new_file
+from crowdveil.run import pipeline
+
+PLOTS = ("flows", "areas", "profiles", "heatmap", "pareto")
+"""What `plot` draws."""
+
+
+def write_report(
+    folder: str | Path,
+    private_report: str | Path | None = None,
+    *,
+    original: Any = None,
+    overwrite: bool = False,
+    **options: Any,
+) -> Path:
+    """Write the report of a release anew into its folder, as one HTML file that needs nothing else.
+
+    With `private_report` the original is shown too, in a file outside the release, and nothing in the release changes:
+    `original` is what it was made from, and `options` are files such as zones, given again as for `verify`.
+
+    >>> crowdveil.write_report("out")  # doctest: +SKIP
+    """
+    if private_report is None:
+        if original is not None or options:
+            raise ParameterError("original: a report in the release shows none of it; name a file with private_report.")
+        return pipeline.report_again(Path(folder))
+    if original is None:
+        raise ParameterError("private_report: the original is needed for it; give it with --original.")
+    pipeline.report_of_original(Path(folder), Path(private_report), original, options, overwrite=overwrite)
+    return Path(private_report)
+
+
+def plot(
+    kind: str,
+    folder: str | Path,
+    output: str | Path,
+    *,
+    top: int = 300,
+    zones: Sequence[str] = (),
+    overwrite: bool = False,
+) -> None:
+    """Draw a release as PNG or SVG: `flows` or `areas` on a map, `profiles` of areas, a `heatmap` of trajectories; or the
+    `pareto` curves of a folder that `compare` or `sweep` wrote. Needs matplotlib (extra `report`).
+
+    `top` is the number of flows on the map, `zones` are the areas whose profiles are drawn, the busiest where none are named.
+
+    >>> crowdveil.plot("flows", "out", "flows.svg")  # doctest: +SKIP
+    """
+    from crowdveil.report.release_plots import Wanted, draw, pareto
+
+    if kind not in PLOTS:
+        raise ParameterError(f"kind: wanted one of {', '.join(PLOTS)}, but got {kind!r}.")
+    if Path(output).suffix.lower() not in (".png", ".svg"):
+        raise OutputError(f"{output}: wanted a name that ends in .png or .svg; name another with -o.")
+    with new_file(Path(output), overwrite=overwrite) as file:
+        if kind == "pareto":
+            pareto(Path(folder), file)
+        else:
+            manifest, written = pipeline.sound_release(Path(folder), but="report")
+            draw(kind, written, manifest, Wanted(top, tuple(zones)), file)

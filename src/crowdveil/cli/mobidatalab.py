@@ -1,0 +1,71 @@
+"""The command names of the MobiDataLab document: they send its run files to its routes, and print the server's answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crowdveil.cli.task import SERVER
+from crowdveil.errors import OutputError, ParameterError
+from crowdveil.io.atomic import new_file
+from crowdveil.remote import remote
+from crowdveil.runfiles.common import load, need
+
+SENT: dict[str, tuple[str, dict[str, str]]] = {
+    "anonymize-api": ("/anonymize/", {"input_dataset": "input_file"}),
+    "analysis-api": ("/analyze/", {"input_dataset": "input_file"}),
+    "measures-api": (
+        "/compute_measures/",
+        {"original_dataset": "original_dataset", "anonymized_dataset": "anonymized_dataset"},
+    ),
+    "filter-api": ("/filter/", {"input_dataset": "input_filename"}),
+}
+GET_TASK = "get-task"
+ALIASES = (*SENT, GET_TASK)
+_SERVER = click.Option(["--server"], envvar="CROWDVEIL_SERVER", default=SERVER, metavar="URL",
+                       help=f"The server. [CROWDVEIL_SERVER, or {SERVER}]")  # fmt: skip
+
+
+def alias(name: str) -> click.Command:
+    """A command by the document's name for it."""
+    if name == GET_TASK:
+        return click.Command(
+            name, callback=_get, help="Fetch the result of a task into the current folder.",
+            params=[click.Option(["-t", "--task-id", "task"], required=True, metavar="ID", help="The task's id."), _SERVER],
+        )  # fmt: skip
+    path, files = SENT[name]
+
+    def send(run_file: str, server: str) -> None:
+        content = load(Path(run_file))
+        named = {field: Path(need(Path(run_file), content, key)) for field, key in files.items()}
+        answer = remote(server).send(path, {"config_file": json.dumps(content)}, named)
+        click.echo(json.dumps(answer, indent=2))
+
+    return click.Command(
+        name, callback=send, help=f"Send a run file and its data to {path} of a server, and print the task's id.",
+        params=[click.Option(["-f", "--file", "run_file"], required=True, metavar="FILE", help="The run file, JSON."), _SERVER],
+    )  # fmt: skip
+
+
+def _get(task: str, server: str) -> None:
+    if not re.fullmatch(r"[0-9a-f]{32}", task):
+        raise ParameterError("task: wanted the id of a job, 32 signs from 0 to 9 and a to f.")
+    with remote(server).get(f"/task/?task_id={task}") as answer:
+        named = re.search(
+            r'filename="([A-Za-z0-9_][A-Za-z0-9_.-]{0,119})"', answer.headers.get("Content-Disposition", "")
+        )
+        if named is None:
+            said: dict[str, Any] = json.loads(answer.read())
+            click.echo(json.dumps({n: said.get(n) for n in ("status", "message")}, indent=2))
+            return
+        target = Path(f"{task}{Path(named[1]).suffix}")
+        if target.exists():
+            raise OutputError(f"{target}: the file exists; remove it, or fetch the task from another folder.")
+        with new_file(target, overwrite=False) as file, file.open("wb") as written:
+            for chunk in answer.iter_raw():
+                written.write(chunk)
+    click.echo(f"{target}: written")

@@ -1,0 +1,213 @@
+"""The same commands on a server: what a command adopts to have `--server`.
+
+A command adds `server_options()` to its options, and asks `elsewhere(values)`: None to go on here, or where to send the work.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crowdveil.analysis.heatmap_manifest import is_heat_map
+from crowdveil.cli.console import progress_bar, show_sentences
+from crowdveil.errors import ParameterError
+from crowdveil.guarantees.base import refuse_broken
+from crowdveil.io.archive import pack, unpack
+from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
+from crowdveil.io.written import MANIFEST_FILE
+from crowdveil.params import Params
+from crowdveil.remote import Remote, remote, with_paths
+from crowdveil.run import pipeline
+
+LARGEST = 1 << 50
+"""A result may be as large as it is: who asked for it has a limit at the server."""
+
+
+def server_options() -> list[click.Option]:
+    """`--server` and `--detach`."""
+    return [
+        click.Option(["--server"], envvar="CROWDVEIL_SERVER", metavar="URL",
+                     help="Run it on this server (crowdveil serve), with the token in CROWDVEIL_TOKEN. [CROWDVEIL_SERVER]"),
+        click.Option(["--detach"], is_flag=True, help="With --server: print the job's id and leave; see crowdveil task."),
+    ]  # fmt: skip
+
+
+def not_before_a_name(ctx: click.Context) -> None:
+    """Refuse these options before the name of a method or an analysis: they are its own, and would be passed over there."""
+    if ctx.invoked_subcommand is not None:
+        for option in ("server", "detach"):
+            if ctx.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"give --{option} after {ctx.invoked_subcommand}, not before it.", ctx)
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A server to run a command on."""
+
+    server: Remote
+    detach: bool
+
+    def run(
+        self,
+        room: str,
+        name: str,
+        parameters: dict[str, Any],
+        files: Mapping[str, Any],
+        done: Callable[[dict[str, Any], Path], None],
+        *,
+        fetch: bool = True,
+    ) -> dict[str, Any] | None:
+        """Send a job, follow it, and hand its result over as a file; None if it is left to itself.
+
+        `files` are paths by field; a folder is sent as a zip file. `done` gets the job and the fetched file.
+        """
+        with with_paths(files), progress_bar("sending") as (progress, stage), _sendable(files) as ready:
+            job = self.server.start(room, name, parameters, ready, progress)
+            if self.detach:
+                click.echo(job["id"])
+                show_sentences([f"the job is queued; fetch what comes of it with crowdveil task {job['id']} -o OUT."])
+                return None
+            job = self.server.follow(job["id"], progress, stage)
+            if fetch:
+                stage("fetching")
+                fetched(self.server, job, done, progress)
+        show_sentences(job["summary"]["notes"])
+        return job
+
+
+def fetched(server: Remote, job: dict[str, Any], done: Callable[[dict[str, Any], Path], None], progress: Any) -> None:
+    """Fetch a result to a temporary file, and hand it over."""
+    refuse_unapproved(job)
+    with scratch_folder() as folder:
+        result = Path(folder) / "result"
+        server.fetch(job, result, progress)
+        done(job, result)
+
+
+def refuse_unapproved(job: dict[str, Any]) -> None:
+    """Raise where a result must be approved by another first, or was rejected."""
+    review = job.get("review") or {}
+    if review.get("state") == "awaiting":
+        raise ParameterError(
+            "the job is done and awaiting review; when another token has approved it, fetch it with crowdveil task "
+            f"{job['id']} -o OUT."
+        )
+    if review.get("state") == "rejected":
+        raise ParameterError(f"the result was rejected in its review{_comment(review)}; run it again otherwise.")
+
+
+def _comment(review: dict[str, Any]) -> str:
+    """What a reviewer said, as a part of a sentence."""
+    said = " ".join(str(review.get("comment") or "").split()).rstrip(".")
+    return f" ({said})" if said else ""
+
+
+def elsewhere(values: dict[str, Any]) -> Elsewhere | None:
+    """Where a command is to run; takes its options out of `values`."""
+    url, detach = values.pop("server", None), values.pop("detach", False)
+    if not url:
+        if detach:
+            raise ParameterError("detach: wanted a server to leave the job to; name it with --server.")
+        return None
+    return Elsewhere(remote(url), detach)
+
+
+@contextmanager
+def _sendable(files: Mapping[str, Any]) -> Iterator[dict[str, Path]]:
+    """Files as they are; folders packed."""
+    with scratch_folder() as folder:
+        ready: dict[str, Path] = {}
+        for field, given in files.items():
+            path = Path(given)
+            if path.is_dir():
+                packed = Path(folder) / f"{field}.zip"
+                pack(path, packed)
+                path = packed
+            ready[field] = path
+        yield ready
+
+
+def split_files(model: type[Params], values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options that name a file that is there, apart from those that are plain values."""
+    files = {
+        n: v
+        for n, v in values.items()
+        if n in model.model_fields
+        and model.model_fields[n].annotation is Any
+        and isinstance(v, str | Path)
+        and Path(v).is_file()
+    }
+    return {n: v for n, v in values.items() if n not in files}, files
+
+
+def anonymize(there: Elsewhere, request: pipeline.Request, reading: type[Params]) -> None:
+    """Run a request on a server; the release is verified here again before it gets its name."""
+    if request.resume is not None:
+        raise ParameterError("resume: a server keeps jobs by itself; leave it out, or run it here.")
+    for private in ("pairing", "private_report"):
+        if getattr(request, private) is not None:
+            raise ParameterError(
+                f"{private}: this private file must not lie on a server; leave it out, or run it here."
+            )
+    check_target(Path(request.output).absolute(), overwrite=request.overwrite, mark_file=MANIFEST_FILE)
+    options, files = split_files(reading, request.reading)
+    named = {} if request.data_name is None else {"data_name": request.data_name}
+    seed = {} if request.seed is None else {"seed": request.seed}
+    run = {**seed, "format": request.table_format, "attack": request.attack, "report": request.report}
+    parameters = {**request.parameters, **options, **run, **named}
+    job = there.run(
+        "methods", request.method, parameters, {"data": request.data, **files},
+        lambda job, result: put_release(result, Path(request.output), overwrite=request.overwrite),
+    )  # fmt: skip
+    if job is not None:
+        click.echo(f"{Path(request.output)}: verified and written")
+        click.echo("\n".join(job["summary"]["lines"]))
+
+
+def put_release(packed: Path, target: Path, *, overwrite: bool) -> None:
+    """Unpack a release, verify it from its files, and only then put it in place."""
+    with new_folder(target, overwrite=overwrite, mark_file=MANIFEST_FILE) as folder:
+        unpack(packed, folder, LARGEST)
+        refuse_broken(pipeline.verify(folder))
+
+
+def put_file(result: Path, target: Path, *, overwrite: bool) -> None:
+    """Put a result in place: all of it or nothing."""
+    with new_file(target, overwrite=overwrite) as file:
+        shutil.copyfile(result, file)
+
+
+def put_files(packed: Path, targets: Mapping[str, str | None], *, overwrite: bool) -> Path:
+    """Put files of a zip file in place where they are wanted; the first of them as it was unpacked."""
+    unpacked = packed.with_name("unpacked")
+    unpack(packed, unpacked, LARGEST)
+    for made, target in targets.items():
+        if target is not None:
+            put_file(unpacked / made, Path(target), overwrite=overwrite)
+    return unpacked / next(iter(targets))
+
+
+def put_folder(packed: Path, target: Path, *, overwrite: bool, mark_file: str) -> None:
+    """Unpack a result into a folder: all of it or nothing. A heat map is verified from its files before."""
+    with new_folder(target, overwrite=overwrite, mark_file=mark_file) as folder:
+        unpack(packed, folder, LARGEST)
+        if is_heat_map(folder):
+            refuse_broken(pipeline.verify(folder))
+
+
+def form_of(output: str | Path | None, default: str) -> str:
+    """The form of a result, from the ending of the file that it goes to."""
+    endings = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json"}
+    return default if output is None else endings[Path(output).suffix.lower()]
+
+
+def check_target_of(target: str | Path | None, *, overwrite: bool) -> None:
+    """Raise before anything is sent if the result could not be written in the end."""
+    if target is not None:
+        check_file(Path(target).absolute(), overwrite=overwrite)

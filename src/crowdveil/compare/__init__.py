@@ -1,0 +1,1 @@
+"""Methods compared on the same data: tables, sweeps and plots."""

@@ -1,0 +1,215 @@
+"""Pictures of comparisons, as PNG. Needs matplotlib, which is imported when the first one is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdveil.compare.candidates import without_k
+from crowdveil.compare.drawing import looks
+from crowdveil.compare.flows import Comparison
+from crowdveil.compare.sweep import Sweep, budget_shown
+from crowdveil.errors import counted
+from crowdveil.io.figure import new_figure
+from crowdveil.model.arrays import Floats
+
+_RATIOS = {"Ḡ": "generalisation error Ḡ", "E": "reconstruction error E", "D": "distribution distance D"}
+_DIGITS = ((8, (1, 1.5, 2, 3, 5, 7)), (50, (1, 2, 5)), (500, (1, 3)), (np.inf, (1,)))
+"""First digits of the numbers on a logarithmic axis, by how many times the largest is the least at most."""
+
+
+def ratios(found: Comparison, file: Path) -> None:
+    """Box plots over matrices of each measure as a ratio to that of the first method; right of the line is worse.
+
+    Where there are several k, to that of the first method with the same k.
+    """
+    labels = [f"{outcome.label} *" if outcome.remark else outcome.label for outcome in found.outcomes]
+    figure = new_figure(11, 1.6 + 0.36 * len(labels))
+    axes = figure.subplots(1, len(_RATIOS), sharey=True)
+    first, several = found.outcomes[0], several_k(found)
+    base = {
+        outcome.k: outcome for outcome in reversed(found.outcomes) if without_k(outcome.label) == without_k(first.label)
+    }
+    bases = [base.get(outcome.k, first) for outcome in found.outcomes]
+    for axis, (symbol, title) in zip(axes, _RATIOS.items(), strict=True):
+        pairs = zip(found.outcomes, bases, strict=True)
+        boxes = [_ratio(outcome.by_step[symbol], other.by_step[symbol]) for outcome, other in pairs]
+        _boxes(axis, boxes)
+        axis.axvline(1, color="#d55e00", linewidth=1, zorder=0)
+        axis.set_title(title, fontsize=11)
+        axis.set_xlabel(f"ratio to {without_k(first.label)} with the same k" if several else f"ratio to {first.label}")
+        _log_axis(axis, np.concatenate([*boxes, np.ones(1)]))
+        axis.grid(axis="x", alpha=0.3)
+    axes[0].set_yticks(range(len(labels)), labels)
+    axes[0].set_ylim(len(labels) - 0.4, -0.6)
+    marked = {remark for outcome in found.outcomes for remark in outcome.remark.split(", ") if remark}
+    apart = f"   (* {' or '.join(sorted(marked))})" if marked else ""
+    figure.suptitle(f"{_settings(found)}; {counted(found.flows.steps, 'matrix', 'matrices')}{apart}", fontsize=11)
+    figure.savefig(file)
+
+
+def coarseness_and_loss(found: Comparison, file: Path) -> None:
+    """The mean Ḡ of each method against the mean share that it suppresses; lower left is better.
+
+    With the front, unless there are several k: a smaller one would be on it for being smaller.
+    """
+    figure = new_figure(9, 5)
+    axis = figure.subplots()
+    points = [(100 * outcome.mean("S"), outcome.mean("Ḡ")) for outcome in found.outcomes]
+    budget = found.shared.suppress
+    if budget is not None:
+        axis.axvline(
+            100 * budget, color="#888888", linestyle="--", linewidth=1, zorder=0, label=f"budget, {100 * budget:g} %"
+        )
+    _draw_methods(axis, found, points)
+    if not several_k(found):
+        _draw_front(axis, front(_like_with_like(found, points)), "front of those without a remark")
+    axis.set_xlabel("trips suppressed S, %")
+    axis.set_ylabel("mean generalisation error Ḡ, tiles")
+    _log_axis(axis, np.array([error for _, error in points]), which="y")
+    axis.grid(alpha=0.3)
+    axis.set_title(f"{_settings(found)}; lower left is better", fontsize=11)
+    figure.legend(loc="outside right upper", fontsize=9, frameon=False)
+    figure.savefig(file)
+
+
+def error_by_k(found: Comparison, file: Path) -> None:
+    """The mean E of each method against its k, a line for each method, and the front; lower right is better."""
+    figure = new_figure(9, 5)
+    axis = figure.subplots()
+    points = [(float(outcome.k or np.nan), outcome.mean("E")) for outcome in found.outcomes]
+    _draw_methods(axis, found, points)
+    best = front([(-k, error) for k, error in _like_with_like(found, points)])
+    _draw_front(axis, [(-k, error) for k, error in best], "front of those without a remark")
+    _k_axis(axis, [outcome.k for outcome in found.outcomes if outcome.k is not None])
+    axis.set_ylabel("mean reconstruction error E")
+    axis.set_ylim(bottom=0)
+    axis.set_title(f"{_settings(found)}; lower right is better", fontsize=11)
+    figure.legend(loc="outside right upper", fontsize=9, frameon=False)
+    figure.savefig(file)
+
+
+def sweep(found: Sweep, file: Path) -> None:
+    """What the rule weighs by k, with a ring around what is recommended, and E by k with its front; a line for each budget."""
+    symbols = list(dict.fromkeys((found.weighed, "E")))
+    figure = new_figure(1 + 5 * len(symbols), 4.5)
+    axes = np.atleast_1d(figure.subplots(1, len(symbols)))
+    for axis, symbol in zip(axes, symbols, strict=True):
+        _trials(axis, found, symbol)
+    if found.recommended is not None or any(trial.budget is not None for trial in found.trials):
+        axes[0].legend(fontsize=9, frameon=False)
+    figure.suptitle(f"{found.method}; {counted(found.flows.steps, 'matrix', 'matrices')}", fontsize=11)
+    figure.savefig(file)
+
+
+def _trials(axis: Any, found: Sweep, symbol: str) -> None:
+    """A measure by k."""
+    budgets = {trial.budget: trial.budget_shown for trial in found.trials}
+    for budget, (colour, marker) in zip(budgets, looks(), strict=False):
+        points = [(t.k, t.outcome.mean(symbol)) for t in found.trials if t.budget == budget]
+        name = None if budget is None else f"at most {budgets[budget]} withheld"
+        axis.plot(*zip(*points, strict=True), marker=marker, color=colour, label=name)
+    best = found.recommended
+    if best is not None:
+        axis.plot(best.k, best.outcome.mean(symbol), "o", markersize=18, markerfacecolor="none", markeredgecolor="black",
+                  linestyle="none", label="recommended")  # fmt: skip
+    if symbol == "E" and len(budgets) > 1:
+        errors = [(-float(t.k), t.outcome.mean(symbol)) for t in found.trials if np.isfinite(t.outcome.mean(symbol))]
+        _draw_front(axis, [(-k, error) for k, error in front(errors)], "front: no k as large has less E")
+        axis.legend(handles=[axis.lines[-1]], fontsize=9, frameon=False)
+    _k_axis(axis, [trial.k for trial in found.trials])
+    axis.set_ylabel("mean generalisation error Ḡ, tiles" if symbol == "Ḡ" else "mean reconstruction error E")
+    axis.set_ylim(bottom=0)
+
+
+def front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points that no other is as low as in both numbers and lower in one, from left to right."""
+    chosen: list[tuple[float, float]] = []
+    for x, y in sorted(points):
+        if not chosen or y < chosen[-1][1]:
+            chosen.append((x, y))
+    return chosen
+
+
+def _like_with_like(found: Comparison, points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points of methods that keep k and the budget, with rows that do not overlap."""
+    pairs = zip(found.outcomes, points, strict=True)
+    return [point for outcome, point in pairs if not outcome.remark and np.isfinite(point).all()]
+
+
+def several_k(found: Comparison) -> bool:
+    """Whether methods have different k."""
+    return len({outcome.k for outcome in found.outcomes if outcome.k is not None}) > 1
+
+
+def _draw_methods(axis: Any, found: Comparison, points: list[tuple[float, float]]) -> None:
+    """A line for each method through its k, hollow if it is not like the others; not where it is undefined."""
+    families: dict[str, list[int]] = {}
+    for i, outcome in enumerate(found.outcomes):
+        if np.isfinite(points[i]).all():
+            families.setdefault(without_k(outcome.label), []).append(i)
+    for (name, places), (colour, marker) in zip(families.items(), looks(), strict=False):
+        remark = found.outcomes[places[0]].remark
+        axis.plot(*zip(*(points[i] for i in places), strict=True), marker=marker, color=colour, markersize=9,
+                  markerfacecolor="none" if remark else colour, markeredgewidth=1.5, linewidth=1 if len(places) > 1 else 0,
+                  label=f"{name} ({remark})" if remark else name)  # fmt: skip
+
+
+def _draw_front(axis: Any, points: list[tuple[float, float]], name: str) -> None:
+    """A broad line behind what nothing else beats in both."""
+    if points:
+        axis.plot(*zip(*points, strict=True), color="#f0c808", linewidth=9, alpha=0.35, zorder=0, marker="o", markersize=15,
+                  markeredgewidth=0, label=name)  # fmt: skip
+
+
+def _k_axis(axis: Any, values: list[int]) -> None:
+    from matplotlib.ticker import NullLocator
+
+    axis.set_xscale("log")
+    ticks = sorted(set(values))
+    axis.set_xticks(ticks, [str(k) for k in ticks])
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.set_xlabel("k, smallest crowd")
+    axis.grid(alpha=0.3)
+
+
+def _boxes(axis: Any, boxes: list[Floats]) -> None:
+    """A box for each method, from quartile to quartile, with whiskers from the least to the largest."""
+    axis.boxplot(
+        boxes, positions=range(len(boxes)), orientation="horizontal", widths=0.6, whis=(0, 100), patch_artist=True,
+        boxprops={"facecolor": "#cfe2f0", "edgecolor": "#0072b2"}, medianprops={"color": "#0072b2", "linewidth": 2},
+        whiskerprops={"color": "#0072b2"}, capprops={"color": "#0072b2"}, manage_ticks=False,
+    )  # fmt: skip
+
+
+def _log_axis(axis: Any, values: Floats, which: str = "x") -> None:
+    """A logarithmic axis with plain numbers: few of them where it spans decades, more where it does not."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    defined = values[np.isfinite(values) & (values > 0)]
+    if not len(defined):
+        return
+    (axis.set_xscale if which == "x" else axis.set_yscale)("log")
+    low, high = float(defined.min()) / 1.15, float(defined.max()) * 1.15
+    (axis.set_xlim if which == "x" else axis.set_ylim)(low, high)
+    span = high / low
+    digits = next(digits for most, digits in _DIGITS if span < most)
+    side = axis.xaxis if which == "x" else axis.yaxis
+    side.set_major_locator(LogLocator(subs=digits, numticks=50))
+    side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    side.set_minor_formatter(NullFormatter())
+
+
+def _ratio(values: Floats, first: Floats) -> Floats:
+    """Where both are defined and above 0, which a logarithm needs."""
+    good = np.isfinite(values) & np.isfinite(first) & (values > 0) & (first > 0)
+    return values[good] / first[good]
+
+
+def _settings(found: Comparison) -> str:
+    budget = budget_shown(found.shared.suppress, found.shared.suppress_trips)
+    crowds = sorted({outcome.k for outcome in found.outcomes if outcome.k is not None})
+    k = f"{crowds[0]} to {crowds[-1]}" if several_k(found) else f"{found.shared.k}"
+    return f"k = {k}, at most {budget.replace('%', ' %')} withheld"

@@ -1,0 +1,64 @@
+"""Comparisons and sweeps as a folder of tables and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from crowdveil.compare import plots
+from crowdveil.compare.flows import Comparison
+from crowdveil.compare.sweep import Sweep
+from crowdveil.compare.trajectories import TrajectoryMethods
+from crowdveil.compare.trajectory_plots import distortion_by_window
+from crowdveil.errors import MissingExtraError
+from crowdveil.io.atomic import check_target, new_folder
+from crowdveil.io.tables import write_table
+
+SUMMARY_FILE, VALUES_FILE, SWEEP_FILE = "summary.csv", "compare.csv", "sweep.csv"
+
+Draw = Callable[[Path], None]
+
+
+def write_found(
+    found: Comparison | TrajectoryMethods | Sweep, folder: str | Path, *, overwrite: bool = False
+) -> None:  # fmt: skip
+    """Write tables and pictures to a folder, all or nothing; without matplotlib the tables alone, and say so."""
+    tables, pictures, missing = _tables(found), _pictures(found), None
+    with new_folder(Path(folder), overwrite=overwrite, mark_file=next(iter(tables))) as target:
+        for name, table in tables.items():
+            write_table(table, target / name)
+        try:
+            for name, draw in pictures.items():
+                draw(target / name)
+        except MissingExtraError as error:
+            missing = error
+    if missing is not None:
+        raise missing
+
+
+def check_folder(target: str | Path | None, mark_file: str, *, overwrite: bool) -> None:
+    """Raise unless a folder can be written to at the end."""
+    if target is not None:
+        check_target(Path(target).absolute(), overwrite=overwrite, mark_file=mark_file)
+
+
+def _tables(found: Comparison | TrajectoryMethods | Sweep) -> dict[str, pa.Table]:
+    if isinstance(found, Sweep):
+        return {SWEEP_FILE: found.table}
+    return {SUMMARY_FILE: found.table, VALUES_FILE: found.values}
+
+
+def _pictures(found: Comparison | TrajectoryMethods | Sweep) -> dict[str, Draw]:
+    if isinstance(found, Sweep):
+        return {"sweep.png": partial(plots.sweep, found)}
+    if isinstance(found, TrajectoryMethods):
+        return {"distortion.png": partial(distortion_by_window, found)}
+    by_k = {"error-by-k.png": partial(plots.error_by_k, found)} if plots.several_k(found) else {}
+    return {
+        "ratios.png": partial(plots.ratios, found),
+        "coarseness-and-loss.png": partial(plots.coarseness_and_loss, found),
+        **by_k,
+    }

@@ -1,0 +1,1 @@
+"""Compiled loops of the OD solvers and measures."""

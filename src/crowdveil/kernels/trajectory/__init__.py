@@ -1,0 +1,1 @@
+"""Compiled loops of the trajectory solvers and measures."""

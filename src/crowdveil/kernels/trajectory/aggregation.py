@@ -1,0 +1,89 @@
+"""One trajectory for each group of trajectories: their mean, or what of the group is nearest to it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.kernels._jit import kernel
+from crowdveil.kernels.trajectory.spatiotemporal import point_of
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@kernel
+def mean_lengths(members: Ints, group_offsets: Ints, offsets: Ints) -> Ints:
+    """The mean number of points of the trajectories of each group, a half counting as one."""
+    groups = len(group_offsets) - 1
+    found = np.empty(groups, np.int64)
+    for g in range(groups):
+        low, high = group_offsets[g], group_offsets[g + 1]
+        points = 0
+        for e in range(low, high):
+            points += offsets[members[e] + 1] - offsets[members[e]]
+        found[g] = (2 * points + high - low) // (2 * (high - low))
+    return found
+
+
+@kernel
+def mean_trajectories(
+    members: Ints, group_offsets: Ints, x: Floats, y: Floats, t: Ints | Floats, offsets: Ints, made_offsets: Ints
+) -> tuple[Floats, Floats, Ints]:
+    """The mean trajectory of each group: x, y and t, each the mean of matching points; times in whole seconds,
+    rising.
+    """
+    size = made_offsets[-1]
+    made_x, made_y, made_t = np.empty(size, np.float64), np.empty(size, np.float64), np.empty(size, np.int64)
+    for g in range(len(group_offsets) - 1):
+        low, high = group_offsets[g], group_offsets[g + 1]
+        begin = made_offsets[g]
+        pairs = made_offsets[g + 1] - begin
+        start = t[offsets[members[low]]]
+        for i in range(pairs):
+            # Sums are of differences from the first member, so that no digit is lost.
+            first = offsets[members[low]]
+            sum_x, sum_y, sum_t = 0.0, 0.0, 0.0
+            for e in range(low, high):
+                here = offsets[members[e]]
+                point = here + point_of(i, offsets[members[e] + 1] - here, pairs)
+                sum_x += x[point] - x[first]
+                sum_y += y[point] - y[first]
+                sum_t += t[point] - start
+            made_x[begin + i] = x[first] + sum_x / (high - low)
+            made_y[begin + i] = y[first] + sum_y / (high - low)
+            made_t[begin + i] = start + int(math.floor(sum_t / (high - low) + 0.5))
+            if i > 0:
+                made_t[begin + i] = max(made_t[begin + i], made_t[begin + i - 1] + 1)
+    return made_x, made_y, made_t
+
+
+@kernel
+def nearest_points(
+    members: Ints,
+    group_offsets: Ints,
+    x: Floats,
+    y: Floats,
+    t: Floats,
+    offsets: Ints,
+    made_x: Floats,
+    made_y: Floats,
+    made_t: Floats,
+    made_offsets: Ints,
+    metres_a_second: float,
+) -> Ints:
+    """For each point of a made-up trajectory the point of its group that is nearest in space and time; the first of equals."""
+    found = np.empty(made_offsets[-1], np.int64)
+    for g in range(len(group_offsets) - 1):
+        for i in range(made_offsets[g], made_offsets[g + 1]):
+            best, best_point = np.inf, -1
+            for e in range(group_offsets[g], group_offsets[g + 1]):
+                for point in range(offsets[members[e]], offsets[members[e] + 1]):
+                    dx, dy = x[point] - made_x[i], y[point] - made_y[i]
+                    d = math.sqrt(dx * dx + dy * dy) + metres_a_second * abs(t[point] - made_t[i])
+                    if d < best:
+                        best, best_point = d, point
+            found[i] = best_point
+    return found

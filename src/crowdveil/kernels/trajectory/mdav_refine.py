@@ -1,0 +1,120 @@
+"""Groups of trajectories that are brought closer together by exchanging members, for parts that are small.
+
+How far a group is spread is the sum of squared distances of its pairs over its size: in the plane, the squared distances to its
+mean. A member goes to another group, or changes places with a member of it, if both groups together are spread less then.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.kernels._jit import kernel
+from crowdveil.kernels.trajectory.spatiotemporal import distances
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Points = tuple[Floats, Floats, Floats, Ints]
+
+LEAST_GAIN = 1e-6
+"""Square metres; so that rounding never makes two members change places for ever."""
+ROUNDS = 20
+"""Nearly all is gained in the first three."""
+
+
+@kernel
+def squares_apart(members: Ints, points: Points, speed: Floats, weight: float) -> Floats:
+    """The squared distance of each pair of members."""
+    x, y, t, offsets = points
+    n = len(members)
+    square, found = np.zeros((n, n), np.float64), np.empty(n, np.float64)
+    for i in range(n - 1):
+        own = slice(offsets[members[i]], offsets[members[i] + 1])
+        to = members[i + 1 :]
+        distances(x[own], y[own], t[own], speed[members[i]], weight, to, x, y, t, offsets, speed, found)
+        for at in range(len(to)):
+            square[i, i + 1 + at] = found[at] * found[at]
+            square[i + 1 + at, i] = square[i, i + 1 + at]
+    return square
+
+
+@kernel
+def _move(i: int, to: int, square: Floats, person: Ints, group: Ints, apart: Floats, size: Ints, held: Ints) -> None:
+    """Put a member into another group. `apart`: squared distances from each member to each group, summed; `held`: how many
+    trajectories of each person are in each group.
+    """
+    old = group[i]
+    for j in range(len(group)):
+        apart[j, old] -= square[i, j]
+        apart[j, to] += square[i, j]
+    held[old, person[i]] -= 1
+    held[to, person[i]] += 1
+    size[old] -= 1
+    size[to] += 1
+    group[i] = to
+
+
+@kernel
+def _people(held: Ints, group: int) -> int:
+    count = 0
+    for number in held[group]:
+        count += number > 0
+    return count
+
+
+@kernel
+def exchange(square: Floats, person: Ints, group: Ints, groups: int, k: int) -> None:
+    """Change `group`, numbers below `groups`, until no move of one and no exchange of two makes groups closer, each of which
+    keeps at least k people. People are numbers below that of the members.
+    """
+    n = len(group)
+    apart, spread = np.zeros((n, groups), np.float64), np.zeros(groups, np.float64)
+    size, held, people = np.zeros(groups, np.int64), np.zeros((groups, n), np.int64), np.zeros(groups, np.int64)
+    for i in range(n):
+        size[group[i]] += 1
+        held[group[i], person[i]] += 1
+        for j in range(n):
+            apart[i, group[j]] += square[i, j]
+    for i in range(n):
+        spread[group[i]] += apart[i, group[i]] / 2
+    for g in range(groups):
+        people[g] = _people(held, g)
+    for _ in range(ROUNDS):
+        changed = False
+        for i in range(n):
+            a, p = group[i], person[i]
+            best, to, other = -LEAST_GAIN, -1, -1
+            alone_a = held[a, p] == 1
+            if people[a] - alone_a >= k:
+                less = (spread[a] - apart[i, a]) / (size[a] - 1) - spread[a] / size[a]
+                for c in range(groups):
+                    gain = less + (spread[c] + apart[i, c]) / (size[c] + 1) - spread[c] / size[c]
+                    if c != a and gain < best:
+                        best, to = gain, c
+            for j in range(n):
+                c, q = group[j], person[j]
+                if c == a:
+                    continue
+                gain = (apart[j, a] - apart[i, a] - square[i, j]) / size[a]
+                gain += (apart[i, c] - apart[j, c] - square[i, j]) / size[c]
+                if gain < best and (
+                    p == q
+                    or (
+                        people[a] - alone_a + (held[a, q] == 0) >= k
+                        and people[c] - (held[c, q] == 1) + (held[c, p] == 0) >= k
+                    )
+                ):
+                    best, to, other = gain, c, j
+            if to < 0:
+                continue
+            changed = True
+            spread[a] -= apart[i, a]
+            spread[to] += apart[i, to]
+            _move(i, to, square, person, group, apart, size, held)
+            if other >= 0:
+                spread[to] -= apart[other, to]
+                spread[a] += apart[other, a]
+                _move(other, a, square, person, group, apart, size, held)
+            people[a], people[to] = _people(held, a), _people(held, to)
+        if not changed:
+            break

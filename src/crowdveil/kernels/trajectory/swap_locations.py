@@ -1,0 +1,160 @@
+"""Locations that are near in space and time change hands, in clusters of enough owners."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.kernels._jit import kernel
+from crowdveil.kernels.trajectory.swapmob import first_from
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+STEPS = 3
+"""A radius is the least one, the one in the middle, or the largest one."""
+
+
+@kernel
+def _take_out(place: int, cell_of: Ints, last: Ints, slot: Ints, at: Ints) -> None:
+    """Take a place out of its cell: the last one that is left there moves to where it was."""
+    c = cell_of[place]
+    last[c] -= 1
+    other = slot[last[c]]
+    slot[at[place]] = other
+    at[other] = at[place]
+    slot[last[c]] = place
+    at[place] = last[c]
+
+
+@kernel
+def sort_by(keys: Floats, values: Ints, n: int) -> None:
+    """Sort the first n keys, and the values with them, by insertion over shrinking gaps."""
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            key, value = keys[i], values[i]
+            j = i
+            while j >= gap and keys[j - gap] > key:
+                keys[j], values[j] = keys[j - gap], values[j - gap]
+                j -= gap
+            keys[j], values[j] = key, value
+        gap //= 3
+
+
+@kernel
+def _radius(least: float, most: float, step: int) -> float:
+    """One of three radii from the least to the largest."""
+    return least + (most - least) * step / (STEPS - 1)
+
+
+@kernel
+def exchange_locations(
+    first_seed: int, last_seed: int, k: int, min_m: float, max_m: float, min_s: float, max_s: float,
+    slab: Ints, slab_offsets: Ints, cell: Ints, cell_offsets: Ints, columns: int,
+    slab_of: Ints, cell_of: Ints, x: Floats, y: Floats, t: Ints, trajectory: Ints, owner: Ints, draw: Floats, seed: Ints,
+    last: Ints, slot: Ints, at: Ints, given: Ints,
+    seen: Ints, best: Ints, candidate: Ints, apart_s: Floats, apart_m: Floats,
+) -> None:  # fmt: skip
+    """Let the locations around seeds first to last (half-open) change hands; those around which there is no crowd go.
+
+    The least time radius is tried first, with all radii in space, then the next, until locations of k owners are inside; all
+    owners that are inside take part, each with the location nearest in time. They are put in the order of what they drew,
+    and each gives its location to the next, the last to the first: nobody keeps one's own, and all circles are equally
+    likely.
+
+    Arrays are by place (see SpaceTimeGrid), but `seen` and `best` by owner. What is kept from call to call: the places of a
+    cell that are left are slot[cell_offsets[c]] to slot[last[c]], and at is where each lies there; `given`, the trajectory
+    that each location went to (-1: to none). The rest is room to work in: `seen` (-1 at first) is stamped with numbers that
+    rise with seeds.
+    """
+    mine = np.empty(len(best), np.int64)
+    keys = np.empty(len(best), np.float64)
+    for number in range(first_seed, last_seed):
+        s = seed[number]
+        if at[s] >= last[cell_of[s]]:
+            continue
+        n = 0
+        now = slab_of[s]
+        for near in range(max(now - 1, 0), min(now + 2, len(slab))):
+            if abs(slab[near] - slab[now]) > 1:
+                continue
+            high = slab_offsets[near + 1]
+            for row in range(-1, 2):
+                first = cell[cell_of[s]] + row * columns - 1
+                c = first_from(cell, slab_offsets[near], high, first)
+                while c < high and cell[c] <= first + 2:
+                    for i in range(cell_offsets[c], last[c]):
+                        p = slot[i]
+                        seconds = float(abs(t[p] - t[s]))
+                        metres = (x[p] - x[s]) ** 2 + (y[p] - y[s]) ** 2
+                        if seconds <= max_s and metres <= max_m * max_m:
+                            candidate[n], apart_s[n], apart_m[n] = p, seconds, metres
+                            n += 1
+                    c += 1
+        stamp = number * (STEPS * STEPS + 1)
+        people = 0
+        for i in range(n):
+            if seen[owner[candidate[i]]] != stamp:
+                seen[owner[candidate[i]]] = stamp
+                people += 1
+        if people < k:
+            _take_out(s, cell_of, last, slot, at)
+            continue
+        people = 0
+        for step in range(STEPS * STEPS):
+            if people >= k:
+                break
+            within_s = _radius(min_s, max_s, step // STEPS)
+            within_m = _radius(min_m, max_m, step % STEPS)
+            stamp += 1
+            people = 0
+            for i in range(n):
+                if apart_s[i] > within_s or apart_m[i] > within_m * within_m:
+                    continue
+                who = owner[candidate[i]]
+                if seen[who] != stamp:
+                    seen[who] = stamp
+                    best[who] = i
+                    mine[people] = who
+                    people += 1
+                    continue
+                b = best[who]
+                if apart_s[i] != apart_s[b]:
+                    nearer = apart_s[i] < apart_s[b]
+                elif apart_m[i] != apart_m[b]:
+                    nearer = apart_m[i] < apart_m[b]
+                else:
+                    nearer = candidate[i] < candidate[b]
+                if nearer:
+                    best[who] = i
+        for i in range(people):
+            # The seed goes itself, whatever else of the same owner lies on the same spot.
+            mine[i] = s if mine[i] == owner[s] else candidate[best[mine[i]]]
+            keys[i] = draw[mine[i]]
+        sort_by(keys, mine, people)
+        for i in range(people):
+            given[mine[i]] = trajectory[mine[(i + 1) % people]]
+            _take_out(mine[i], cell_of, last, slot, at)
+
+
+@kernel
+def break_pairs(bad: Mask, points: Ints, trajectory: Ints) -> Mask:
+    """Which visits go so that no bad pair is left; bad[i] says that visit i and the next, of one trajectory, are a bad pair.
+
+    From left to right; of the two the one that is in two bad pairs goes, else the one with fewer points, else the later.
+    """
+    gone = np.zeros(len(points), np.bool_)
+    for i in range(len(points) - 1):
+        if not bad[i] or gone[i]:
+            continue
+        before = i > 0 and bad[i - 1] and not gone[i - 1] and trajectory[i - 1] == trajectory[i]
+        after = i + 2 < len(points) and bad[i + 1] and trajectory[i + 2] == trajectory[i]
+        if before != after:
+            gone[i if before else i + 1] = True
+        else:
+            gone[i if points[i] < points[i + 1] else i + 1] = True
+    return gone

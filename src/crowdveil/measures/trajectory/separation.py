@@ -1,0 +1,55 @@
+"""How far published trajectories are from their originals: what measures by distance share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from crowdveil.errors import InputError
+from crowdveil.measures.trajectory.comparison import TrajectoryComparison
+from crowdveil.model.arrays import Floats
+from crowdveil.params import Params, TimeWeight
+from crowdveil.solve.trajectory.distances import Distance, DistanceName, make_distance, time_weight
+from crowdveil.solve.trajectory.distances.nearest import Beside
+
+DISTANCE_ALIASES = (("trajectory_distance", "distance"), ("trajectory_distance.p_lambda", "time_weight"))
+"""Names of the parameters in files of mdl-anonymizer."""
+
+
+class DistanceParams(Params):
+    """Parameters of measures by distance."""
+
+    distance: DistanceName = "spatiotemporal"
+    """How far trajectories are from one another."""
+    time_weight: TimeWeight = "document"
+    """What time counts in the spatio-temporal distance: a number (0 is space alone), document, or mean-ratio."""
+
+
+def weight_of(compared: TrajectoryComparison, params: DistanceParams) -> float:
+    """What time counts; found from the original where it is not given, and told then."""
+    if params.distance != "spatiotemporal":
+        return 0.0
+    wanted: Any = params.time_weight
+    # A sample, where one is taken, is always the same.
+    found = compared.once(("weight", wanted), lambda: time_weight(compared.original, wanted, np.random.default_rng(0)))
+    if isinstance(wanted, str):
+        compared.notes.say(f"time counts {found:g} in the spatio-temporal distance (time_weight = {wanted}).")
+    return found
+
+
+def distance_of(compared: TrajectoryComparison, params: DistanceParams) -> Distance:
+    """The distance between originals."""
+    weight = weight_of(compared, params)
+    return compared.once(
+        ("distance", params.distance, weight), lambda: make_distance(compared.paths, params.distance, weight)
+    )
+
+
+def apart(compared: TrajectoryComparison, params: DistanceParams) -> Floats:
+    """The distance of each published trajectory to its original."""
+    source, distance = compared.source, distance_of(compared, params)
+    if len(source) and not (source.min() >= 0 and source.max() < len(compared.original)):
+        raise InputError("release: it comes from trajectories that the original does not have; give its own original.")
+    key = "apart", params.distance, weight_of(compared, params)
+    return compared.once(key, lambda: Beside(distance, compared.published).to_each(source))

@@ -1,0 +1,70 @@
+"""What a private report shows of the original: exact, and not for release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.measures.od.comparison import OdComparison
+from crowdveil.model.arrays import Floats
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.report.measures import measured, named_measures
+from crowdveil.report.page_model import Inside
+from crowdveil.report.summary import cost_lines
+
+
+def inside_of(data: Flows | Trajectories, release: Release | None) -> Inside:
+    """The original, and what was lost of it; of trajectories without the release as the method made it, the original alone."""
+    if isinstance(data, Flows) and isinstance(release, FlowRelease):
+        return Inside(data, cost_lines(data, release), _measures(data, release), lost=_lost(data, release))
+    if isinstance(data, Trajectories) and isinstance(release, TrajectoryRelease):
+        return Inside(data, cost_lines(data, release), displaced_m=_displaced(data, release))
+    return Inside(data)
+
+
+def _measures(data: Flows, release: FlowRelease) -> list[tuple[str, str, str]]:
+    """A row for each measure that is defined here."""
+    rows: list[tuple[str, str, str]] = []
+    for asked in named_measures(None) if len(data) else []:
+        try:
+            rows += measured(data, release, [asked]).rows()
+        except CrowdveilError:
+            continue  # such as lengths of trips between zones without positions
+    return rows
+
+
+def _lost(data: Flows, release: FlowRelease) -> Floats | None:
+    """The share of each tile's trips, leaving or reaching, that is in no row; None where rows overlap."""
+    row = OdComparison.between(data, release).row
+    if row is None or not len(data):
+        return None
+    n = len(data.zones)
+
+    def ends(volume: Any) -> Floats:
+        both = np.bincount(data.origin, volume, n) + np.bincount(data.destination, volume, n)
+        return both.astype(np.float64)
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        lost: Floats = ends(np.where(row < 0, data.volume, 0)) / ends(data.volume)
+    return lost
+
+
+def _displaced(data: Trajectories, release: TrajectoryRelease) -> Floats | None:
+    """Metres from each published point to the point as far along in the trajectory that it comes from."""
+    if release.source is None or not len(release):
+        return None
+    source, length = release.source, np.diff(release.offsets)
+    of = np.repeat(np.arange(len(release)), length)
+    place = np.arange(release.points) - release.offsets[of]
+    before = np.diff(data.offsets)[source[of]]
+    along = np.rint(place * (before - 1) / np.maximum(length[of] - 1, 1)).astype(np.int64)
+    point = data.offsets[source[of]] + np.minimum(along, before - 1)
+    plane = data.projection
+    x0, y0 = plane.to_plane(data.lon[point], data.lat[point])
+    x1, y1 = plane.to_plane(release.lon, release.lat)
+    metres: Floats = np.hypot(x1 - x0, y1 - y0)
+    return metres

@@ -1,0 +1,107 @@
+"""What executors do with rows of points: pieces of the input to trajectory, person, place and time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdveil.io.person_ids import IdRules, id_type
+from crowdveil.io.source import Source
+from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.times import Clock, odd_times
+from crowdveil.io.trajectories import PointColumns, first_of, readers, unusable, with_normalized_ids, without_ids
+from crowdveil.io.values import one_array
+from crowdveil.model.canonical import point_hashes
+from crowdveil.run.spark.rows import BAD, INSTANTS, SKIPPED, TWICE, WALLS, without_missing
+
+FILE, BLOCK, AT = ORDER = ("crowdveil_file", "crowdveil_block", "crowdveil_at")
+"""Columns that say where a row stands in the input: trajectories that are filtered keep that order."""
+KEY = tuple(f"crowdveil_hash_{i}" for i in range(4))
+"""Columns with the hashes of a point: sums of them are the key of a trajectory, which its number comes from."""
+
+
+@dataclass(frozen=True)
+class PointReader:
+    """Pieces of the input as points with the columns trajectory, person (those that exist), lon, lat, t, lost, `ORDER`, `KEY`,
+    and note.
+
+    A point that is lost takes its trajectory with it. Where there is a note, there is nothing else but how often it is to be
+    said, in n.
+    """
+
+    source: Source
+    columns: PointColumns
+    tz: str
+    form: TimeForm
+    files: tuple[str, ...]
+    rules: IdRules = field(default_factory=IdRules)
+
+    @property
+    def ids(self) -> list[str]:
+        """Columns of the points that say which trajectory they are of."""
+        named = {"trajectory": self.columns.trajectory, "person": self.columns.user}
+        return [name for name, column in named.items() if column is not None]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the points."""
+        ids = [
+            (name, id_type(self.source.schema.field(column).type))
+            for name, column in zip(self.ids, self.columns.ids, strict=True)
+        ]
+        whole = pa.int64()
+        more = [("lon", pa.float64()), ("lat", pa.float64()), ("t", whole), ("lost", pa.bool_()), ("n", whole)]
+        return pa.schema([*ids, *more, *((name, whole) for name in (*ORDER, *KEY)), ("note", pa.string())])
+
+    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The points of pieces, and what is to be noted of each."""
+        for batch in pieces:
+            read = without_missing(self.source, batch.select(self.columns.used))
+            read = with_normalized_ids(read, self.source, self.columns, self.rules)
+            missing = without_ids(self.columns, read)
+            notes = {BAD + reason: n for reason, n in first_of(missing).items()}
+            if missing:
+                kept = pa.array(~np.logical_or.reduce(list(missing.values())))
+                batch, read = batch.filter(kept), read.filter(kept)
+            if read.num_rows:
+                points, more = self._read(read, batch)
+                yield points
+                notes |= more
+            if notes:
+                yield self._made(len(notes), {"note": list(notes), "n": list(notes.values())})
+
+    def _read(self, read: pa.RecordBatch, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
+        lon, lat, times = (column() for column in readers(self.source, self.columns, read, self.form))
+        bad = unusable(self.columns, lon, lat, times, self.form)
+        lost = np.logical_or.reduce([np.zeros(read.num_rows, np.bool_), *bad.values()])
+        t = times.values if times.instants else Clock(self.tz).to_utc(times.values)
+        made: dict[str, Any] = {
+            "lon": np.where(lost, 0.0, lon[0]), "lat": np.where(lost, 0.0, lat[0]), "t": np.where(lost, 0, t), "lost": lost,
+            FILE: pc.fill_null(pc.index_in(batch[FILE], pa.array(self.files, pa.string())), 0),
+            BLOCK: batch[BLOCK], AT: batch[AT],
+        }  # fmt: skip
+        made |= zip(KEY, point_hashes(made["lon"], made["lat"], made["t"]), strict=True)
+        for name, column in zip(self.ids, self.columns.ids, strict=True):
+            made[name] = one_array(read[column])
+        said = {INSTANTS if times.instants else WALLS: 1} if not times.bad.all() else {}
+        odd = zip((SKIPPED, TWICE), odd_times(times, Clock(self.tz)), strict=True)
+        said |= {note: n for note, n in odd if n}
+        return self._made(read.num_rows, made), said | {BAD + reason: n for reason, n in first_of(bad).items()}
+
+    def ids_in(self, rows: pa.RecordBatch) -> list[Any]:
+        """Ids of a piece of the columns that say whose a point is."""
+        read = with_normalized_ids(rows, self.source, self.columns, self.rules)
+        return [one_array(read[column]) for column in self.columns.ids]
+
+    def _made(self, n: int, made: dict[str, Any]) -> pa.RecordBatch:
+        columns = [_column(made[f.name], f.type) if f.name in made else pa.nulls(n, f.type) for f in self.schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _column(values: Any, kind: Any) -> Any:
+    return pa.array(values, kind) if isinstance(values, np.ndarray | list) else values.cast(kind)

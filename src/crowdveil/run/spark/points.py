@@ -1,0 +1,181 @@
+"""Points on a cluster: read where they lie, and the little that is known of them here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.engine.spark import Frame, SparkEngine
+from crowdveil.errors import InputError
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.source import Source
+from crowdveil.io.times import far_reason, refuse_spread
+from crowdveil.io.trajectories import (
+    BESIDE,
+    bad_rows,
+    find_point_columns,
+    no_ids,
+    no_value,
+    none_usable,
+    say_pairs,
+)
+from crowdveil.io.zones import read_zones
+from crowdveil.model.globe import JOINED, Reach
+from crowdveil.model.trajectories import Extent, Trajectories
+from crowdveil.progress import Progress
+from crowdveil.reading import TrajectoryReading
+from crowdveil.run.spark.point_rows import AT, BLOCK, FILE, KEY, ORDER, PointReader
+from crowdveil.run.spark.rows import BAD
+from crowdveil.run.spark.sources import (
+    count_people,
+    form_there,
+    id_rules,
+    quoted,
+    readable,
+    settle_clock,
+    settle_zone,
+    source_of,
+)
+
+_COUNTED = f"monotonically_increasing_id() AS {AT}"
+
+
+@dataclass(frozen=True)
+class PointsThere:
+    """Points that lie on the cluster, and the little that is known of them here.
+
+    Attributes
+    ----------
+    rows
+        The frame of points, and of notes.
+    tracks
+        A frame with a row for each trajectory: its ids, `ORDER` of its first row, `KEY`, points, first time, sum of times,
+        box, how many points are lost.
+    reader
+        How they were read.
+    trajectories, people, points
+        How many are usable.
+    frame
+        Trajectories without one: zones, what k counts, and the extent of all.
+    """
+
+    rows: Frame
+    tracks: Frame
+    reader: PointReader
+    frame: Trajectories
+    trajectories: int = 0
+    people: int = 0
+    points: int = 0
+
+
+def read_points_there(engine: SparkEngine, data: Any, reading: TrajectoryReading, notes: ReadNotes) -> PointsThere:
+    """Read points on the cluster. The frames are not kept: keep them with `engine.kept` around all that is done with them."""
+    frame = engine.read(readable(data))
+    source = source_of(engine, data, frame)
+    columns = find_point_columns(
+        source, reading.lat, reading.lon, reading.time, reading.trajectory, reading.user, notes
+    )
+    zones = None if reading.zones is None else read_zones(reading.zones, zone_id=reading.zone_id, notes=notes)
+    rows, files = in_order(engine, data, frame, [quoted(column) for column in columns.used], source)
+    form = form_there(engine, frame, source, columns.time, reading, notes)
+    reader = PointReader(source, columns, reading.tz, form, files, id_rules(reading))
+    points = engine.map_rows(rows, reader, reader.schema)
+    ids, first = ", ".join(reader.ids), f"min(struct({', '.join(ORDER)}))"
+    sums = (
+        "count(*) AS points, count_if(lost) AS lost, sum(t) AS total, min(t) AS t, max(t) AS last, min(lon) AS west, "
+        "min(lat) AS south, max(lon) AS east, max(lat) AS north, min(lon + if(lon < 0, 360D, 0D)) AS low, "
+        "max(lon + if(lon < 0, 360D, 0D)) AS high, " + ", ".join(f"sum({name}) AS {name}" for name in KEY)
+    )
+    tracks = engine.sql(
+        f"SELECT *, {', '.join(f'first.{name}' for name in ORDER)} FROM (SELECT {ids}, {first} AS first, {sums} FROM {{points}} "
+        f"WHERE note IS NULL GROUP BY {ids})",
+        points=points,
+    ).drop("first")
+    none, nobody = np.zeros(0), np.zeros(0, object)
+    nothing = np.zeros(0, np.int64)
+    empty = Trajectories(
+        none, none, nothing, np.zeros(1, np.int64), nobody, nothing, nobody, columns.counts, zones=zones
+    )
+    return PointsThere(points, tracks, reader, empty)
+
+
+def in_order(
+    engine: SparkEngine, data: Any, frame: Frame, columns: list[str], source: Source
+) -> tuple[Frame, tuple[str, ...]]:
+    """The columns of a frame with where each row stands in the input; and the files of it, in their order.
+
+    A file of Parquet numbers its rows. Of a CSV a task reads a block from its first byte on. Rows of a data frame have the
+    order of its partitions.
+    """
+    if not isinstance(data, str | Path):
+        return frame.selectExpr(*columns, f"'' AS {FILE}", f"0L AS {BLOCK}", _COUNTED), ()
+    placed = [f"_metadata.file_path AS {FILE}", f"0L AS {BLOCK}", f"_metadata.row_index AS {AT}"]
+    if source.delimiter is not None:
+        placed[1:] = [f"_metadata.file_block_start AS {BLOCK}", _COUNTED]
+    files: list[str] = []
+    if engine.files.is_folder(str(data)):
+        found = engine.gather(frame.selectExpr("_metadata.file_path AS file").distinct())
+        files = sorted(found["file"].to_pylist())
+    return frame.selectExpr(*columns, *placed), tuple(files)
+
+
+def look_at(
+    engine: SparkEngine, points: PointsThere, reading: TrajectoryReading, notes: ReadNotes, progress: Progress
+) -> PointsThere:
+    """The same with what is known, once the rows have been read; bad rows are told or refused, and then left out."""
+    reader, columns = points.reader, points.reader.columns
+    told = engine.gather(
+        engine.sql("SELECT note, sum(n) AS n FROM {rows} WHERE note IS NOT NULL GROUP BY note", rows=points.rows),
+        progress,
+    )
+    said = dict(zip(told["note"].to_pylist(), told["n"].to_pylist(), strict=True))
+    people = "person" if len(reader.ids) == 2 else reader.ids[0]
+    joined = (f"{how}({name}) AS {name}" for name, how in JOINED.items())
+    sides = ", ".join([*joined, "min(t) AS start", "max(last) AS last"])
+    of_kind = engine.gather(
+        engine.sql(
+            f"SELECT lost > 0 AS gone, count(*) AS tracks, count(DISTINCT {people}) AS people, sum(points) AS points, "
+            f"sum(lost) AS lost, {sides} FROM {{tracks}} GROUP BY lost > 0",
+            tracks=points.tracks,
+        )
+    ).to_pylist()
+    kept = next((found for found in of_kind if not found["gone"]), None)
+    gone = next((found for found in of_kind if found["gone"]), None)
+    reasons = [*map(no_value, (*columns.ids, columns.lat, columns.lon, columns.time)), far_reason(columns.time)]
+    bad = {reason: said[BAD + reason] for reason in reasons if BAD + reason in said}
+    if bad and not reading.drop_invalid:
+        reason = next(iter(bad))
+        hint = "name the form of the times with --time-format, " if reason == no_value(columns.time) else ""
+        raise bad_rows(reader.source, reason, [], bad[reason], hint)
+    for reason, n in bad.items():
+        notes.drop(reason, n)
+    settle_clock(said, columns.time, reading.tz, notes)
+    settle_zone(said, reader.source, columns.time, reading.tz, notes)
+    if not of_kind:
+        raise (
+            no_ids(reader.source, columns)
+            if bad
+            else InputError(f"{reader.source.name}: the file has columns but no rows; wanted at least one.")
+        )
+    if gone is not None:
+        notes.drop(BESIDE, gone["points"] - gone["lost"])
+    if kept is None:
+        raise none_usable(reader.source, of_kind[0]["tracks"])
+    if len(reader.ids) == 2:
+        found = engine.gather(engine.sql("SELECT count(DISTINCT trajectory) AS n FROM {tracks}", tracks=points.tracks))
+        if found["n"][0].as_py() < sum(kind["tracks"] for kind in of_kind):
+            say_pairs(notes)
+    refuse_spread(kept["start"], kept["last"], reader.form, f"{reader.source.name}, column {columns.time}")
+    if not pa.types.is_integer(reader.schema.field(people).type):
+        alike = engine.sql(f"SELECT {people} AS person, lower({people}) AS lower FROM {{tracks}}", tracks=points.tracks)
+        reader.rules.warn(count_people(engine, alike)[1], columns.people, notes)
+    box = Reach(*(kept[name] for name in JOINED)).box
+    extent = Extent(box.west, box.south, box.east, box.north, kept["start"])
+    return replace(
+        points, frame=replace(points.frame, within=extent), trajectories=kept["tracks"], people=kept["people"],
+        points=kept["points"],
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Run files: ours and mdl-anonymizer's."""

@@ -1,0 +1,154 @@
+"""What a kind of job is: its record, and how a request of it is checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crowdveil.errors import ParameterError
+from crowdveil.params import Params
+from crowdveil.progress import Progress
+from crowdveil.reading import TrajectoryReading
+from crowdveil.run import pipeline
+from crowdveil.server.queue.files import MAPS
+
+WORD = r"^[A-Za-z0-9_ -]{1,64}$"
+"""What an option that can name a file may be in a request: a plain word, such as `ward` or a column's name."""
+
+
+class PlainReading(TrajectoryReading):
+    """How trajectories are read where zones mean nothing."""
+
+    zones: None = None
+    """Means nothing here."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run of a job: names of files are relative to the folder that it runs in."""
+
+    name: str
+    values: dict[str, Any]
+    files: dict[str, str]
+    out: Path
+    progress: Progress
+    stage: pipeline.Stage
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a run has to say: notes beside the output, and lines of it, as on the command line."""
+
+    notes: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of job.
+
+    Attributes
+    ----------
+    verb, room
+        What it is called, and the first part of its routes.
+    summary
+        What it does, in a sentence.
+    names
+        What can be run, in the order that people see.
+    find
+        The name by which something is registered, from that or an alias; raises where there is none.
+    models
+        The parameter models of one of them, whose fields together are its parameters.
+    needs, may
+        Fields of files that must be there, and those that may, with the endings of each.
+    check
+        Raises where parameters mean nothing beyond what the models see.
+    run
+        Runs it, and writes files to `task.out`.
+    packed
+        Whether the result is always a zip file; otherwise it is where there is more than one file.
+    about
+        What a listing tells of one of them.
+    example
+        Parameters of the first of them, for the description.
+    secret
+        Parameters that no answer shows again.
+    """
+
+    verb: str
+    room: str
+    summary: str
+    names: Callable[[], list[str]]
+    find: Callable[[str], str]
+    models: Callable[[str], tuple[type[Params], ...]]
+    needs: Callable[[str], dict[str, tuple[str, ...]]]
+    may: Callable[[str], dict[str, tuple[str, ...]]]
+    run: Callable[[Task], Told]
+    about: Callable[[str], dict[str, Any]]
+    check: Callable[[str, dict[str, Any]], None] = lambda name, values: None
+    packed: bool = False
+    example: dict[str, Any] = field(default_factory=dict)
+    secret: tuple[str, ...] = ()
+
+    def fields(self, name: str) -> dict[str, tuple[str, ...]]:
+        """Every field of files with its endings."""
+        options = {option: MAPS for model in self.models(name) for option in file_options(model)}
+        return self.needs(name) | self.may(name) | options
+
+    def checked(self, name: str, values: dict[str, Any], uploaded: dict[str, str]) -> None:
+        """Raise unless parameters and uploads can be run; nothing is read for it."""
+        models = self.models(name)
+        known = [option for model in models for option in model.model_fields]
+        for option in values:
+            if option not in known:
+                raise ParameterError(f"{option}: there is no such parameter; known are {', '.join(known) or 'none'}.")
+        for model in models:
+            for option in file_options(model):
+                check_word(option, values.get(option), option in uploaded)
+            model.checked({n: v for n, v in values.items() if n in model.model_fields})
+        for need in self.needs(name):
+            if need not in uploaded:
+                raise ParameterError(f"{need}: wanted a file in this field of the form; add it.")
+        self.check(name, values)
+
+    def schema(self, name: str) -> dict[str, Any]:
+        """The JSON schema of its parameters."""
+        properties: dict[str, Any] = {}
+        required: list[str] = []
+        for model in self.models(name):
+            drawn = model.model_json_schema()
+            for option in file_options(model):
+                told = drawn["properties"][option].get("description", "")
+                drawn["properties"][option] = {
+                    "type": "string", "pattern": WORD,
+                    "description": f"{told} Upload a file in the field `{option}` of the form, or give a plain word here.",
+                }  # fmt: skip
+            properties |= {n: {k: v for k, v in p.items() if k != "title"} for n, p in drawn["properties"].items()}
+            required += drawn.get("required", [])
+        return {"type": "object", "properties": properties, "additionalProperties": False,
+                **({"required": required} if required else {})}  # fmt: skip
+
+
+def file_options(model: type[Params]) -> list[str]:
+    """Options that can name a file: those that take anything."""
+    return [name for name, info in model.model_fields.items() if info.annotation is Any]
+
+
+def check_word(option: str, value: Any, uploaded: bool) -> None:
+    """Raise where an option that can name a file is neither uploaded nor a plain word."""
+    if value is None:
+        return
+    if uploaded:
+        raise ParameterError(f"{option}: wanted a file in the form or a word among the parameters, but got both.")
+    if not isinstance(value, str) or not re.fullmatch(WORD, value):
+        raise ParameterError(
+            f"{option}: wanted a file in the field {option} of the form, or a plain word; upload the file."
+        )
+
+
+def values_of(values: dict[str, Any], *models: type[Params]) -> dict[str, Any]:
+    """Those values that are parameters of a model."""
+    return {n: v for n, v in values.items() if any(n in model.model_fields for model in models)}

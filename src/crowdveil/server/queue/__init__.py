@@ -1,0 +1,1 @@
+"""The queue of jobs: its database, its files and its data directory."""

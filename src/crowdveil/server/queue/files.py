@@ -1,0 +1,177 @@
+"""Where the files of jobs lie. No name here comes from a request, but for those that passed `safe_name`.
+
+incoming/ID/…                 what is being uploaded
+jobs/ID/inputs/…              what a job works on; removed when it ends
+jobs/ID/run-LEASE/…           what one run of it wrote; the row of the job names the one that counts
+quarantine/DATE/ID            folders of jobs that no row names; removed after the retention time
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import time
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+from crowdveil.errors import OutputError
+from crowdveil.io.archive import PLAIN_NAME
+from crowdveil.server.queue.store import Store
+
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
+FLOWS = (*TABLES, ".omx")
+RELEASE = (".zip", *TABLES)
+"""A release is a zip file of its files; a table is what others published."""
+MAPS = (*TABLES, ".geojson", ".json", ".gpkg", ".geoparquet")
+ID = re.compile(r"[0-9a-f]{32}")
+ORPHAN_S = 3600.0
+"""Age at which files that belong to no job are moved away: an upload may be under way until then."""
+
+
+class Files:
+    """The folders of jobs."""
+
+    def __init__(self, root: Path, *, create: bool = True) -> None:
+        self.root = root
+        self.incoming, self.jobs, self.quarantine = root / "incoming", root / "jobs", root / "quarantine"
+        if not create:  # commands that only read change nothing
+            return
+        try:
+            for folder in (root, self.incoming, self.jobs):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder.chmod(0o700)  # an older folder may be open to others
+        except OSError as error:
+            raise OutputError(f"{root}: the data directory cannot be used ({error.strerror}); name another.") from None
+
+    def job(self, job: str) -> Path:
+        """The folder of a job."""
+        if not ID.fullmatch(job):
+            raise ValueError("no id of a job")
+        return self.jobs / job
+
+    def inputs(self, job: str) -> Path:
+        """What a job works on."""
+        return self.job(job) / "inputs"
+
+    def run(self, job: str, lease: str) -> Path:
+        """What one run of a job writes."""
+        if not ID.fullmatch(lease):
+            raise ValueError("no lease of a job")
+        return self.job(job) / f"run-{lease}"
+
+    def receive(self, job: str) -> Path:
+        """A new folder for what is being uploaded."""
+        if not ID.fullmatch(job):
+            raise ValueError("no id of a job")
+        folder = self.incoming / job
+        (folder / "inputs").mkdir(mode=0o700, parents=True)
+        return folder
+
+    def accept(self, job: str) -> None:
+        """Make what was uploaded a job's; all of it or nothing."""
+        (self.incoming / job).rename(self.job(job))
+        _sync(self.jobs)
+
+    def discard(self, job: str) -> None:
+        """Remove what was uploaded and not accepted."""
+        shutil.rmtree(self.incoming / job, ignore_errors=True)
+
+    def remove(self, job: str) -> None:
+        """Remove all files of a job."""
+        shutil.rmtree(self.job(job), ignore_errors=True)
+
+    def keep_result(self, job: str, lease: str) -> None:
+        """Remove all files of a job but the run that counts."""
+        keep = self.run(job, lease)
+        with suppress(FileNotFoundError):
+            for path in self.job(job).iterdir():
+                if path != keep:
+                    shutil.rmtree(path, ignore_errors=True)
+
+    def size(self, job: str, lease: str) -> int:
+        """Bytes that one run of a job holds on the disk."""
+        with suppress(FileNotFoundError):
+            return sum(path.stat().st_size for path in self.run(job, lease).rglob("*") if path.is_file())
+        return 0
+
+    def sweep(self, store: Store) -> int:
+        """Remove what no job needs any more; how many folders. What is queued or running is left alone.
+
+        Folders of jobs that no row names are moved to the quarantine, since the rows may be lost; what has another name than
+        an id is not ours, and stays.
+        """
+        removed = 0
+        for folder in [path for path in (*self.incoming.iterdir(), *self.jobs.iterdir()) if ID.fullmatch(path.name)]:
+            known = store.state_of(folder.name)
+            if folder.parent == self.incoming:
+                if _age(folder) > ORPHAN_S:  # an upload that broke off
+                    shutil.rmtree(folder, ignore_errors=True)
+                    removed += 1
+            elif known is None:
+                if _age(folder) > ORPHAN_S:
+                    self._isolate(folder)
+            elif known[0] in ("failed", "cancelled", "expired"):
+                self.remove(folder.name)
+                removed += 1
+            elif known[0] == "done" and known[1] is not None:
+                self.keep_result(folder.name, known[1]["lease"])
+        return removed
+
+    def _isolate(self, folder: Path) -> None:
+        """Move a folder to the quarantine of today."""
+        today = self.quarantine / date.today().isoformat()
+        today.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target = today / folder.name
+        with suppress(OSError):
+            folder.rename(target if not target.exists() else today / f"{folder.name}-{secrets.token_hex(4)}")
+
+    def purge(self, after_s: float) -> int:
+        """Remove what is in quarantine for longer than this; how many days' folders."""
+        removed = 0
+        if not self.quarantine.is_dir():
+            return 0
+        for folder in self.quarantine.iterdir():
+            with suppress(ValueError):  # of another name: not ours
+                ended = datetime.combine(date.fromisoformat(folder.name) + timedelta(days=1), datetime.min.time())
+                if time.time() - ended.timestamp() > after_s:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    removed += 1
+        return removed
+
+
+def safe_name(given: str, field: str, endings: tuple[str, ...], taken: tuple[str, ...] = ()) -> str | None:
+    """A name for an uploaded file: its own if that is plain, otherwise one after its field; None if its ending is not allowed."""
+    base = given.replace("\\", "/").rsplit("/", 1)[-1]
+    ending = next((e for e in endings if base.lower().endswith(e)), None)
+    if ending is None:
+        return None
+    if PLAIN_NAME.fullmatch(base) and ".." not in base and base.lower() not in (name.lower() for name in taken):
+        return base
+    return f"{field}{ending}"
+
+
+def _age(folder: Path) -> float:
+    """Seconds since anything was written in a folder or those in it."""
+    newest = 0.0
+    with suppress(FileNotFoundError):
+        for path in (folder, *folder.rglob("*")):
+            newest = max(newest, path.stat().st_mtime)
+    return time.time() - newest
+
+
+def sync_file(path: Path) -> None:
+    """See a file onto the disk before anybody is told of it."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

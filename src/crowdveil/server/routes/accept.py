@@ -1,0 +1,110 @@
+"""The door for jobs: a form is taken in, checked as far as can be without reading data, and put into the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+
+from crowdveil.errors import ParameterError
+from crowdveil.server.answers import Refused
+from crowdveil.server.kinds.base import Kind
+from crowdveil.server.queue.store import Job, NewJob, new_id
+from crowdveil.server.quotas import Upload
+from crowdveil.server.routes.uploads import Form, check_files, parsed, receive, room_for
+from crowdveil.server.settings import Service
+from crowdveil.server.tokens import Caller
+
+Fields = dict[str, tuple[str, ...]]
+"""Names of fields of files elsewhere, and those that they may be here."""
+
+
+def known(kind: Kind, name: str) -> str:
+    """The name by which something is registered."""
+    try:
+        return kind.find(name)
+    except ParameterError as error:
+        raise Refused(404, "not_found", str(error)) from None
+
+
+async def accept(
+    request: Request,
+    who: Caller,
+    kind: Kind,
+    chosen: Callable[[Form], tuple[str, dict[str, Any] | None]],
+    fields: Fields | None = None,
+    texts: tuple[str, ...] = ("parameters",),
+) -> Job:
+    """Take in a form, check all that can be checked without reading data, and put a job into the queue.
+
+    `chosen` says what is to be run, and with which parameters where these are not a field of the form; `fields` maps names of
+    fields of files in the form to ours: of several the one that what is run takes.
+    """
+    service: Service = request.app.state.service
+    declared, held = request.headers.get("content-length", ""), await run_in_threadpool(service.quota.held, who)
+    with service.quota.upload(who, held, declared) as room:
+        return await _accepted(request, who, kind, chosen, fields, texts, room)
+
+
+async def _accepted(
+    request: Request,
+    who: Caller,
+    kind: Kind,
+    chosen: Callable[[Form], tuple[str, dict[str, Any] | None]],
+    fields: Fields | None,
+    texts: tuple[str, ...],
+    room: Upload,
+) -> Job:
+    service: Service = request.app.state.service
+    job, limits = new_id(), who.limits
+    folder = await run_in_threadpool(room_for, request, service, job)
+    accepted = False
+    try:
+        allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
+        form = await receive(request, folder / "inputs", allowed, texts, limits.upload_bytes, limits.max_rows, room)
+        name, values = chosen(form)
+        if values is None:
+            values = parsed(form.texts.get("parameters") or "{}", "parameters")
+        if fields is not None:
+            taken = kind.fields(name)
+            form.files = {next(f for f in fields[theirs] if f in taken): file for theirs, file in form.files.items()}
+        await run_in_threadpool(kind.checked, name, values, form.files)
+        await run_in_threadpool(check_files, form, folder / "inputs", limits.upload_bytes)
+        await run_in_threadpool(service.files.accept, job)
+        new = NewJob(
+            job, who.id, kind.verb, name, values, form.files,
+            {"max_seconds": limits.max_seconds, "max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes},
+            limits.max_running, service.settings.keep_s, room.counted, service.settings.four_eyes, who.who,
+        )  # fmt: skip
+
+        def add() -> None:
+            # Noted in the same thread: whoever is interrupted while it waits must not remove the files of a job that is there.
+            nonlocal accepted
+            accepted = service.store.add(new, limits.max_waiting)
+
+        await run_in_threadpool(add)
+        if not accepted:
+            most = limits.max_waiting
+            raise Refused(
+                429, "too_many", f"wanted at most {most:,} jobs at a time; wait until some end.", Retry_After="5"
+            )
+    finally:
+        if not accepted:
+            service.files.discard(job)
+            service.files.remove(job)
+    found = await run_in_threadpool(service.store.get, job)
+    if found is None:
+        raise Refused(404, "not_found", "there is no such job.")
+    return found
+
+
+def _allowed(kind: Kind, name: str | None, fields: Fields | None) -> dict[str, tuple[str, ...]]:
+    """Fields of files in a form, with the endings of each; in the document's forms it is not known yet what is to be run."""
+    if fields is None:
+        return kind.fields(known(kind, str(name)))
+    endings: dict[str, tuple[str, ...]] = {}
+    for one in kind.names():
+        endings |= kind.fields(one)
+    return {theirs: tuple(dict.fromkeys(e for f in ours for e in endings[f])) for theirs, ours in fields.items()}

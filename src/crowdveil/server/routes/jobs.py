@@ -1,0 +1,242 @@
+"""What can be asked about jobs: their state, their end, their results. Another's job is as unknown as one that never was."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import IO, Annotated, Any, BinaryIO
+
+from fastapi import FastAPI, Header, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from crowdveil.report.html import policy_in
+from crowdveil.server import openapi
+from crowdveil.server.access import Follower, Reader, Sender
+from crowdveil.server.answers import Refused
+from crowdveil.server.kinds import KINDS
+from crowdveil.server.queue.files import ID
+from crowdveil.server.queue.store import Job
+from crowdveil.server.settings import Service
+from crowdveil.server.texts import plain
+from crowdveil.server.tokens import Caller
+from crowdveil.server.views import JOB_ID, ErrorView, JobList, JobView, ResultView, SummaryView, iso_time
+from crowdveil.server.workers.child import SUMMARY
+
+_EMPTY = Job("", "", "", "", {}, {}, {}, "failed", 0.0, 0.0)
+REPORTS = ("report.html", "manifest.json")
+"""What stands for the report of a job: the first of these in its result."""
+JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="A job's id.", examples=[JOB_ID])]
+
+
+def add_job_routes(app: FastAPI) -> None:
+    """What can be asked about jobs."""
+
+    @app.get("/jobs", tags=["jobs"], summary="Your jobs, newest first", operation_id="list_jobs",
+             response_model=JobList, responses=openapi.errors(401, 403, 422))  # fmt: skip
+    def jobs(
+        request: Request,
+        who: Follower,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        before: Annotated[
+            str | None, Query(pattern="^[0-9a-f]{32}$", description="Only those before this job of yours.")
+        ] = None,
+    ) -> JobList:
+        service: Service = request.app.state.service
+        return JobList(jobs=[listed(service, job) for job in service.store.of_owner(who.id, limit, before)])
+
+    @app.get("/jobs/{job_id}", tags=["jobs"], summary="State, progress and time of a job", operation_id="get_job",
+             response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
+    def job(request: Request, who: Follower, job_id: JobId) -> JobView:
+        return shown(request.app.state.service, theirs(request, who, job_id))
+
+    @app.delete("/jobs/{job_id}", tags=["jobs"], summary="End a job, and remove its files", operation_id="delete_job",
+                response_model=JobView, responses=openapi.errors(401, 403, 404, 422))  # fmt: skip
+    def delete(request: Request, who: Sender, job_id: JobId) -> JobView:
+        service: Service = request.app.state.service
+        ended = service.delete(job_id, who.id, who.who)
+        if ended is None:
+            raise no_job()
+        return shown(service, ended)
+
+    @app.get("/jobs/{job_id}/result", tags=["jobs"], summary="The result: a zip file, or one file", operation_id="get_result",
+             response_class=StreamingResponse,
+             responses=openapi.errors(401, 403, 404, 409, 410, 416, 422) | openapi.file_answer())  # fmt: skip
+    def result(
+        request: Request,
+        who: Reader,
+        job_id: JobId,
+        range_: Annotated[str | None, Header(alias="Range", description="bytes=N- for what is left.")] = None,
+    ) -> Response:
+        found = theirs(request, who, job_id)
+        file, about = result_of(request.app.state.service, found, who)
+        headers = {"Content-Length": str(about["bytes"]), "Accept-Ranges": "bytes", **_digest(about)}
+        first = _first_byte(range_)
+        if first == 0:
+            return sent(file, about["name"], about["media_type"], headers)
+        if first >= about["bytes"]:
+            file.close()
+            raise Refused(416, "bad_range", f"Range: wanted a byte before {about['bytes']:,}, the size of the result.")
+        file.seek(first)
+        last = about["bytes"] - 1
+        headers |= {"Content-Length": str(last - first + 1), "Content-Range": f"bytes {first}-{last}/{about['bytes']}"}
+        return sent(file, about["name"], about["media_type"], headers, status=206)
+
+    @app.get("/jobs/{job_id}/report", tags=["jobs"], summary="What a job says about its result", operation_id="get_report",
+             responses=openapi.errors(401, 403, 404, 409, 410, 422) | openapi.file_answer())  # fmt: skip
+    def report(request: Request, who: Reader, job_id: JobId) -> Response:
+        return report_of(request.app.state.service, theirs(request, who, job_id), who)
+
+
+def report_of(service: Service, job: Job, who: Caller) -> Response:
+    """What a job says about its result; it can be seen before the result is approved, since it is what a review is about."""
+    file, about = result_of(service, job, who, review=False, what="saw a report")
+    with file:
+        if about["media_type"] != "application/zip":
+            raise Refused(404, "no_report", "this kind of job has no report; its result says all of it.")
+        with zipfile.ZipFile(file) as archive:
+            for name in REPORTS:
+                if name in archive.namelist():
+                    return as_report(name, archive.read(name))
+    raise Refused(404, "no_report", "this result has no report.")
+
+
+def as_report(name: str, content: bytes) -> Response:
+    """A report as it is sent. A page may run the one script that it holds, and nothing else: its own policy in the header too."""
+    if not name.endswith(".html"):
+        return Response(content, media_type="application/json")
+    policy = f"{policy_in(content.decode('utf-8'))}; frame-ancestors 'none'; sandbox allow-scripts"
+    return Response(content, media_type="text/html", headers={"Content-Security-Policy": policy})
+
+
+def theirs(request: Request, who: Caller, job: str) -> Job:
+    """A job of whoever asks; another's is as unknown as one that never was."""
+    service: Service = request.app.state.service
+    found = service.store.get(job, who.id) if ID.fullmatch(job) else None
+    if found is None:
+        raise no_job()
+    return found
+
+
+def no_job() -> Refused:
+    """The answer where there is no such job, or it is not theirs."""
+    return Refused(404, "no_job", "there is no such job.")
+
+
+def _first_byte(wanted: str | None) -> int:
+    """Return where a transfer goes on. Any other range than `bytes=N-` is passed over, as HTTP allows: all of it is sent."""
+    found = re.fullmatch(r"bytes=(\d{1,18})-", wanted or "")
+    return int(found[1]) if found else 0
+
+
+def sent(
+    file: IO[bytes], name: str, kind: str, headers: dict[str, str], inside: IO[bytes] | None = None, status: int = 200
+) -> Response:
+    """A file that is open already: it is whole, even if somebody removes it now. `inside` is what it is a part of."""
+
+    def pieces() -> Iterator[bytes]:
+        with inside or nullcontext(), file:
+            while piece := file.read(1 << 18):
+                yield piece
+
+    return StreamingResponse(
+        pieces(), status, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"', **headers}
+    )
+
+
+def review_of(service: Service, job: Job) -> str | None:
+    """Where the review of a result stands: awaiting, approved, rejected; None where none is asked for."""
+    return job.review or ("awaiting" if service.settings.four_eyes else None)
+
+
+def awaits(service: Service, job: Job) -> bool:
+    """Whether a result is there that nobody decided on yet."""
+    return job.state == "done" and review_of(service, job) == "awaiting"
+
+
+def result_of(
+    service: Service, job: Job, who: Caller, *, review: bool = True, what: str = "fetched a result"
+) -> tuple[BinaryIO, dict[str, Any]]:
+    """A job's result, opened, and what is known of it; with `review`, only once it was approved where that is asked for."""
+    if job.state in ("queued", "running"):
+        raise Refused(409, "not_done", f"the job is {job.state}; ask again later.", Retry_After="1")
+    if job.state == "failed":
+        raise Refused(422, job.error_code or "failed", job.error or "the job failed.")
+    gone = Refused(410, "gone", f"the job is {job.state}; its result was removed.")
+    if job.state != "done" or job.result is None:
+        raise gone
+    if review and awaits(service, job):
+        raise Refused(403, "awaiting_review", "the result awaits review; another token must approve its report first.")
+    if review and review_of(service, job) == "rejected":
+        raise Refused(403, "rejected", "the result was rejected in its review; see the comment on the job.")
+    try:
+        file = (service.files.run(job.id, job.result["lease"]) / job.result["name"]).open("rb")
+    except OSError:
+        raise gone from None
+    service.space.writing(lambda: service.store.say(who.who, what, job.id))
+    return file, job.result
+
+
+def _digest(about: dict[str, Any]) -> dict[str, str]:
+    return {"Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(about['sha256'])).decode()}:"}
+
+
+def listed(service: Service, job: Job) -> JobView:
+    """Return a job in a list, which one bad row must not break."""
+    try:
+        return shown(service, job)
+    except (ArithmeticError, KeyError, TypeError, ValueError):
+        unread = ErrorView(code="unreadable", message="the record of this job cannot be read; remove the job.")
+        plain_row = replace(_EMPTY, id=job.id, kind=job.kind, name=job.name, state=job.state)
+        return shown(service, plain_row).model_copy(update={"error": unread})
+
+
+def _review(service: Service, job: Job) -> dict[str, Any] | None:
+    state = review_of(service, job)
+    if state is None or job.state not in ("done", "expired"):
+        return None
+    by = service.tokens.name_of(job.reviewer)
+    return {"state": state, "by": by, "at": iso_time(job.reviewed), "comment": plain(job.comment)}
+
+
+def shown(service: Service, job: Job) -> JobView:
+    """Return a job as its owner sees it."""
+    done = job.result is not None and job.state == "done"
+    return JobView.model_validate({
+        "id": job.id,
+        "kind": job.kind,
+        "name": job.name,
+        "state": job.state,
+        "created": job.created,
+        "created_at": iso_time(job.created),
+        "started_at": iso_time(job.started),
+        "ended_at": iso_time(job.ended),
+        "expires_at": iso_time(job.expires),
+        "seconds": None if job.started is None or job.ended is None else round(job.ended - job.started, 3),
+        "runs": job.runs,
+        "progress": {"stage": job.stage, "done": job.done, "total": job.total},
+        "files": job.files,
+        "parameters": {n: v for n, v in job.parameters.items() if n not in _secret(job.kind)},
+        "error": None if job.error is None else {"code": job.error_code or "failed", "message": job.error},
+        "result": {n: job.result[n] for n in ResultView.model_fields} if done and job.result else None,
+        "summary": _summary(service, job) if done else None,
+        "review": _review(service, job),
+    })  # fmt: skip
+
+
+def _secret(kind: str) -> tuple[str, ...]:
+    """Return the parameters of a kind of job that are never shown back; a row may be of a kind of another version."""
+    return KINDS[kind].secret if kind in KINDS else ()
+
+
+def _summary(service: Service, job: Job) -> SummaryView | None:
+    """Read the summary next to a job's result; it may have just been removed."""
+    try:
+        text = (service.files.run(job.id, (job.result or {})["lease"]) / SUMMARY).read_text(encoding="utf-8")
+        return SummaryView.model_validate(plain(json.loads(text)))
+    except (OSError, ValueError, KeyError):
+        return None

@@ -1,0 +1,63 @@
+"""Routes for those who operate the service: whether it lives, whether it is ready, and its figures."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+
+from crowdveil.server.access import check_local
+from crowdveil.server.answers import Refused
+from crowdveil.server.metrics import Metrics
+from crowdveil.server.queue.database import AwayError
+from crowdveil.server.settings import Service
+from crowdveil.server.workers.heartbeat import live_workers
+
+HEALTH, READY = "/health", "/ready"
+_METRICS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def add_operations(app: FastAPI, metrics: Metrics) -> None:
+    """Add the routes. They need no token, but for figures on other machines, and tell nothing of users."""
+
+    @app.get(HEALTH, include_in_schema=False)
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get(READY, include_in_schema=False)
+    def ready(request: Request) -> JSONResponse:
+        checks = readiness(request.app.state.service)
+        good = all(state == "ok" for state in checks.values())
+        return JSONResponse({"ready": good, "checks": checks}, 200 if good else 503)
+
+    @app.get("/metrics", include_in_schema=False)
+    def figures(request: Request) -> Response:
+        _check_metrics(request)
+        return Response(metrics.text(), headers={"Content-Type": _METRICS})
+
+
+def readiness(service: Service) -> dict[str, str]:
+    """Return the state of all that a job needs: "ok", or what is wrong in a few words."""
+    checks: dict[str, Any] = {"database": "ok", "workers": "ok", "disk": "ok"}
+    try:
+        service.store.counts()
+    except AwayError:
+        checks["database"] = "does not answer"
+    if live_workers(service.files.root) == 0:
+        checks["workers"] = "none alive"
+    if service.space.is_low():
+        checks["disk"] = "too little room"
+    return checks
+
+
+def _check_metrics(request: Request) -> None:
+    service: Service = request.app.state.service
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    wanted = service.settings.metrics_token
+    if token:
+        if wanted and kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), wanted.encode()):
+            return
+        raise Refused(401, "no_token", "wanted the token of --metrics-token.", WWW_Authenticate="Bearer")
+    check_local(request)

@@ -1,0 +1,151 @@
+"""The page of the service at /, and what it asks beyond the routes that everybody uses."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import tempfile
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Path, Request, Response
+
+from crowdveil.fields import rows
+from crowdveil.model.flows import Flows
+from crowdveil.params import Params
+from crowdveil.presets import PRESETS
+from crowdveil.reading import READINGS
+from crowdveil.registry import all_methods
+from crowdveil.report.html import asset
+from crowdveil.server import openapi
+from crowdveil.server.access import Who
+from crowdveil.server.kinds import KINDS
+from crowdveil.server.kinds.anonymize import RunOptions
+from crowdveil.server.kinds.base import file_options
+from crowdveil.server.routes.example import NAMES
+from crowdveil.server.settings import Service
+from crowdveil.server.workers.subprocess_call import apart
+
+_PAGE = "crowdveil.server.page"
+_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+Asset = Annotated[Literal["app.js", "app.css", "icon.svg"], Path()]
+Example = Annotated[
+    Literal["trips.csv", "zones.geojson", "drives.csv"], Path(description="A file of the made-up city.")
+]
+_EXAMPLE_S = 120.0
+_making = asyncio.Lock()
+_made: dict[str, bytes] = {}
+
+
+def add_pages(app: FastAPI) -> None:
+    """The routes."""
+
+    @app.get("/", include_in_schema=False)
+    def page() -> Response:
+        return Response(_file("index.html"), media_type="text/html", headers={"Content-Security-Policy": _policy()})
+
+    @app.get("/page/{name}", include_in_schema=False)
+    def built(name: Asset) -> Response:
+        return Response(_file(name), media_type=_TYPES[FilePath(name).suffix])
+
+    @app.get("/door", include_in_schema=False)
+    def door(request: Request) -> dict[str, Any]:
+        service: Service = request.app.state.service
+        return {
+            "token_needed": not service.settings.is_local or service.needs_tokens(),
+            "version": version("crowdveil"),
+        }
+
+    @app.get("/session", tags=["page"], summary="Who asks, and what they may do", operation_id="session",
+             responses=openapi.errors(401, 403))  # fmt: skip
+    def session(request: Request, who: Who) -> dict[str, Any]:
+        service: Service = request.app.state.service
+        return {
+            "name": who.name, "limits": who.limits.model_dump(), "keep_hours": service.settings.keep_s / 3600,
+            "scopes": sorted(who.scopes), "four_eyes": service.settings.four_eyes,
+        }  # fmt: skip
+
+    @app.get("/form", tags=["page"], summary="What a form for anonymising is drawn from", operation_id="form",
+             responses=openapi.errors(401, 403))  # fmt: skip
+    def form(who: Who) -> dict[str, Any]:
+        return _form()
+
+    @app.get("/example/{name}", tags=["page"], summary="A file of a made-up city, to try things with", operation_id="example",
+             responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
+    async def example(request: Request, who: Who, name: Example) -> Response:
+        service: Service = request.app.state.service
+        made = await _example(service.settings.memory_bytes)
+        return Response(made[name], media_type="text/csv" if name.endswith(".csv") else "application/geo+json")
+
+
+@cache
+def _file(name: str) -> bytes:
+    return files(_PAGE).joinpath(name).read_bytes()
+
+
+@cache
+def _policy() -> str:
+    """Nothing but our own files. The frame that a report is shown in inherits this, so it names a report's script and style."""
+    return (
+        f"default-src 'none'; script-src 'self' {_hash('report.js')}; style-src 'self' {_hash('report.css')}; "
+        "img-src 'self' data:; connect-src 'self'; frame-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+def _hash(name: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(asset(name).encode()).digest()).decode()}'"
+
+
+async def _example(memory: int | None) -> dict[str, bytes]:
+    """The files of the made-up city, made when they are first asked for."""
+    async with _making:
+        if not _made:
+            with tempfile.TemporaryDirectory() as folder:
+                await apart("example", {}, FilePath(folder), _EXAMPLE_S, memory)
+                _made.update({name: (FilePath(folder) / name).read_bytes() for name in NAMES})
+    return _made
+
+
+@cache
+def _form() -> dict[str, Any]:
+    """Methods with their parameters, options of reading and of the run, and presets; each declared in one place elsewhere."""
+    kind = KINDS["anonymize"]
+    return {
+        "methods": [
+            {"name": name, **kind.about(name), "fields": _drawn(method.params)}
+            for name, method in all_methods().items()
+        ],
+        "reading": {"flows" if takes is Flows else "trajectories": _drawn(of) for takes, of in READINGS.items()},
+        "run": _drawn(RunOptions),
+        "files": {field: list(endings) for name in kind.names() for field, endings in kind.fields(name).items()},
+        "presets": [{"name": preset.name, "k": preset.k, "source": preset.source} for preset in PRESETS],
+    }
+
+
+def _drawn(model: type[Params]) -> list[dict[str, Any]]:
+    """The fields of a model, with bounds as words and as numbers."""
+    schema, uploads = model.model_json_schema()["properties"], file_options(model)
+    return [
+        {
+            "name": row.name, "kind": "file" if row.name in uploads else row.kind, "default": row.default,
+            "required": row.required, "choices": row.choices, "bounds": row.bounds, "unit": row.unit, "help": row.help,
+            **_range(schema[row.name]),
+        }
+        for row in rows(model)
+    ]  # fmt: skip
+
+
+def _range(schema: dict[str, Any]) -> dict[str, Any]:
+    """The least and the most of a number."""
+    plain: dict[str, Any] = next(
+        (s for s in schema.get("anyOf", [schema]) if s.get("type") in ("integer", "number")), {}
+    )
+    found = {
+        "least": plain.get("minimum", plain.get("exclusiveMinimum")),
+        "most": plain.get("maximum", plain.get("exclusiveMaximum")),
+    }
+    return {name: value for name, value in found.items() if value is not None}

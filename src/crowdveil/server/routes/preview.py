@@ -1,0 +1,126 @@
+"""A look at a file before a job is made of it: taken in as for a job, looked at, and removed before the answer is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI, Request
+from starlette.concurrency import run_in_threadpool
+
+from crowdveil.reading import READINGS
+from crowdveil.server import openapi
+from crowdveil.server.access import Sender
+from crowdveil.server.answers import Refused
+from crowdveil.server.kinds.base import check_word, file_options
+from crowdveil.server.queue.files import FLOWS, MAPS
+from crowdveil.server.queue.store import new_id
+from crowdveil.server.quotas import Upload
+from crowdveil.server.routes.uploads import Form, check_files, parsed, receive, room_for
+from crowdveil.server.sentences import without_paths
+from crowdveil.server.settings import Service
+from crowdveil.server.tokens import Caller
+from crowdveil.server.workers.subprocess_call import apart
+
+SECONDS_MOST = 300
+TAKES = ("", "flows", "trajectories")
+_OPTIONS = {option for reading in READINGS.values() for option in file_options(reading)}
+_FIELDS = {"data": FLOWS, **{option: MAPS for option in sorted(_OPTIONS)}}
+_TEXTS = ("parameters", "takes", "part")
+_BODY: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        **{
+            field: {"type": "string", "format": "binary", "description": f"A file: {', '.join(endings)}."}
+            for field, endings in _FIELDS.items()
+        },
+        "parameters": {"type": "string", "description": "Options of reading, as JSON.", "example": '{"step": "1h"}'},
+        "takes": {
+            "type": "string",
+            "enum": list(TAKES),
+            "description": "What the data are; guessed where nothing is said.",
+        },
+        "part": {
+            "type": "string",
+            "enum": ["", "true"],
+            "description": "Whether only the beginning of a table of text is sent.",
+        },
+    },
+    "required": ["data"],
+    "additionalProperties": False,
+}
+_SEEN: dict[str, Any] = {
+    "type": "object",
+    "required": ["columns", "rows", "looks_like", "takes", "roles", "counts", "notes", "problems", "error", "part"],
+    "properties": {
+        "columns": {"type": "array", "items": {"type": "object"}, "description": "Name and type of each column."},
+        "rows": {"type": "array", "items": {"type": "array"}, "description": "The first rows, for their owner's eyes."},
+        "looks_like": {"type": ["string", "null"], "description": "flows or trajectories, from the names of columns."},
+        "takes": {"type": "string", "description": "What it was read as."},
+        "roles": {"type": "object", "description": "Which column each role is read from."},
+        "counts": {"type": "object", "description": "How much there is."},
+        "crowd_of": {"type": "string", "description": "What k counts: people, trips or trajectories."},
+        "notes": {"type": "array", "items": {"type": "string"}, "description": "What was guessed."},
+        "problems": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "What is wrong with rows, and how many.",
+        },
+        "error": {"type": ["string", "null"], "description": "What a job would end with."},
+        "part": {"type": "boolean", "description": "Whether only the beginning was looked at."},
+    },
+}
+
+
+def add_preview(app: FastAPI) -> None:
+    """The route."""
+    body = {"required": True, "content": {"multipart/form-data": {"schema": _BODY}}}
+    seen: dict[int | str, dict[str, Any]] = {
+        200: {"description": "What there is to see.", "content": {"application/json": {"schema": _SEEN}}}
+    }
+
+    @app.post("/preview", tags=["preview"], summary="Look at a file, and forget it", operation_id="preview",
+              openapi_extra={"requestBody": body},
+              responses=openapi.errors(400, 401, 403, 413, 415, 422, 429) | seen)  # fmt: skip
+    async def preview(request: Request, who: Sender) -> dict[str, Any]:
+        service: Service = request.app.state.service
+        declared = request.headers.get("content-length", "")
+        async with service.previews.place(who):
+            held = await run_in_threadpool(service.quota.held, who)
+            with service.quota.upload(who, held, declared) as room:
+                return await _previewed(request, who, room)
+
+
+async def _previewed(request: Request, who: Caller, room: Upload) -> dict[str, Any]:
+    service: Service = request.app.state.service
+    name, limits = new_id(), who.limits
+    await run_in_threadpool(lambda: service.space.writing(lambda: service.store.say(who.who, "previewed a file")))
+    folder = await run_in_threadpool(room_for, request, service, name) / "inputs"
+    try:
+        form = await receive(request, folder, _FIELDS, _TEXTS, limits.upload_bytes, limits.max_rows, room)
+        asked = _asked(form, {"max_rows": limits.max_rows, "upload_bytes": limits.upload_bytes})
+        await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
+        seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.settings.memory_bytes
+        async with service.previews.turn():
+            seen = await apart("look", asked, folder, seconds, memory)
+        told = {
+            "notes": [without_paths(note) for note in seen["notes"]],
+            "error": seen["error"] and without_paths(seen["error"]),
+        }
+        return seen | told | {"part": asked["part"]}
+    finally:
+        await run_in_threadpool(service.files.discard, name)
+
+
+def _asked(form: Form, limits: dict[str, Any]) -> dict[str, Any]:
+    """What is looked at, and how; a path in a request is never opened."""
+    if "data" not in form.files:
+        raise Refused(422, "bad_form", "data: wanted a file in this field of the form; add it.")
+    takes, values = form.texts.get("takes", ""), parsed(form.texts.get("parameters") or "{}", "parameters")
+    if takes not in TAKES:
+        raise Refused(422, "bad_form", "takes: wanted flows or trajectories, or nothing.")
+    for option in sorted(_OPTIONS):
+        check_word(option, values.get(option), option in form.files)
+    return {
+        "data": form.files["data"], "files": {f: n for f, n in form.files.items() if f != "data"}, "takes": takes,
+        "values": values, "part": form.texts.get("part") == "true", "limits": limits,
+    }  # fmt: skip

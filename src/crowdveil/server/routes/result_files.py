@@ -1,0 +1,102 @@
+"""The files of a result one by one, and the report that shows the original, which is in no result."""
+
+from __future__ import annotations
+
+import io
+import mimetypes
+import zipfile
+from collections.abc import Iterator
+from typing import Annotated, Any, BinaryIO
+
+from fastapi import FastAPI, Path, Request, Response
+from fastapi.responses import StreamingResponse
+
+from crowdveil.server import openapi
+from crowdveil.server.access import Reader
+from crowdveil.server.answers import Refused
+from crowdveil.server.kinds.anonymize import PRIVATE
+from crowdveil.server.routes.jobs import REPORTS, JobId, as_report, result_of, theirs
+from crowdveil.server.settings import Service
+
+FileName = Annotated[
+    str, Path(max_length=120, description="The name of a file of the result.", examples=["manifest.json"])
+]
+_LIST: dict[str, Any] = {
+    "type": "object",
+    "required": ["files"],
+    "properties": {
+        "files": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"name": {"type": "string"}, "bytes": {"type": "integer"}}},
+        }
+    },
+}
+
+
+def add_parts(app: FastAPI) -> None:
+    """The routes."""
+    listed: dict[int | str, dict[str, Any]] = {
+        200: {"description": "Names and sizes.", "content": {"application/json": {"schema": _LIST}}}
+    }
+    wrong = openapi.errors(401, 403, 404, 409, 410, 422)
+
+    @app.get("/jobs/{job_id}/files", tags=["jobs"], summary="The files of a result", operation_id="list_files",
+             responses=wrong | listed)  # fmt: skip
+    def files(request: Request, who: Reader, job_id: JobId) -> dict[str, Any]:
+        file, about = result_of(request.app.state.service, theirs(request, who, job_id), who, review=False)
+        with file:
+            if about["media_type"] != "application/zip":
+                return {"files": [{"name": about["name"], "bytes": about["bytes"]}]}
+            with zipfile.ZipFile(file) as archive:
+                return {"files": [{"name": e.filename, "bytes": e.file_size} for e in archive.infolist()]}
+
+    @app.get("/jobs/{job_id}/files/{name}", tags=["jobs"], summary="One file of a result", operation_id="get_file",
+             response_class=StreamingResponse, responses=wrong | openapi.file_answer())  # fmt: skip
+    def one(request: Request, who: Reader, job_id: JobId, name: FileName) -> Response:
+        # What a review is about can be seen before it.
+        file, about = result_of(
+            request.app.state.service, theirs(request, who, job_id), who, review=name not in REPORTS
+        )  # fmt: skip
+        try:
+            if about["media_type"] != "application/zip":
+                if name != about["name"]:
+                    raise _no_file()
+                return _sent(file, file, name, about["bytes"])
+            archive = zipfile.ZipFile(file)
+            if name not in archive.namelist():
+                raise _no_file()
+            return _sent(archive.open(name), file, name, archive.getinfo(name).file_size)
+        except Refused:
+            file.close()
+            raise
+
+    @app.get("/jobs/{job_id}/before-after", tags=["jobs"], summary="The report that shows the original; not for release",
+             operation_id="get_before_after", responses=wrong | openapi.file_answer())  # fmt: skip
+    def private(request: Request, who: Reader, job_id: JobId) -> Response:
+        service: Service = request.app.state.service
+        job = theirs(request, who, job_id)
+        file, about = result_of(service, job, who, what="fetched the report with the original")
+        file.close()
+        try:
+            content = (service.files.run(job.id, about["lease"]) / PRIVATE).read_bytes()
+        except OSError:
+            raise Refused(404, "no_report", "no such report was asked for; run it again with before_after.") from None
+        return as_report(PRIVATE, content)
+
+
+def _no_file() -> Refused:
+    return Refused(404, "not_found", "the result has no file of that name.")
+
+
+def _sent(part: Any, whole: BinaryIO, name: str, size: int) -> Response:
+    """A file out of an open archive, piece by piece."""
+
+    def pieces() -> Iterator[bytes]:
+        with whole, part:
+            while piece := part.read(io.DEFAULT_BUFFER_SIZE * 32):
+                yield piece
+
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    # A page among the files is a download: nothing of a result runs as a page of ours.
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(size)}
+    return StreamingResponse(pieces(), media_type=kind, headers=headers)

@@ -1,0 +1,143 @@
+"""Reviews: with `--four-eyes` a result is given out only after another token approved its report. And the tokens, for admins."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Path, Request, Response
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+
+from crowdveil.errors import ParameterError
+from crowdveil.params import Params
+from crowdveil.server import openapi
+from crowdveil.server.access import Admin, Reviewer
+from crowdveil.server.answers import Refused
+from crowdveil.server.queue.store import Job
+from crowdveil.server.routes.jobs import JobId, awaits, no_job, report_of, shown
+from crowdveil.server.routes.uploads import parsed
+from crowdveil.server.settings import Service
+from crowdveil.server.tokens import Caller
+from crowdveil.server.views import iso_time
+
+BODY_MOST = 1 << 15
+"""Bytes of a decision."""
+TokenName = Annotated[str, Path(max_length=100, description="The name of a token.", examples=["anna"])]
+
+
+class Decision(Params):
+    """What a reviewer decides."""
+
+    decision: Literal["approve", "reject"]
+    """Whether the result may be given out."""
+    comment: str = Field("", max_length=2000)
+    """What its submitter is told."""
+
+
+_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        "application/json": {"schema": Decision.model_json_schema(), "example": {"decision": "approve", "comment": ""}}
+    },
+}
+
+
+def add_review(app: FastAPI) -> None:
+    """The routes."""
+    _add_decisions(app)
+    _add_tokens(app)
+
+
+def _add_decisions(app: FastAPI) -> None:
+    @app.get("/reviews", tags=["reviews"], summary="Results of others that await review", operation_id="list_reviews",
+             responses=openapi.errors(401, 403))  # fmt: skip
+    def reviews(request: Request, who: Reviewer) -> dict[str, Any]:
+        service: Service = request.app.state.service
+        waiting = service.store.awaiting(who.id, all_done=service.settings.four_eyes)
+        return {"reviews": [_asked(service, job) for job in waiting]}
+
+    @app.get("/reviews/{job_id}/report", tags=["reviews"], summary="The report that is to be approved",
+             operation_id="get_review_report", responses=openapi.errors(401, 403, 404, 410) | openapi.file_answer())  # fmt: skip
+    def report(request: Request, who: Reviewer, job_id: JobId) -> Response:
+        service: Service = request.app.state.service
+        return report_of(service, _reviewable(service, who, job_id), who)
+
+    @app.get("/reviews/{job_id}", tags=["reviews"], summary="What is to be approved", operation_id="get_review",
+             responses=openapi.errors(401, 403, 404))  # fmt: skip
+    def one(request: Request, who: Reviewer, job_id: JobId) -> dict[str, Any]:
+        service: Service = request.app.state.service
+        return _asked(service, _reviewable(service, who, job_id))
+
+    @app.post("/reviews/{job_id}", tags=["reviews"], summary="Approve or reject a result", operation_id="decide",
+              openapi_extra={"requestBody": _BODY}, responses=openapi.errors(400, 401, 403, 404, 409, 413))  # fmt: skip
+    async def decide(request: Request, who: Reviewer, job_id: JobId) -> dict[str, Any]:
+        service: Service = request.app.state.service
+        decision: Decision = Decision.checked(parsed(await _small_body(request), "decision"))
+        return await run_in_threadpool(_decided, service, who, job_id, decision)
+
+
+def _decided(service: Service, who: Caller, job_id: str, decision: Decision) -> dict[str, Any]:
+    job = _reviewable(service, who, job_id)
+    approved = decision.decision == "approve"
+    if not service.store.decide(job.id, who.who, who.id, approved=approved, comment=decision.comment):
+        raise Refused(409, "decided", "the result was decided on before, or is gone.")
+    return _asked(service, service.store.get(job.id) or job)
+
+
+async def _small_body(request: Request) -> str:
+    """What was sent, where it is as short as a decision is: whoever asks is known before any of it is read."""
+    body = b""
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > BODY_MOST:
+                raise Refused(413, "too_large", f"wanted at most {BODY_MOST >> 10} KiB; send a shorter comment.")
+        return body.decode("utf-8")
+    except ClientDisconnect:
+        raise Refused(400, "bad_request", "the request ended too early; send it again.") from None
+    except UnicodeDecodeError:
+        raise Refused(422, "bad_request", "decision: wanted JSON in UTF-8.") from None
+
+
+def _reviewable(service: Service, who: Caller, job: str) -> Job:
+    """A finished job that is or was to be reviewed; one's own is for others."""
+    found = service.store.get(job)
+    if found is None or found.state != "done" or not (found.review or awaits(service, found)):
+        raise no_job()
+    if found.owner == who.id:
+        raise Refused(403, "own_job", "a result must be reviewed by another token than the one that asked for it.")
+    return found
+
+
+def _asked(service: Service, job: Job) -> dict[str, Any]:
+    """A job as a reviewer sees it: no parameters, which may hold a secret; what a job says of itself where it has no report."""
+    seen = shown(service, job).model_dump()
+    kept = ["id", "kind", "name", "ended_at", "expires_at", "result", "review"]
+    if job.kind != "anonymize":
+        kept.append("summary")
+    return {name: seen[name] for name in kept} | {"submitter": service.tokens.name_of(job.owner)}
+
+
+def _add_tokens(app: FastAPI) -> None:
+    @app.get("/tokens", tags=["tokens"], summary="All tokens, without their secrets", operation_id="list_tokens",
+             responses=openapi.errors(401, 403))  # fmt: skip
+    def tokens(request: Request, who: Admin) -> dict[str, Any]:
+        service: Service = request.app.state.service
+        times = ("created", "expires", "last_used", "revoked")
+        return {
+            "tokens": [
+                {"name": row["name"], "scopes": row["scopes"].split(), **{f"{t}_at": iso_time(row[t]) for t in times}}
+                for row in service.tokens.all()
+            ]
+        }
+
+    @app.delete("/tokens/{name}", tags=["tokens"], summary="Revoke a token", operation_id="revoke_token",
+                responses=openapi.errors(401, 403, 404))  # fmt: skip
+    def revoke(request: Request, who: Admin, name: TokenName) -> dict[str, Any]:
+        service: Service = request.app.state.service
+        try:
+            service.tokens.revoke(name, who.who)
+        except ParameterError as error:
+            raise Refused(404, "not_found", str(error)) from None
+        return {"name": name, "revoked": True}

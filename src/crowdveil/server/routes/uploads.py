@@ -1,0 +1,254 @@
+"""Forms with files, written to disk as they arrive and never held in memory; limits hold while it comes in."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import ClientDisconnect, Request
+
+from crowdveil.errors import CrowdveilError, InputError
+from crowdveil.io.archive import check_archive
+from crowdveil.server.answers import Refused
+from crowdveil.server.edge import check_text, filename_of
+from crowdveil.server.queue.files import safe_name, sync_file
+from crowdveil.server.quotas import Upload
+from crowdveil.server.settings import Service
+
+TEXT_MOST = 1 << 20
+"""Bytes of all fields of a form that are no files."""
+HEADER_MOST = 1 << 16
+"""Bytes of the first line of a table."""
+PARTS_MOST = 64
+DEPTH_MOST = 32
+"""How deep JSON may be nested."""
+_TABLES = (".csv", ".tsv", ".txt")
+logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it quotes what came in
+
+
+@dataclass
+class Form:
+    """What came in: texts by field, and names of files by field."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class _Part:
+    """A part of a form that is being read."""
+
+    headers: dict[str, bytes] = field(default_factory=dict)
+    name: str = ""
+    file: BinaryIO | None = None
+    filename: str = ""
+    text: bytearray = field(default_factory=bytearray)
+    rows: int = 0
+    first_line: int = 0
+    ended_first: bool = False
+
+
+class _Receiver:
+    """Takes the events of the parser."""
+
+    def __init__(
+        self, folder: Path, fields: dict[str, tuple[str, ...]], texts: tuple[str, ...], rows_most: int
+    ) -> None:
+        self.folder, self.fields, self.texts, self.rows_most = folder, fields, texts, rows_most
+        self.form, self.part, self.parts, self.text_bytes = Form(), _Part(), 0, 0
+        self.header_name, self.header_value = b"", b""
+        self.ended = False
+
+    def callbacks(self) -> dict[str, Any]:
+        return {
+            "on_part_begin": self.begin, "on_header_field": self.header_field, "on_header_value": self.header_text,
+            "on_header_end": self.header_end, "on_headers_finished": self.open, "on_part_data": self.data,
+            "on_part_end": self.close, "on_end": self.end,
+        }  # fmt: skip
+
+    def begin(self) -> None:
+        self.part, self.parts = _Part(), self.parts + 1
+        if self.parts > PARTS_MOST:
+            raise Refused(413, "too_large", f"the form has more than {PARTS_MOST} parts; send fewer.")
+
+    def header_field(self, data: bytes, start: int, end: int) -> None:
+        self.header_name += data[start:end]
+
+    def header_text(self, data: bytes, start: int, end: int) -> None:
+        self.header_value += data[start:end]
+
+    def header_end(self) -> None:
+        self.part.headers[self.header_name.decode("latin-1").lower()] = self.header_value
+        self.header_name, self.header_value = b"", b""
+
+    def open(self) -> None:
+        """Decide what a part is from its headers."""
+        _, options = parse_options_header(self.part.headers.get("content-disposition", b""))
+        name = options.get(b"name", b"").decode("utf-8", "replace")
+        self.part.name = name
+        if name not in self.fields and name not in self.texts:
+            known = ", ".join([*self.fields, *self.texts])
+            raise Refused(422, "bad_form", f"the form has a field that means nothing here; known are {known}.")
+        if name in self.form.files or name in self.form.texts:
+            raise Refused(422, "bad_form", f"{name}: the field stands twice in the form; send it once.")
+        if name in self.texts:
+            return
+        if b"filename" not in options:
+            raise Refused(422, "bad_form", f"{name}: wanted a file in this field of the form; add it with its name.")
+        given = filename_of(options[b"filename"], name)
+        safe = safe_name(given, name, self.fields[name], tuple(self.form.files.values()))
+        if safe is None:
+            raise Refused(415, "bad_type", f"{name}: wanted a file whose name ends in {', '.join(self.fields[name])}.")
+        self.part.filename = safe
+        self.part.file = (self.folder / safe).open("xb")
+
+    def data(self, data: bytes, start: int, end: int) -> None:
+        part, piece = self.part, data[start:end]
+        if part.file is None:
+            self.text_bytes += len(piece)
+            if self.text_bytes > TEXT_MOST:
+                raise Refused(413, "too_large", f"{part.name}: wanted at most {TEXT_MOST >> 20} MiB of text.")
+            part.text += piece
+            return
+        if part.filename.lower().endswith(_TABLES):
+            self.count(piece)
+        part.file.write(piece)
+
+    def count(self, piece: bytes) -> None:
+        """Rows of a table of text, and the length of its first line: either can be a bomb."""
+        part = self.part
+        part.rows += max(piece.count(b"\n"), piece.count(b"\r"))
+        if part.rows > self.rows_most + 1:
+            raise Refused(413, "too_large", f"{part.filename}: wanted at most {self.rows_most:,} rows; send less data.")
+        if not part.ended_first:
+            line = re.search(rb"[\r\n]", piece)
+            part.first_line += len(piece) if line is None else line.start()
+            part.ended_first = line is not None and part.first_line > 0
+            if part.first_line > HEADER_MOST:
+                raise Refused(422, "bad_input", f"{part.filename}: wanted a header of at most {HEADER_MOST >> 10} KiB.")
+
+    def close(self) -> None:
+        part = self.part
+        if part.file is None:
+            try:
+                text = part.text.decode("utf-8-sig")
+            except UnicodeDecodeError:
+                raise Refused(422, "bad_form", f"{part.name}: wanted text in UTF-8.") from None
+            check_text(part.name, text)
+            self.form.texts[part.name] = text
+            return
+        part.file.close()
+        self.form.files[part.name] = part.filename
+
+    def end(self) -> None:
+        self.ended = True
+
+    def give_up(self) -> None:
+        if self.part.file is not None:
+            self.part.file.close()
+
+
+def no_room() -> Refused:
+    """Return the refusal of an upload for which there is no room on the disk."""
+    return Refused(507, "no_room", "the server has no room for this; delete jobs, or ask whoever runs the server.")
+
+
+def room_for(request: Request, service: Service, job: str) -> Path:
+    """Make the folder of an upload; refuses it before it comes in where the disk has no room for it."""
+    declared = request.headers.get("content-length", "")
+    size = int(declared) if declared.isdecimal() and len(declared) < 20 else 0
+    if service.space.free() < service.space.min_free + size:
+        raise no_room()
+    try:
+        return service.files.receive(job)
+    except OSError:
+        raise no_room() from None
+
+
+async def receive(
+    request: Request,
+    folder: Path,
+    fields: dict[str, tuple[str, ...]],
+    texts: tuple[str, ...],
+    most: int,
+    rows_most: int,
+    room: Upload,
+) -> Form:
+    """Write the files of a form to a folder; its fields are known beforehand, with the endings of names."""
+    kind, options = parse_options_header(request.headers.get("content-type", "").encode())
+    if kind != b"multipart/form-data" or not options.get(b"boundary"):
+        raise Refused(415, "bad_type", "content-type: wanted a form (multipart/form-data) with files, and a boundary.")
+    too_large = Refused(413, "too_large", f"wanted at most {most >> 20:,} MiB in one request; send less data.")
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > most:
+        raise too_large
+    taker, came = _Receiver(folder, fields, texts, rows_most), 0
+    try:
+        parser = MultipartParser(options[b"boundary"], taker.callbacks())  # type: ignore[arg-type]
+        async for piece in request.stream():
+            came += len(piece)
+            if came > most:
+                raise too_large
+            room.came(came)
+            parser.write(piece)
+        parser.finalize()
+    except FormParserError:
+        sentence = "form: it is broken, or its boundary is too long; send it again."
+        raise Refused(400, "bad_form", sentence) from None
+    except ClientDisconnect:
+        raise Refused(400, "bad_form", "form: it ended too early; send it again.") from None
+    except OSError:
+        raise no_room() from None
+    finally:
+        taker.give_up()
+    if not taker.ended:
+        raise Refused(400, "bad_form", "form: it ended too early; send it again.")
+    return taker.form
+
+
+def check_files(form: Form, folder: Path, most: int) -> None:
+    """See files onto the disk, and look at those that libraries would follow to anywhere, or unpack without end."""
+    for name in form.files.values():
+        path = folder / name
+        sync_file(path)
+        with path.open("rb") as file:
+            head = file.read(1024)
+        ending = path.suffix.lower()
+        if ending == ".zip":
+            check_archive(path, name, most)
+        elif ending in (".geojson", ".json"):
+            if not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+                raise _no_zones(name)
+        elif ending == ".gpkg" and not head.startswith(b"SQLite format 3\0"):
+            raise _no_zones(name)
+
+
+def _no_zones(name: str) -> CrowdveilError:
+    return InputError(f"{name}: the file is broken or holds no zones; wanted GeoJSON, GeoPackage or shapefile.")
+
+
+def parsed(text: str, name: str) -> dict[str, Any]:
+    """An object of JSON that came with a request."""
+    try:
+        values = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise Refused(422, "bad_form", f"{name}: wanted valid JSON; mend it.") from None
+    if not isinstance(values, dict) or _depth(values) > DEPTH_MOST:
+        raise Refused(422, "bad_form", f"{name}: wanted an object of names and values.")
+    check_text(name, values)
+    return values
+
+
+def _depth(value: Any) -> int:
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return 1 + max((_depth(v) for v in inner if isinstance(v, dict | list)), default=0)
+
+
+def _refuse_constant(_name: str) -> Any:
+    raise ValueError

@@ -1,0 +1,200 @@
+"""One run of a job, in a process of its own: it reads the job's inputs, writes to the run's folder, and tells its worker by a
+pipe how far it is and how it ended. It knows nothing of the data base, and publishes nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.io.archive import pack, unpack
+from crowdveil.kernels import cached
+from crowdveil.server.kinds import KINDS
+from crowdveil.server.kinds.base import Task, Told
+from crowdveil.server.queue.files import sync_file
+from crowdveil.server.queue.store import Job
+from crowdveil.server.sentences import without_paths
+from crowdveil.server.workers.process import bounds_of, check_rows, die_with_parent
+from crowdveil.server.workers.sandbox.confine import close_inherited, confine
+
+TELL_EVERY_S = 0.2
+SUMMARY = "summary.json"
+TEMPORARY = "tmp"
+"""The temporary folder of a run, in the run's folder: it goes with it, however the run ends."""
+_TYPES = {
+    ".zip": "application/zip",
+    ".json": "application/json",
+    ".csv": "text/csv",
+    ".png": "image/png",
+    ".html": "text/html",
+    ".geojson": "application/geo+json",
+}
+_CODES = {
+    "InputError": "bad_input",
+    "ParameterError": "bad_parameter",
+    "MissingExtraError": "not_installed",
+    "PromiseBrokenError": "promise_broken",
+    "OutputError": "no_room",
+}
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a child is confined to beyond its job's own limits.
+
+    Attributes
+    ----------
+    memory
+        Bytes that it may hold.
+    tasks
+        Tasks that its user may have.
+    read
+        Folders that it may read beside the installation: compiled kernels.
+    """
+
+    memory: int | None = None
+    tasks: int | None = None
+    read: tuple[Path, ...] = ()
+
+
+def be_child(job: Job, inputs: Path, run: Path, tell: int, parent: int, room: Room | None) -> None:
+    """Run a job and leave. Called right after the fork; never returns. Without a room it is not confined, for tests."""
+    try:
+        os.setsid()  # a group of its own, so that all of it can be ended at once
+        die_with_parent(parent)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        # What libraries print may hold data, so it goes nowhere.
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nowhere, stream)
+        gc.freeze()
+        try:
+            _enter(job, inputs, run, tell, room)
+        except OSError:
+            sentence = "the server could not confine the job, so it was not run; tell the operator of the server."
+            _say(tell, {"end": "failed", "code": "no_sandbox", "message": sentence})
+        else:
+            end = _outcome(job, run, tell)
+            _say(tell, {"compiled": cached.missed()})
+            _say(tell, end)
+    finally:
+        os._exit(0)
+
+
+def _enter(job: Job, inputs: Path, run: Path, tell: int, room: Room | None) -> None:
+    """Confine this process to its job, and stand in the folder of its inputs."""
+    temporary = run / TEMPORARY
+    temporary.mkdir(mode=0o700)
+    close_inherited(tell)
+    if room is None:
+        tempfile.tempdir = str(temporary)
+    else:
+        bounds = bounds_of(job.limits, room.memory, room.tasks)
+        confine((inputs, run), temporary, bounds, read=room.read)
+    os.chdir(inputs)
+
+
+def _outcome(job: Job, run: Path, tell: int) -> dict[str, Any]:
+    try:
+        result = perform(job, run, *_teller(tell))
+        return {"end": "done", "result": result | {"lease": job.lease}}
+    except CrowdveilError as error:
+        return {"end": "failed", "code": _CODES.get(type(error).__name__, "failed"), "message": str(error)}
+    except RecursionError:
+        return {"end": "failed", "code": "bad_input", "message": "a file is nested too deep to be read; write it anew."}
+    except MemoryError:
+        sentence = "There is not enough memory for this; use less data, or a machine with more."
+        return {"end": "failed", "code": "no_memory", "message": sentence}
+    except BaseException as error:
+        sentence = f"This is a fault of ours ({type(error).__name__}); tell whoever runs the server."
+        return {"end": "failed", "code": "fault", "message": sentence}
+
+
+def perform(job: Job, run: Path, progress: Any, stage: Any) -> dict[str, Any]:
+    """Run a job in the current folder, which holds its inputs; what the result is."""
+    kind = KINDS[job.kind]
+    files = _opened(job)
+    out = run / "out"
+    out.mkdir()
+    told = kind.run(Task(job.name, job.parameters, files, out, progress, stage))
+    stage("packing")
+    return _packed(out, run, told, "release.zip" if kind.packed else f"{job.name}.zip", packed=kind.packed)
+
+
+def _opened(job: Job) -> dict[str, str]:
+    """Files as a run takes them: within the limits, and a zip file of a release as a folder."""
+    files = dict(job.files)
+    for field, name in job.files.items():
+        if name.lower().endswith(".zip"):
+            folder = f"{field}-unpacked" if Path(field).exists() else field
+            if not Path(folder).exists():  # an earlier run may have been here
+                unpack(Path(name), Path(folder + ".part"), job.limits.get("upload_bytes", 1 << 40), name)
+                Path(folder + ".part").rename(folder)
+            files[field] = folder
+    for path in Path().rglob("*"):
+        check_rows(path, job.limits)
+    return files
+
+
+def _packed(out: Path, run: Path, told: Told, archive: str, *, packed: bool) -> dict[str, Any]:
+    made = sorted(p for p in out.iterdir() if p.is_file())
+    if packed or len(made) != 1:
+        result = run / archive
+        pack(out, result)
+        for path in made:
+            path.unlink()
+        out.rmdir()
+    else:
+        result = run / made[0].name
+        shutil.move(made[0], result)  # the first version of Landlock lets nothing be renamed into another folder
+        out.rmdir()
+    (run / SUMMARY).write_text(
+        json.dumps(
+            {"notes": [without_paths(n) for n in told.notes], "lines": [without_paths(line) for line in told.lines]}
+        ),
+        encoding="utf-8",
+    )
+    sync_file(run / SUMMARY)
+    sync_file(result)
+    with result.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {
+        "name": result.name,
+        "bytes": result.stat().st_size,
+        "sha256": digest,
+        "media_type": _TYPES.get(result.suffix, "application/octet-stream"),
+    }
+
+
+def _teller(tell: int) -> tuple[Callable[[int, int], None], Callable[[str], None]]:
+    """Progress and stage, told now and then."""
+    last = [0.0]
+
+    def progress(done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - last[0] >= TELL_EVERY_S or done >= total:
+            last[0] = now
+            _say(tell, {"done": int(done), "total": int(total)})
+
+    def stage(name: str) -> None:
+        _say(tell, {"stage": name, "done": 0, "total": 0})
+
+    return progress, stage
+
+
+def _say(tell: int, what: dict[str, Any]) -> None:
+    line = json.dumps(what).encode() + b"\n"
+    while line:
+        line = line[os.write(tell, line) :]

@@ -1,0 +1,175 @@
+"""A look at a file before it is worked on: its columns, what each is taken for, a few rows, and what is wrong with it.
+
+It runs in a process of its own, in the folder with the files, by the same readers as a job.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from crowdveil.errors import CrowdveilError, ParameterError, rows_that
+from crowdveil.io.columns import USUAL, find_column
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_rows import ROLES, find_od_columns
+from crowdveil.io.source import Source, open_source
+from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.reading import READINGS, read
+from crowdveil.server.workers.process import be_apart, check_rows
+
+ROWS_SHOWN = 5
+ROWS_TYPED = 1000
+SIGNS_SHOWN = 60
+TAKES: dict[str, type] = {"flows": Flows, "trajectories": Trajectories}
+TRACK_ROLES = ("lat", "lon", "time", "trajectory", "user")
+_READERS = ("crowdveil.io.zones", "crowdveil.kernels.ordering")
+_TILED = ("grid", "h3", "voronoi")
+_TIME = re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d.*)?|\d{4}/\d\d?/\d\d?.*|\d\d?[/.]\d\d?[/.]\d{2,4}.*|\d\d?:\d\d(:\d\d.*)?")
+
+
+def look(request: dict[str, Any]) -> dict[str, Any]:
+    """What there is to see. A request names the file, what it is taken for (or nothing), options of reading, and limits."""
+    path = Path(request["data"])
+    for name in (path, *map(Path, request["files"].values())):
+        check_rows(name, request["limits"])
+    if path.suffix.lower() == ".omx":
+        return {
+            "columns": [],
+            "rows": [],
+            "looks_like": "flows",
+            "takes": "flows",
+            "roles": {},
+            **_read("flows", request),
+        }
+    if request["part"]:
+        cut_last_line(path)
+    source = open_source(path)
+    first = next((b for b in source.batches(source.columns) if b.num_rows), None)
+    head = first.slice(0, ROWS_TYPED).to_pydict() if first is not None else {c: [] for c in source.columns}
+    like = _looks_like(source)
+    takes = request["takes"] or like or "flows"
+    return {
+        "columns": [{"name": c, "type": _type(source.schema.field(c).type, head[c])} for c in source.columns],
+        "rows": [[_shown(v) for v in row] for row in zip(*(head[c][:ROWS_SHOWN] for c in source.columns), strict=True)],
+        "looks_like": like,
+        "takes": takes,
+        "roles": _roles(source, takes, request["values"]),
+        **_read(takes, request),
+    }
+
+
+def _looks_like(source: Source) -> str | None:
+    """Flows or trajectories, from the names of columns; None where neither is there."""
+    there = {role for role in USUAL if _found(source, role, None) is not None}
+    if {"origin", "destination"} <= there or {r for r in ROLES if r.endswith(("_lon", "_lat"))} <= there:
+        return "flows"
+    return "trajectories" if {"lat", "lon"} <= there else None
+
+
+def _roles(source: Source, takes: str, values: dict[str, Any]) -> dict[str, str]:
+    """Which column each role is read from; of those that must be named and are not, none."""
+    if takes == "flows":
+        named, tiled = {r: values.get(r) for r in ROLES}, any(values.get(way) is not None for way in _TILED)
+        try:
+            found = find_od_columns(source, named, tiled, ReadNotes())
+            return {r: c for r in ROLES if (c := getattr(found, r)) is not None}
+        except CrowdveilError:
+            pass  # the reader says so; what is found is shown all the same
+    roles = ROLES if takes == "flows" else TRACK_ROLES
+    return {r: c for r in roles if (c := _found(source, r, values.get(r))) is not None}
+
+
+def _found(source: Source, role: str, named: str | None) -> str | None:
+    try:
+        return find_column(source, role, named, ReadNotes())
+    except CrowdveilError:
+        return None
+
+
+def _read(takes: str, request: dict[str, Any]) -> dict[str, Any]:
+    """Read it as a job would: how much there is, what was guessed, and what is wrong, row by row where rows can be left out."""
+    answer: dict[str, Any] = {"counts": {}, "notes": [], "problems": [], "error": None}
+    values = {n: v for n, v in request["values"].items() if n != "drop_invalid"}
+    try:
+        return answer | _counted(takes, request, values)
+    except CrowdveilError as error:
+        answer["error"] = str(error)
+    if not of_rows(answer["error"]):
+        return answer
+    try:
+        usable = _counted(takes, request, values | {"drop_invalid": True})
+    except CrowdveilError:
+        return answer
+    return answer | usable
+
+
+def of_rows(sentence: str) -> bool:
+    """Whether an error is one of rows that could be left out."""
+    return "--drop-invalid" in sentence
+
+
+def _counted(takes: str, request: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    notes, reading = ReadNotes(), READINGS[TAKES[takes]]
+    strange = [n for n in values if n not in reading.model_fields]
+    if strange:
+        raise ParameterError(f"{strange[0]}: there is no such option of reading; leave it out.")
+    model = read(TAKES[takes], request["data"], reading.checked(values | request["files"]), notes)
+    if isinstance(model, Flows):
+        counts = {"flows": len(model), "trips": model.total, "zones": len(model.zones), "steps": model.steps}
+    else:
+        counts = {"trajectories": len(model), "points": model.points}
+    return {
+        "counts": {**counts, "crowd": int(model.crowd)}, "crowd_of": model.counts, "notes": notes.said,
+        "problems": [{"message": rows_that((), n, reason), "rows": n} for reason, n in notes.dropped.items()],
+    }  # fmt: skip
+
+
+def _type(of: Any, values: list[Any]) -> str:
+    """The type of a column in a word; that of text by its first rows."""
+    if pa.types.is_integer(of):
+        return "whole number"
+    if pa.types.is_floating(of) or pa.types.is_decimal(of):
+        return "number"
+    if pa.types.is_temporal(of):
+        return "time"
+    if pa.types.is_boolean(of):
+        return "yes or no"
+    texts = [v for v in values if isinstance(v, str)]
+    if not texts:
+        return "empty" if not any(v is not None for v in values) else "other"
+    for word, pattern in (("whole number", r"[+-]?\d+"), ("number", r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")):
+        if all(re.fullmatch(pattern, t.strip()) for t in texts):
+            return word
+    return "time" if all(_TIME.fullmatch(t.strip()) for t in texts) else "text"
+
+
+def _shown(value: Any) -> str | None:
+    if value is None:
+        return None
+    text = str(value)
+    return text if len(text) <= SIGNS_SHOWN else text[: SIGNS_SHOWN - 1] + "…"
+
+
+def cut_last_line(path: Path) -> None:
+    """End a table, of which only the beginning came, behind its last whole row."""
+    content = path.read_bytes()
+    end = content.rfind(b"\n") + 1
+    quotes = content.count(b'"', 0, end)
+    while end > 0 and quotes % 2:  # a line may end inside quotes
+        before = content.rfind(b"\n", 0, end - 1) + 1
+        quotes, end = quotes - content.count(b'"', before, end), before
+    if end > 0:
+        with path.open("r+b") as file:
+            file.truncate(end)
+
+
+def main() -> None:
+    """Be the process that looks."""
+    for module in _READERS:  # before it is confined: compiled kernels are found where they can be written
+        import_module(module)
+    be_apart(look)

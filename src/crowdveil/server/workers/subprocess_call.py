@@ -1,0 +1,99 @@
+"""Work on files of others in a process of its own, for requests that wait for the answer: what goes wrong there ends there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from crowdveil.server.answers import Refused
+from crowdveil.server.sentences import without_paths
+from crowdveil.server.workers.process import PREVIEW_MEMORY_MOST, memory_of
+from crowdveil.server.workers.sandbox.confine import clean_environment
+
+AT_ONCE = 32
+"""Processes at a time, whatever the settings say; the places for previews are in `quotas`."""
+WAIT_S = 60.0
+LOOK_EVERY_S = 0.2
+_TEMPORARY = ".tmp"
+"""The temporary folder of such a process, in the folder that it works in; no upload has a name that begins so."""
+_CODE = "from crowdveil.server.{module} import main; main()"
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_places = asyncio.Semaphore(AT_ONCE)
+
+
+async def apart(
+    module: str, request: dict[str, Any], folder: Path, seconds: float, memory: int | None
+) -> dict[str, Any]:
+    """As `run_apart`, a few at a time; those that wait hold no thread, which other requests need."""
+    try:
+        async with asyncio.timeout(WAIT_S):
+            await _places.acquire()
+    except TimeoutError:
+        sentence = "too many files are looked at just now; try again in a minute."
+        raise Refused(429, "too_many", sentence, Retry_After="30") from None
+    try:
+        return await run_in_threadpool(run_apart, module, request, folder, seconds, memory)
+    finally:
+        _places.release()
+
+
+def run_apart(module: str, request: dict[str, Any], folder: Path, seconds: float, memory: int | None) -> dict[str, Any]:
+    """Run the `main` of a module of the service in a folder: a request of JSON goes in, an answer of JSON comes out.
+
+    An answer {"refused": sentence} is one that whoever asked can mend.
+    """
+    temporary = folder / _TEMPORARY
+    temporary.mkdir(mode=0o700)
+    # A library that starts threads as it is imported would start them outside the sandbox.
+    environment = clean_environment(os.environ, temporary) | dict.fromkeys(_THREADS, "1")
+    memory = min(memory or PREVIEW_MEMORY_MOST, PREVIEW_MEMORY_MOST)
+    # What libraries print may hold data, so it goes nowhere.
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", _CODE.format(module=module)], cwd=folder, env=environment, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        try:
+            about = {"parent": os.getpid(), "temporary": _TEMPORARY, "memory": memory}
+            answer = _answer(process, json.dumps(request | about).encode(), time.monotonic() + seconds, memory)
+        finally:
+            process.kill()
+            shutil.rmtree(temporary, ignore_errors=True)
+    if "refused" in answer:
+        raise Refused(422, "bad_input", without_paths(answer["refused"]))
+    return answer
+
+
+def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memory: int) -> dict[str, Any]:
+    given: bytes | None = request
+    said: bytes | None = None
+    while said is None:
+        try:
+            said = process.communicate(given, timeout=LOOK_EVERY_S)[0]
+        except subprocess.TimeoutExpired:
+            given = None  # it is sent once
+            if time.monotonic() > until:
+                raise Refused(
+                    422, "too_long", "looking at the file takes too long; run it without, or give less data."
+                ) from None
+            if memory_of(process.pid) > memory:
+                raise _no_memory() from None
+    if process.returncode < 0:
+        raise _no_memory()
+    try:
+        answer: dict[str, Any] = json.loads(said)
+    except ValueError:
+        raise Refused(500, "fault", "This is a fault of ours (the file); tell whoever runs the server.") from None
+    return answer
+
+
+def _no_memory() -> Refused:
+    return Refused(422, "no_memory", "There is not enough memory for this; use less data, or a machine with more.")

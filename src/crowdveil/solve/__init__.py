@@ -1,0 +1,1 @@
+"""Solvers: from the data model to the groups and boxes of a release."""

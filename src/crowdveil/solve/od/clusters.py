@@ -1,0 +1,217 @@
+"""Clusters of flows, each told by the rectangles around its origins and around its destinations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from crowdveil import engine
+from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices, take_slices
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, REPORTED, Areas, FlowRelease
+from crowdveil.model.zones import Zones
+from crowdveil.progress import Progress
+from crowdveil.solve.od.small_flows import Reporting
+from crowdveil.solve.od.step_solver import need_members
+
+WITHHELD = -1
+
+Clusterer = Callable[[int], Ints]
+"""From a time step the cluster of each of its flows, numbered from 0, or WITHHELD."""
+
+
+class StepFlows(NamedTuple):
+    """The flows of a time step as kernels take them: places, trips, crowds, and who is behind them."""
+
+    place: Floats
+    volume: Ints
+    crowd: Ints
+    member_offsets: Ints
+    member: Ints
+
+    @classmethod
+    def of(cls, data: Flows, step: int) -> StepFlows:
+        """Those of one step of the data."""
+        rows = slice(data.offsets[step], data.offsets[step + 1])
+        return cls(places(data, step), data.volume[rows], data.people[rows], *members(data, step))
+
+
+def places(data: Flows, step: int) -> Floats:
+    """Flows of a time step as points, one row each: x and y of the origin, x and y of the destination, in metres."""
+    x, y = data.zones.xy
+    rows = slice(data.offsets[step], data.offsets[step + 1])
+    origin, destination = data.origin[rows], data.destination[rows]
+    points: Floats = frozen(np.column_stack([x[origin], y[origin], x[destination], y[destination]]), np.float64)
+    return points
+
+
+def members(data: Flows, step: int) -> tuple[Ints, Ints]:
+    """Who is behind the flows of a time step: offsets and people; both empty where people are not known."""
+    if data.member is None or data.member_offsets is None:
+        return frozen(np.zeros(0), np.int64), frozen(np.zeros(0), np.int64)
+    offsets = data.member_offsets[data.offsets[step] : data.offsets[step + 1] + 1]
+    return frozen(offsets - offsets[0], np.int64), frozen(data.member[offsets[0] : offsets[-1]], np.int64)
+
+
+def nearest(place: Floats, chosen: Mask, most: int) -> tuple[Ints, Ints, Floats]:
+    """The nearest of each of the chosen flows, among these, by the sum of differences in all dimensions; the nearest first.
+
+    As offsets of each flow, flows, and how far they are. Of those that are as far the earlier flow comes first.
+    """
+    from crowdveil.kernels.od.flow_neighbors import nearest_points
+
+    mine = frozen(np.flatnonzero(chosen), np.int64)
+    most = min(most, len(mine) - 1)
+    if most < 1:
+        none = frozen(np.zeros(0), np.int64)
+        return frozen(np.zeros(len(place) + 1), np.int64), none, frozen(none, np.float64)
+    return nearest_points(place, mine, most)
+
+
+def clustered_release(
+    data: Flows, k: int, clusterer: Clusterer, reporting: Reporting, progress: Progress
+) -> FlowRelease:
+    """Cluster each time step that has a crowd of k, on the engine in use, and publish every cluster.
+
+    A row is a cluster: its volume and crowd are those of its own flows, its areas are all tiles whose centroids lie in
+    the rectangle around its origins, and in the one around its destinations. Areas of two rows may overlap.
+
+    Small volumes, if they are to be reported, are those of the withheld flows of one tile. They may lie inside areas of
+    rows, which therefore do not say where they do not go: a reported area with empty places is the whole map.
+    """
+    need_members(data)
+    if len(data) == 0:
+        return _release(data, _Rows.none(), np.zeros(0, np.int64))
+    data.zones.need_location("clusters of flows")
+
+    def solve(step: int) -> tuple[Ints]:
+        if data.crowd_of(step) < k:
+            return (np.full(int(data.offsets[step + 1] - data.offsets[step]), WITHHELD),)
+        return (clusterer(step),)
+
+    labels = [label for (label,) in engine.current().map(solve, data.steps, progress)]
+    # Numbers go on from step to step.
+    first = np.cumsum([0, *(int(label.max(initial=-1)) + 1 for label in labels)])
+    label = np.concatenate([np.where(x < 0, WITHHELD, x + at) for x, at in zip(labels, first[:-1], strict=True)])
+    rows = _published(data, label, int(first[-1]))
+    if reporting.wanted:
+        rows = rows.and_more(_reported(data, label, len(rows.step), k, reporting.include_empty))
+    release = _release(data, rows, label)
+    release = release.with_withheld(data.withheld_totals(label < 0, k, NOT_GIVEN))
+    return release if release.volume.all() else release.without_empty_rows().without_unused_areas()
+
+
+class _Rows(NamedTuple):
+    """Rows that are numbered like the labels of their flows: time step, state, tiles of origin and destination."""
+
+    step: Ints
+    state: Ints
+    origin: list[Indices]
+    destination: list[Indices]
+
+    @classmethod
+    def none(cls) -> _Rows:
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), [], [])
+
+    def and_more(self, more: _Rows) -> _Rows:
+        step, state = (np.concatenate(both) for both in ((self.step, more.step), (self.state, more.state)))
+        return _Rows(step, state, self.origin + more.origin, self.destination + more.destination)
+
+
+def _published(data: Flows, label: Ints, clusters: int) -> _Rows:
+    """A row for each cluster."""
+    inside = np.flatnonzero(label >= 0)
+    step = np.zeros(clusters, np.int64)
+    step[label[inside]] = data.step[inside]
+    origin, destination = (
+        _tiles_in(data.zones, _around(data.zones, side[inside], label[inside], clusters))
+        for side in (data.origin, data.destination)
+    )
+    return _Rows(step, np.full(clusters, PUBLISHED), origin, destination)
+
+
+def _reported(data: Flows, label: Ints, first: int, k: int, include_empty: bool) -> _Rows:
+    """A row for each tile whose withheld flows in a time step are made by k together; these get labels from `first` on."""
+    small = np.flatnonzero(label < 0)
+    keys, group = np.unique(data.step[small] * len(data.zones) + data.origin[small], return_inverse=True)
+    volume = np.bincount(group, data.volume[small], len(keys))
+    kept = (_crowds(data, small, group, len(keys)) >= k) & (volume >= k)
+    number = np.where(kept, first + np.cumsum(kept) - 1, WITHHELD)
+    label[small] = number[group]
+    step, tile = np.divmod(keys[kept], len(data.zones))
+    everywhere = np.arange(len(data.zones), dtype=np.int32)
+    # Flows are sorted by step, origin and destination: those of a row follow one another in `small`.
+    visited = np.split(data.destination[small], np.searchsorted(group, np.arange(1, len(keys))))
+    destination = [everywhere if include_empty else visited[i] for i in np.flatnonzero(kept)]
+    return _Rows(step, np.full(len(step), REPORTED), [everywhere[t : t + 1] for t in tile], destination)
+
+
+def _release(data: Flows, rows: _Rows, label: Ints) -> FlowRelease:
+    """Rows with the volume and the crowd of their flows, in order of steps."""
+    n, inside = len(rows.step), np.flatnonzero(label >= 0)
+    volume = np.zeros(n, np.int64)
+    np.add.at(volume, label[inside], data.volume[inside])
+    crowd = _crowds(data, inside, label[inside], n)
+    order = np.argsort(rows.step, kind="stable")
+    areas, number = _areas(data.zones, rows.origin + rows.destination)
+    return FlowRelease(
+        areas,
+        data.t,
+        np.searchsorted(rows.step[order], np.arange(data.steps + 1)),
+        number[:n][order].astype(np.int32),
+        number[n:][order].astype(np.int32),
+        volume[order],
+        crowd[order],
+        rows.state[order].astype(np.uint8),
+        np.full(data.steps, NOT_GIVEN),
+        data.counts,
+        data.step_s,
+        data.tz,
+    )
+
+
+def _crowds(data: Flows, rows: Ints, group: Ints, groups: int) -> Ints:
+    """Different people of each group of flows, or trips where people are not known."""
+    crowd = np.zeros(groups, np.int64)
+    if data.member is None or data.member_offsets is None:
+        np.add.at(crowd, group, data.people[rows])
+        return crowd
+    taken, offsets = take_slices(data.member_offsets, rows)
+    most = int(data.member.max(initial=0)) + 1
+    different = np.sort(group[row_slices(offsets)] * most + data.member[taken])
+    different = different[np.diff(different, prepend=-1) != 0]
+    return np.bincount(different // most, minlength=groups)
+
+
+def _around(zones: Zones, tile: Indices, group: Ints, groups: int) -> Floats:
+    """The rectangle around the centroids of the tiles of each group: least and largest x, least and largest y."""
+    rectangles = np.empty((groups, 4))
+    for axis, values in enumerate(zones.xy):
+        rectangles[:, 2 * axis], rectangles[:, 2 * axis + 1] = np.inf, -np.inf
+        np.minimum.at(rectangles[:, 2 * axis], group, values[tile])
+        np.maximum.at(rectangles[:, 2 * axis + 1], group, values[tile])
+    return rectangles
+
+
+def _tiles_in(zones: Zones, rectangles: Floats) -> list[Indices]:
+    """The tiles whose centroids lie in each rectangle."""
+    from crowdveil.kernels.od.rectangles import tiles_inside
+
+    if len(rectangles) == 0:
+        return []
+    by_x, _ = zones.in_order
+    offsets, tiles = tiles_inside(*zones.xy, by_x, frozen(rectangles, np.float64))
+    held, cuts = tiles.astype(np.int32), offsets.tolist()
+    # np.split does the same, but takes longer than finding them.
+    return [held[a:b] for a, b in pairwise(cuts)]
+
+
+def _areas(zones: Zones, held: list[Indices]) -> tuple[Areas, Ints]:
+    """The different areas of lists of tiles, and which one each has."""
+    number: dict[bytes, int] = {}
+    place = np.array([number.setdefault(tiles.tobytes(), len(number)) for tiles in held], np.int64)
+    different = [np.frombuffer(tiles, np.int32) for tiles in number]
+    return Areas.of_tiles(zones, np.zeros(0, np.int32)).and_more(different, "area"), place

@@ -1,0 +1,53 @@
+"""Flows between parts of the map that are the same for all time steps, published where a crowd is behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdveil.model.arrays import Ints, row_slices, take_slices
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.solve.od.small_flows import Left, Reporting
+from crowdveil.solve.od.step_solver import finished
+
+
+def merged_release(data: Flows, areas: Areas, part: Ints, k: int, reporting: Reporting) -> FlowRelease:
+    """The flows between areas, each tile in one of them, that reach k; what is left is reported if wanted.
+
+    Parameters
+    ----------
+    areas
+        The parts of the map.
+    part
+        The area of each tile.
+    """
+    n = len(areas)
+    key = (data.step * n + part[data.origin]) * n + part[data.destination]
+    keys, row = np.unique(key, return_inverse=True)
+    volume, crowd = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
+    np.add.at(volume, row, data.volume)
+    if data.member is not None and data.member_offsets is not None:
+        taken, offsets = take_slices(data.member_offsets, np.arange(len(data)))
+        pairs = np.unique(np.column_stack([row[row_slices(offsets)], data.member[taken]]), axis=0)
+        crowd = np.bincount(pairs[:, 0], minlength=len(keys))
+    else:
+        np.add.at(crowd, row, data.people)
+    step, origin, destination = keys // max(n * n, 1), keys // max(n, 1) % max(n, 1), keys % max(n, 1)
+    keep = crowd >= k
+    bounds = np.arange(data.steps + 1)
+    release = FlowRelease(
+        areas,
+        data.t,
+        np.searchsorted(step[keep], bounds),
+        origin[keep].astype(np.int32),
+        destination[keep].astype(np.int32),
+        volume[keep],
+        crowd[keep],
+        np.full(int(keep.sum()), PUBLISHED, np.uint8),
+        np.full(data.steps, NOT_GIVEN),
+        data.counts,
+        data.step_s,
+        data.tz,
+    )
+    left = Left(np.searchsorted(step[~keep], bounds), origin[~keep], destination[~keep])
+    return finished(data, release, left, k, reporting)

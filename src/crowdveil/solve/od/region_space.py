@@ -1,0 +1,167 @@
+"""Regions that boxes are made of: nodes of trees, or dyadic rectangles; what each costs, and which may be published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Ints, Mask, frozen
+from crowdveil.model.flows import Flows
+from crowdveil.model.hierarchy import Hierarchy
+from crowdveil.model.trees import ward
+from crowdveil.solve.od.dyadic_regions import DyadicRegions
+
+Objective = Literal["generalisation", "area", "reconstruction"]
+Regions = Hierarchy | DyadicRegions
+_HECTARE_M2 = 10_000
+_KM2_M2 = 1e6
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How large a published area must be, and may be.
+
+    Attributes
+    ----------
+    tiles, inhabited
+        At least so many tiles, and so many tiles that anyone visits.
+    most_km2
+        At most so large; None for any size.
+    """
+
+    tiles: int = 1
+    inhabited: int = 0
+    most_km2: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The regions of one side, origins or destinations, with what matters of each.
+
+    Attributes
+    ----------
+    regions
+        The nodes of a tree, or rectangles.
+    cost
+        What each costs a trip.
+    fits
+        Whether each is large enough to be published; all that hold one that is are too.
+    narrow
+        Whether each is small enough to be published.
+    """
+
+    regions: Regions
+    cost: Ints
+    fits: Mask
+    narrow: Mask
+
+    @classmethod
+    def of(cls, regions: Regions, data: Flows, objective: Objective, extent: Extent) -> Side:
+        """A side over the zones of the data."""
+        fits = regions.size >= extent.tiles
+        if extent.inhabited > 0:
+            fits = fits & (regions.subtree_sums(data.visited.astype(np.int64)) >= extent.inhabited)
+        narrow = np.ones(len(regions.size), np.bool_)
+        if extent.most_km2 is not None:
+            area = _areas_m2(data, "max_area_km2")
+            narrow = regions.subtree_sums(area) <= extent.most_km2 * _KM2_M2
+        cost = regions.subtree_sums(_tile_cost(data, objective))
+        return cls(regions, frozen(cost, np.int64), frozen(fits, np.bool_), frozen(narrow, np.bool_))
+
+    @cached_property
+    def anchor(self) -> Ints:
+        """The lowest node above each leaf of a tree that is large enough; the root where none is."""
+        tree = self.tree
+        lowest = np.arange(len(tree))
+        # Parents have larger numbers: from the root down each node knows whether to pass on to the one above.
+        for node in np.flatnonzero(~self.fits)[::-1].tolist():
+            lowest[node] = lowest[tree.parent[node]] if node != tree.root else node
+        return frozen(lowest[tree.leaf_node], np.int64)
+
+    @cached_property
+    def as_origins(self) -> tuple[Any, ...]:
+        """What kernels need of a tree of origins: offsets of children, children, first leaves, tiles, which nodes fit."""
+        tree = self.tree
+        arrays = (tree.child_offsets, tree.child_nodes, tree.first_leaf, tree.leaf_tile, self.fits)
+        return tuple(frozen(a, np.int64) for a in arrays)
+
+    @cached_property
+    def as_destinations(self) -> tuple[Any, ...]:
+        """What kernels need of a tree of destinations: leaves of tiles, anchors, what common ancestors are looked up in, the
+        first node of each subtree, its depth, and which nodes are leaves.
+        """
+        from crowdveil.kernels.od.tree_walk import join_table
+
+        tree = self.tree
+        leaf, low, is_leaf = (
+            frozen(a, np.int64) for a in (tree.tile_leaf, tree.leaf_node[tree.first_leaf], tree.is_leaf)
+        )
+        table, exponent = (frozen(a, np.int32) for a in join_table(_joins(tree)))
+        return leaf, self.anchor, table, exponent, low, int(tree.depth.max()), is_leaf
+
+    @property
+    def tree(self) -> Hierarchy:
+        """The regions, which are nodes of a tree."""
+        if not isinstance(self.regions, Hierarchy):
+            raise TypeError("rectangles are no tree")
+        return self.regions
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """Both sides. Trees may differ; rectangles are the same for origins and destinations."""
+
+    origins: Side
+    destinations: Side
+
+    @classmethod
+    def trees(
+        cls,
+        data: Flows,
+        objective: Objective = "generalisation",
+        extent: Extent = Extent(),  # noqa: B008 (frozen)
+    ) -> System:
+        """The trees that the data comes with, or the Ward tree of its zones."""
+        origins = data.origin_tree or data.destination_tree or ward(data.zones)
+        destinations = data.destination_tree or origins
+        side = Side.of(origins, data, objective, extent)
+        return cls(side, side if destinations is origins else Side.of(destinations, data, objective, extent))
+
+    @classmethod
+    def rectangles(
+        cls,
+        data: Flows,
+        objective: Objective = "generalisation",
+        extent: Extent = Extent(),  # noqa: B008 (frozen)
+    ) -> System:
+        """The dyadic rectangles over the zones of the data."""
+        side = Side.of(DyadicRegions.of(data.zones), data, objective, extent)
+        return cls(side, side)
+
+
+def _tile_cost(data: Flows, objective: Objective) -> Ints:
+    """What a tile costs a trip: 1, or its area in hectares."""
+    if objective == "area":
+        return np.rint(_areas_m2(data, "objective: area") / _HECTARE_M2).astype(np.int64)
+    return np.ones(len(data.zones), np.int64)
+
+
+def _areas_m2(data: Flows, what: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    area = data.zones.area_m2
+    if np.isnan(area).any():
+        raise InputError(f"{what} needs zones with outlines; give polygons with --zones, or a grid.")
+    return area
+
+
+def _joins(tree: Hierarchy) -> Ints:
+    """The lowest common ancestor of each leaf and the next."""
+    join = np.zeros(max(tree.tiles - 1, 0), np.int64)
+    below = np.arange(len(tree) - 1)
+    above = tree.parent[:-1]
+    inner = tree.last_leaf[:-1] != tree.last_leaf[above]
+    join[tree.last_leaf[below[inner]] - 1] = above[inner]
+    return frozen(join, np.int64)

@@ -1,0 +1,151 @@
+"""Reporting of small volumes: what an origin's withheld destinations hold together, if a crowd is behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.model.arrays import Indices, Ints, Mask, frozen, row_slices, slice_sums, take_slices
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import REPORTED, Areas, FlowRelease
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """What becomes of small volumes.
+
+    Attributes
+    ----------
+    wanted
+        Whether they are reported.
+    include_empty
+        Whether a reported area holds the destinations that nobody travels to as well. Without them it says of each of
+        its parts that somebody does.
+    tiles, inhabited
+        Least tiles of an area, and least tiles of it that anyone visits.
+    """
+
+    wanted: bool = False
+    include_empty: bool = True
+    tiles: int = 1
+    inhabited: int = 0
+
+    def fits(self, data: Flows, offsets: Ints, tiles: Ints | Indices) -> Mask:
+        """Whether areas, given by their tiles, are large enough."""
+        visited = slice_sums(offsets, data.visited.astype(np.int64)[tiles])
+        return (np.diff(offsets) >= self.tiles) & (visited >= self.inhabited)
+
+
+@dataclass(frozen=True)
+class Left:
+    """Boxes that are not published; those of step i are offsets[i] to offsets[i + 1]. They may hold no trip.
+
+    Attributes
+    ----------
+    offsets
+        Where the boxes of each time step lie.
+    origin, destination
+        Areas of the release that they go with.
+    """
+
+    offsets: Ints
+    origin: Ints
+    destination: Ints
+
+
+def report_small(release: FlowRelease, data: Flows, left: Left, k: int, reporting: Reporting) -> FlowRelease:
+    """The release with a row for each origin area whose small volumes are made by at least k together."""
+    from crowdveil.kernels.od.assign import assign_rows
+    from crowdveil.kernels.od.small_flows import reported_tiles
+
+    areas, step = release.areas, row_slices(left.offsets)
+    box, _ = assign_rows(
+        data.offsets, data.origin, data.destination, left.offsets[:-1], left.offsets[1:],
+        frozen(left.origin, np.int32), frozen(left.destination, np.int32), areas.offsets, areas.tiles, len(data.zones),
+    )  # fmt: skip
+    inside = np.flatnonzero(box >= 0)
+    visited = np.unique(box[inside])
+    # A group is the boxes with trips of one origin area in one time step; groups come in order of steps.
+    keys, of_visited = np.unique(step[visited] * len(areas) + left.origin[visited], return_inverse=True)
+    group_of_box = np.full(len(step), -1, np.int64)
+    group_of_box[visited] = of_visited
+    volume, crowd = _made(data, inside, group_of_box[box[inside]], len(keys))
+    large = reporting.fits(data, areas.offsets, areas.tiles)
+    kept = (crowd >= k) & (volume >= k) & large[keys % max(len(areas), 1)]
+    number = np.where(kept, np.cumsum(kept) - 1, -1)
+    group_step, group_area = keys[kept] // max(len(areas), 1), keys[kept] % max(len(areas), 1)
+    boxes = group_of_box[visited]
+    columns = (
+        group_step, group_area, release.offsets, release.origin, release.destination,
+        np.searchsorted(visited, left.offsets), left.origin[visited], left.destination[visited], number[boxes],
+        areas.offsets, areas.tiles,
+    )  # fmt: skip
+    arguments: Any = (*(frozen(column, np.int64) for column in columns), len(data.zones), reporting.include_empty)
+    offsets, tiles = reported_tiles(*arguments)
+    large = reporting.fits(data, offsets, tiles)
+    taken, offsets = take_slices(offsets, np.flatnonzero(large))
+    step_of, area_of, volume, crowd = group_step[large], group_area[large], volume[kept][large], crowd[kept][large]
+    return _with_rows(release, step_of, area_of, volume, crowd, offsets, tiles[taken])
+
+
+def _made(data: Flows, rows: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
+    """Trips and people of each group of flows."""
+    volume, crowd = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
+    np.add.at(volume, group, data.volume[rows])
+    if data.member is None or data.member_offsets is None:
+        if data.counts == "people":
+            np.maximum.at(crowd, group, data.people[rows])  # people of two flows may be the same ones
+        else:
+            np.add.at(crowd, group, data.people[rows])
+    else:
+        taken, offsets = take_slices(data.member_offsets, rows)
+        pairs = np.unique(np.column_stack([group[row_slices(offsets)], data.member[taken]]), axis=0)
+        crowd = np.bincount(pairs[:, 0], minlength=groups)
+    return volume, crowd
+
+
+def _with_rows(
+    release: FlowRelease, step: Ints, origin: Ints, volume: Ints, crowd: Ints, offsets: Ints, tiles: Ints
+) -> FlowRelease:
+    """The release with reported rows, each behind the published ones of its step."""
+    areas, destination = _with_areas(release.areas, offsets, tiles)
+    all_steps = np.concatenate([release.step, step])
+    order = np.argsort(all_steps, kind="stable")
+
+    def both(old: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.concatenate([old, new.astype(old.dtype)])[order]
+
+    return replace(
+        release,
+        areas=areas,
+        offsets=np.searchsorted(all_steps[order], np.arange(len(release.t) + 1)),
+        origin=both(release.origin, origin),
+        destination=both(release.destination, destination),
+        volume=both(release.volume, volume),
+        people=both(release.people, crowd),
+        state=both(release.state, np.full(len(step), REPORTED)),
+    )
+
+
+def _with_areas(areas: Areas, offsets: Ints, tiles: Ints) -> tuple[Areas, Ints]:
+    """The areas with those of reported destinations, equal ones once; and the number of each.
+
+    Of the areas that are there only single tiles are taken again: whether a larger one is there depends on other time steps,
+    and names must not.
+    """
+    single = np.flatnonzero(areas.size == 1)
+    number = {areas.tiles[areas.offsets[i] : areas.offsets[i] + 1].tobytes(): int(i) for i in single}
+    new: list[Indices] = []
+    place = np.empty(len(offsets) - 1, np.int64)
+    flat = tiles.astype(np.int32)
+    for i in range(len(place)):
+        here = flat[offsets[i] : offsets[i + 1]]
+        key = here.tobytes()
+        if key not in number:
+            number[key] = len(areas) + len(new)
+            new.append(here)
+        place[i] = number[key]
+    return areas.and_more(new, "rest"), place

@@ -1,0 +1,90 @@
+"""One time step: its rows by origin tile, and who is behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
+from crowdveil.model.flows import Flows
+from crowdveil.solve.od.region_space import System
+
+_NONE = frozen(np.zeros(0, np.int64), np.int64)
+_NO_TILE = frozen(np.zeros(0, np.int32), np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """The rows of a time step, in order of origin and destination.
+
+    Attributes
+    ----------
+    system
+        The regions that it is to be cut into.
+    offsets, leaving
+        The rows of each origin tile, and the trips that leave it.
+    destination
+        The destination tile of each row.
+    volume, crowd
+        Trips, and people (or trips) where they add up.
+    person, person_origin, person_destination
+        Who went from which tile to which; empty where people are not known.
+    """
+
+    system: System
+    offsets: Ints
+    leaving: Ints
+    destination: Indices
+    volume: Ints
+    crowd: Ints
+    person: Ints
+    person_origin: Indices
+    person_destination: Indices
+
+    @classmethod
+    def of(cls, data: Flows, step: int, system: System) -> Matrix:
+        """A time step of the data."""
+        from crowdveil.kernels.od.step_rows import rows_by_origin
+
+        low, high = data.offsets[step], data.offsets[step + 1]
+        origin, destination = data.origin[low:high], data.destination[low:high]
+        people = (_NONE, _NO_TILE, _NO_TILE)
+        if data.member is not None and data.member_offsets is not None:
+            members = data.member_offsets[low : high + 1]
+            row = row_slices(members - members[0])
+            people = (data.member[members[0] : members[-1]], origin[row], destination[row])
+        volume = data.volume[low:high]
+        offsets, leaving = (frozen(a, np.int64) for a in rows_by_origin(origin, volume, len(data.zones)))
+        return cls(system, offsets, leaving, destination, volume, data.people[low:high], *people)
+
+    @cached_property
+    def total(self) -> int:
+        """All trips."""
+        return int(self.leaving.sum())
+
+    @property
+    def rows(self) -> tuple[Ints, Indices, Ints, Ints]:
+        """By origin tile: offsets, destination tile, trips and crowd."""
+        return self.offsets, self.destination, self.volume, self.crowd
+
+    def pairs_by(self, group: Indices, groups: int) -> tuple[Ints, Ints, Ints]:
+        """By group of origin leaves who went to which leaf: offsets, people, leaves, in order of person and leaf."""
+        if len(self.person) == 0:
+            return _NONE, _NONE, _NONE
+        of_pair = group[self.system.origins.tree.tile_leaf[self.person_origin]]
+        leaf = self.system.destinations.tree.tile_leaf[self.person_destination]
+        order = np.lexsort((leaf, self.person, of_pair))
+        offsets = np.searchsorted(of_pair[order], np.arange(groups + 1))
+        columns = (offsets, self.person[order], leaf[order])
+        return tuple(frozen(c, np.int64) for c in columns)  # type: ignore[return-value]
+
+    def pairs_by_person(self) -> tuple[Ints, Ints, Ints]:
+        """Who went from where to where: people, numbered without gaps, origin and destination tiles, in order of person."""
+        if len(self.person) == 0:
+            return _NONE, _NONE, _NONE
+        order = np.argsort(self.person, kind="stable")
+        _, number = np.unique(self.person, return_inverse=True)
+        columns = (number[order], self.person_origin[order], self.person_destination[order])
+        return tuple(frozen(c, np.int64) for c in columns)  # type: ignore[return-value]

@@ -1,0 +1,187 @@
+"""All matrices of a data set: each time step solved on its own, and the results put together to a release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crowdveil import engine
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Floats, Ints, distinct, slice_sums
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.progress import Progress
+from crowdveil.solve.od.assignment import row_of_flows
+from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.small_flows import Left, Reporting, report_small
+
+_INTS = np.zeros(0, np.int64)
+NO_BOXES: tuple[Ints, Ints] = (_INTS, _INTS)
+
+
+class Outcome(NamedTuple):
+    """What becomes of a time step.
+
+    Attributes
+    ----------
+    origin, destination, volume, crowd
+        Regions, trips and crowd of the boxes that are published.
+    left_origin, left_destination
+        Regions of the boxes that are not; empty unless small volumes are to be reported.
+    facts
+        Numbers about the solution; which ones is the method's business.
+    """
+
+    origin: Ints
+    destination: Ints
+    volume: Ints
+    crowd: Ints
+    left_origin: Ints
+    left_destination: Ints
+    facts: Floats
+
+
+NOTHING = Outcome(_INTS, _INTS, _INTS, _INTS, _INTS, _INTS, np.zeros(0))
+"""A time step that is withheld whole."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How the time steps of a data set are solved.
+
+    Attributes
+    ----------
+    k
+        Smallest crowd.
+    system
+        Makes the regions, once for all steps.
+    solver
+        From the regions the function that says what becomes of a step.
+    reporting
+        What becomes of small volumes.
+    tell
+        From the facts of all steps that have any, one row each, what the certificate says of them.
+    """
+
+    k: int
+    system: Callable[[], System]
+    solver: Callable[[System], Callable[[int], Outcome]]
+    reporting: Reporting
+    tell: Callable[[Floats], dict[str, Any]] = lambda facts: {}
+
+
+def solve_steps(data: Flows, steps: Steps, progress: Progress) -> FlowRelease:
+    """Solve every time step on its own, on the engine in use, and put the results together."""
+    need_members(data)
+    if len(data) == 0:
+        return _release(data, steps, [NOTHING] * data.steps, None)
+    system = steps.system()
+    solve_step = steps.solver(system)
+
+    def solve(step: int) -> Outcome:
+        if data.crowd_of(step) < steps.k:
+            return NOTHING
+        try:
+            return solve_step(step)
+        except InputError as error:
+            raise InputError(f"time step {step + 1:,} of {data.steps:,}: {error}") from None
+
+    done = engine.current().map(solve, data.steps, progress)
+    return _release(data, steps, [Outcome(*arrays) for arrays in done], system)
+
+
+def need_members(data: Flows) -> None:
+    """Raise unless people of different flows can be told apart, where k counts people."""
+    if data.counts == "people" and data.member is None and len(data):
+        raise InputError(
+            "people of different flows cannot be added up; give trips with a column of users, not flows (in Python, read "
+            "them with members=True)."
+        )
+
+
+def _release(data: Flows, steps: Steps, done: list[Outcome], system: System | None) -> FlowRelease:
+    """The boxes of all steps as one table."""
+    columns = [np.concatenate(column) for column in zip(NOTHING[:6], *(o[:6] for o in done), strict=True)]
+    o, d, volume, people, left_o, left_d = columns
+    offsets = np.cumsum([0, *(len(outcome.origin) for outcome in done)])
+    areas, (origin, destination), (left_origin, left_destination) = _areas(data, system, (o, d), (left_o, left_d))
+    figures = _figures(done)
+    release = FlowRelease(
+        areas,
+        data.t,
+        offsets,
+        origin.astype(np.int32),
+        destination.astype(np.int32),
+        volume,
+        people,
+        np.full(len(o), PUBLISHED, np.uint8),
+        np.full(data.steps, NOT_GIVEN),
+        data.counts,
+        data.step_s,
+        data.tz,
+        facts=told_from(figures, steps.tell),
+        figures=figures,
+    )
+    left = Left(np.cumsum([0, *(len(outcome.left_origin) for outcome in done)]), left_origin, left_destination)
+    return finished(data, release, left, steps.k, steps.reporting)
+
+
+def _figures(done: list[Outcome]) -> Floats | None:
+    """The facts of all steps, a row each; NaN where a step has none."""
+    width = max((len(outcome.facts) for outcome in done), default=0)
+    if width == 0:
+        return None
+    figures = np.full((len(done), width), np.nan)
+    for step, outcome in enumerate(done):
+        if len(outcome.facts):
+            figures[step] = outcome.facts
+    return figures
+
+
+def told_from(figures: Floats | None, tell: Callable[[Floats], dict[str, Any]]) -> dict[str, Any]:
+    """What the certificate says of the figures of all steps, in their order; nothing where no step has any."""
+    if figures is None:
+        return {}
+    of_steps = figures[~np.isnan(figures[:, 0])]
+    return tell(of_steps) if len(of_steps) else {}
+
+
+def finished(data: Flows, release: FlowRelease, left: Left, k: int, reporting: Reporting) -> FlowRelease:
+    """A release of all that is published, with small volumes reported if wanted, and what is withheld in each step."""
+    if reporting.wanted:
+        release = report_small(release, data, left, k, reporting)
+    release = release.without_empty_rows()
+    return release.with_withheld(_withheld(data, release, k)).without_unused_areas()
+
+
+def _withheld(data: Flows, release: FlowRelease, k: int) -> Ints:
+    """Withheld volume of each step, where it is sure that k made it."""
+    if data.counts == "people":
+        return data.withheld_totals(row_of_flows(data, release) < 0, k, NOT_GIVEN)
+    volume = slice_sums(data.offsets, data.volume) - slice_sums(release.offsets, release.volume)
+    crowd = slice_sums(data.offsets, data.people) - slice_sums(release.offsets, release.people)
+    return np.where((volume == 0) | (np.minimum(volume, crowd) >= k), volume, NOT_GIVEN)
+
+
+def _areas(
+    data: Flows, system: System | None, *boxes: tuple[Ints, Ints]
+) -> tuple[Areas, tuple[Ints, Ints], tuple[Ints, Ints]]:
+    """The areas of all boxes, and which ones each of them has."""
+    o, d = (np.concatenate(side) for side in zip(*boxes, strict=True))
+    cut = len(boxes[0][0])
+    if system is None:
+        areas, froms, tos = Areas.of_tiles(data.zones, np.zeros(0, np.int32)), o, d
+    elif system.origins is system.destinations:
+        used, place = distinct(np.concatenate([o, d]), len(system.origins.regions))
+        areas, (area,) = Areas.of_nodes(data.zones, [(system.origins.regions, used)])
+        froms, tos = area[place[: len(o)]], area[place[len(o) :]]
+    else:
+        from_nodes, from_place = distinct(o, len(system.origins.regions))
+        to_nodes, to_place = distinct(d, len(system.destinations.regions))
+        nodes = [(system.origins.regions, from_nodes), (system.destinations.regions, to_nodes)]
+        areas, (from_area, to_area) = Areas.of_nodes(data.zones, nodes)
+        froms, tos = from_area[from_place], to_area[to_place]
+    return areas, (froms[:cut], tos[:cut]), (froms[cut:], tos[cut:])

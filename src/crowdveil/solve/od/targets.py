@@ -1,0 +1,151 @@
+"""Target volumes: how much should leave each origin, where origins are cut before destinations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Floats, Ints, frozen
+from crowdveil.model.flows import Flows
+from crowdveil.solve.od.forest import Forest, Solved
+from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.step_matrix import Matrix
+
+SAMPLE = 24
+"""So many matrices, evenly spread over the data, are a sample."""
+_SERIES = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+
+Attempt = tuple[Forest, Solved | int]
+"""The boxes for some origins, and the best partition of them; or the least volume that must be suppressed."""
+Try = Callable[[Matrix, Ints], Attempt]
+Score = Callable[[Forest, Solved], float]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """How the target volume of each matrix is found.
+
+    Attributes
+    ----------
+    wanted
+        A number; `auto`, the best for each matrix from a grid; or `sample`, the one of the grid at which origins and
+        destinations have about the same size in a sample of matrices.
+    k
+        Smallest crowd.
+    attempt
+        Finds the best partition for given origins.
+    score
+        What is least for the best target.
+    """
+
+    wanted: Literal["auto", "sample"] | float
+    k: int
+    attempt: Try
+    score: Score
+
+    def choices(self, data: Flows, system: System) -> Callable[[Matrix], list[float]]:
+        """The targets that are tried for a matrix, in order; the first that works is enough unless `auto` is wanted."""
+        if self.wanted == "auto":
+            return lambda matrix: target_volumes(self.k, matrix.total)
+        if self.wanted == "sample":
+            found = self._from_sample(data, system)
+            # What worked for the sample may not for a thinner matrix: larger origins do.
+            return lambda matrix: [found, *(t for t in target_volumes(self.k, matrix.total) if t > found)]
+        return lambda matrix: [float(self.wanted)]
+
+    def best(self, matrix: Matrix, targets: list[float]) -> tuple[float, Forest, Solved]:
+        """The best partition of a matrix over the targets, and its target."""
+        best: tuple[float, Forest, Solved] | None = None
+        needed = []
+        for target in targets:
+            forest, solved = self.attempt(matrix, origins_near(matrix, target))
+            if isinstance(solved, int):
+                needed.append(solved)
+            elif best is None or self.score(forest, solved) < self.score(*best[1:]):
+                best = target, forest, solved
+            if best is not None and self.wanted != "auto":
+                break
+        if best is None:
+            raise InputError(
+                f"v_target: origins below k hold more than may be withheld; choose a larger v_target, auto, or a larger share "
+                f"with --suppress: at least {min(needed):,} trips must be withheld here."
+            )
+        return best
+
+    def _from_sample(self, data: Flows, system: System) -> float:
+        """The target at which origins and destinations of a sample have the nearest mean sizes."""
+        volume = np.add.reduceat(data.volume, data.offsets[:-1][np.diff(data.offsets) > 0])
+        steps = np.flatnonzero(np.diff(data.offsets))[volume >= self.k]
+        chosen = (
+            steps[np.linspace(0, len(steps) - 1, min(SAMPLE, len(steps))).astype(np.int64)] if len(steps) else steps
+        )
+        matrices = [Matrix.of(data, step, system) for step in chosen.tolist()]
+        grid = target_volumes(self.k, max((m.total for m in matrices), default=self.k))
+        unequal = [self._difference(matrices, target) for target in grid]
+        return grid[int(np.argmin(unequal))]
+
+    def _difference(self, matrices: list[Matrix], target: float) -> float:
+        """Mean size of origins less that of destinations over all published trips; infinite where a matrix has no solution."""
+        sums = np.zeros(3)
+        for matrix in matrices:
+            forest, solved = self.attempt(matrix, origins_near(matrix, target))
+            if isinstance(solved, int):
+                return float("inf")
+            kept, system = solved.published, matrix.system
+            volume = forest.volume[kept]
+            origin = system.origins.tree.size[forest.origins[forest.part[kept]]]
+            sums += (
+                (origin * volume).sum(),
+                (system.destinations.tree.size[forest.node[kept]] * volume).sum(),
+                volume.sum(),
+            )
+        return abs(sums[0] - sums[1]) / sums[2] if sums[2] else float("inf")
+
+
+def origins_near(matrix: Matrix, volume: float) -> Ints:
+    """The nodes that origins are cut into so that what leaves each is as near to `volume` as can be."""
+    from crowdveil.kernels.od.forest_boxes import best_origins
+
+    tree = matrix.system.origins.as_origins[:4]
+    return frozen(best_origins(matrix.leaving, float(volume), *tree), np.int64)
+
+
+def target_volumes(k: int, volume: int) -> list[float]:
+    """Target volumes to choose from: round numbers from k to the first above twice the volume of the matrix.
+
+    They do not depend on the volume itself, so that the one that is chosen, which is published, does not tell it.
+    """
+    round_numbers = [x * 10**e for e in range(20) for x in _SERIES]
+    return [
+        *(x for x in round_numbers if k <= x <= 2 * volume),
+        next(x for x in round_numbers if x > max(2 * volume, k)),
+    ]
+
+
+def one_target(params: Any) -> str | None:
+    """Why time steps cannot be done apart: one target for all is chosen from all of them."""
+    return "v_target = sample looks at all time steps; give auto or a number" if params.v_target == "sample" else None
+
+
+def tell_targets(wanted: str | float, used: Floats) -> dict[str, Any]:
+    """What the certificate says of the target volumes that were used."""
+    how = wanted if isinstance(wanted, str) else "given"
+    return {"v_target": how, "v_target_least": float(used.min()), "v_target_largest": float(used.max())}
+
+
+def gap_percent(cost: int, least: Fraction | int) -> float:
+    """How far a cost is from one that it cannot go below, in per cent of that."""
+    return 100 * float((cost - least) / Fraction(least)) if least > 0 else 0.0
+
+
+def tell_gaps(gap: Floats) -> dict[str, Any]:
+    """What the certificate says of the distance to the best partition, in per cent of its cost: a bound that is sure."""
+    return {
+        "certified_gap_percent_mean": round(float(gap.mean()), 3),
+        "certified_gap_percent_largest": round(float(gap.max()), 3),
+    }

@@ -1,0 +1,120 @@
+"""One trajectory in place of a group of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from crowdveil.model.arrays import Floats, Ints, take_slices
+from crowdveil.model.globe import rounded
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.solve.trajectory.distances import Distance, Paths, SpatioTemporal
+
+AggregationName = Literal["mean-trajectory", "closest-trajectory", "closest-locations"]
+"""The names of `AGGREGATIONS`, for types and parameters."""
+DECIMALS = 5
+"""Of published degrees that nobody was at: about a metre."""
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """Trajectories that stand for groups, as `Trajectories` has them."""
+
+    lon: Floats
+    lat: Floats
+    t: Ints
+    offsets: Ints
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """The record of a way to put one trajectory in place of a group: what parameters, run files and the docs are drawn from.
+
+    Attributes
+    ----------
+    name
+        In lower case with hyphens.
+    make
+        (data, distance, members, offsets, means of the groups) → a trajectory for each group.
+    summary
+        What it is, in one sentence.
+    aliases
+        Names elsewhere.
+    """
+
+    name: str
+    make: Callable[[Trajectories, Distance, Ints, Ints, Made], Made]
+    summary: str
+    aliases: tuple[str, ...] = ()
+
+
+def aggregate(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, how: str) -> Made:
+    """A trajectory for each group; those of group g are members[offsets[g]:offsets[g + 1]], and none is empty."""
+    found = next(a for a in AGGREGATIONS if how == a.name or how in a.aliases)
+    return found.make(data, distance, members, offsets, _means(data, members, offsets))
+
+
+def _paths(data: Trajectories, made: Made) -> Paths:
+    """Made-up trajectories on the plane of the data."""
+    x, y = data.projection.to_plane(made.lon, made.lat)
+    return Paths(x, y, (made.t - data.start).astype(np.float64), made.offsets)
+
+
+def _means(data: Trajectories, members: Ints, offsets: Ints) -> Made:
+    from crowdveil.kernels.trajectory.aggregation import mean_lengths, mean_trajectories
+
+    lengths = mean_lengths(members, offsets, data.offsets)
+    made = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    # Degrees have no mean: those on both sides of the date line would meet at Greenwich.
+    x, y, t = mean_trajectories(members, offsets, *data.xy, data.t, data.offsets, made)
+    return Made(*data.projection.to_globe(x, y), t, made)
+
+
+def _rounded(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: Made) -> Made:
+    return Made(rounded(mean.lon, DECIMALS), np.round(mean.lat, DECIMALS), mean.t, mean.offsets)
+
+
+def _closest_trajectories(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: Made) -> Made:
+    paths = _paths(data, mean)
+    chosen = np.empty(len(offsets) - 1, np.int64)
+    for g in range(len(chosen)):
+        here = members[offsets[g] : offsets[g + 1]]
+        chosen[g] = here[int(np.argmin(distance.between(paths.one(g), here)))]
+    rows, made = take_slices(data.offsets, chosen)
+    return Made(data.lon[rows], data.lat[rows], data.t[rows], made)
+
+
+def _closest_locations(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: Made) -> Made:
+    from crowdveil.kernels.trajectory.aggregation import nearest_points
+
+    weight = 0.0
+    if isinstance(distance, SpatioTemporal) and len(data):
+        weight = distance.weight * float(distance.speed.mean())
+    rows = nearest_points(members, offsets, *distance.paths.points, *_paths(data, mean).points, weight)
+    # Points of several members come in an order of their own: the times are those of the mean, which rise.
+    return Made(data.lon[rows], data.lat[rows], mean.t, mean.offsets)
+
+
+AGGREGATIONS: tuple[Aggregation, ...] = (
+    Aggregation(
+        "mean-trajectory",
+        _rounded,
+        "The mean of evenly matched points: nobody's places, rounded to five decimals of a degree.",
+        ("Mean_trajectory", "Mean_Trajectory", "Martinez2021.Aggregation"),
+    ),
+    Aggregation(
+        "closest-trajectory",
+        _closest_trajectories,
+        "The trajectory of the group that is nearest to the mean: somebody's own, with its times.",
+        ("Closest_trajectory_to_mean_trajectory",),
+    ),
+    Aggregation(
+        "closest-locations",
+        _closest_locations,
+        "For each point of the mean the nearest point of anybody in the group, at the time of the mean's.",
+        ("Closest_locations_to_mean_trajectory",),
+    ),
+)

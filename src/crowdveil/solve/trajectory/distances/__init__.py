@@ -1,0 +1,74 @@
+"""How far trajectories are from one another: the one list of distances, for every method and measure, by name."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.solve.trajectory.distances.base import Distance, DistanceKind, Paths, many_to_many
+from crowdveil.solve.trajectory.distances.contemporaries import Contemporaries
+from crowdveil.solve.trajectory.distances.frechet_manhattan import FrechetManhattan
+from crowdveil.solve.trajectory.distances.spatiotemporal import SpatioTemporal, time_weight
+from crowdveil.solve.trajectory.distances.warped import Warped
+
+__all__ = [
+    "DISTANCES",
+    "Contemporaries",
+    "Distance",
+    "DistanceKind",
+    "DistanceName",
+    "FrechetManhattan",
+    "Paths",
+    "SpatioTemporal",
+    "Warped",
+    "make_distance",
+    "many_to_many",
+    "time_weight",
+]
+
+DistanceName = Literal[
+    "spatiotemporal", "graph", "dtw", "discrete-frechet", "frechet-manhattan", "frechet-manhattan-exact"
+]
+"""The names below, for types and parameters."""
+
+DISTANCES: tuple[DistanceKind, ...] = (
+    DistanceKind(
+        "spatiotemporal",
+        SpatioTemporal.of,
+        "Root mean square over evenly matched points of metres apart, plus seconds apart at the mean speed of both, times λ.",
+        ("Martinez2021",),
+    ),
+    DistanceKind(
+        "graph",
+        lambda paths, weight: Contemporaries(paths),
+        "Shortest way over trajectories that are on their way at the same time, each step as long as they are apart then.",
+        ("DomingoTrujillo2012",),
+    ),
+    DistanceKind(
+        "dtw",
+        lambda paths, weight: Warped(paths, added=True),
+        "Dynamic time warping: the least sum of metres apart over a walk along both; times do not count.",
+    ),
+    DistanceKind(
+        "discrete-frechet",
+        lambda paths, weight: Warped(paths, added=False),
+        "Discrete Fréchet distance: the least longest metres apart over a walk along both; times do not count.",
+    ),
+    DistanceKind(
+        "frechet-manhattan",
+        lambda paths, weight: FrechetManhattan(paths),
+        "Mean metres apart over the walk along both, of those with the least longest, that one pass finds; times do not count.",
+        ("FerreiraTrujillo2016",),
+    ),
+    DistanceKind(
+        "frechet-manhattan-exact",
+        lambda paths, weight: FrechetManhattan(paths, exact=True),
+        "The same, over the walk with the least mean of all with the least longest: the definition that one pass comes near to.",
+    ),
+)
+
+
+def make_distance(data: Trajectories | Paths, name: str, weight: float = 0.0) -> Distance:
+    """A distance by its name, between the trajectories of a data set; `weight` is what time counts in the spatio-temporal one."""
+    kind = next(kind for kind in DISTANCES if name == kind.name or name in kind.aliases)
+    return kind.make(data if isinstance(data, Paths) else Paths.of(data), weight)

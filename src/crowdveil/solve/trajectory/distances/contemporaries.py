@@ -1,0 +1,92 @@
+"""The distance over a graph of trajectories that are on their way at the same time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.solve.trajectory.distances.base import Paths
+
+MOST_EDGES = 60_000_000
+"""More pairs of contemporaries than this take more memory than most machines have: 24 bytes for each, and more to begin with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contemporaries:
+    """The shortest way over trajectories that are on their way at the same time; infinite where there is none.
+
+    Two trajectories that share a span of time are as far apart as their places in it, on straight lines between their points:
+    the root mean square over all their times in it, divided by the share of the longer one's time that it is.
+    """
+
+    paths: Paths
+
+    @cached_property
+    def graph(self) -> Any:
+        """The edges as a sparse matrix, each in both directions: scipy would turn them around for every way that is asked for."""
+        from scipy.sparse import coo_array
+
+        from crowdveil.kernels.trajectory.contemporaries import count_neighbours, edges
+
+        paths = self.paths
+        start, end = paths.t[paths.offsets[:-1]], paths.t[paths.offsets[1:] - 1]
+        order = np.argsort(start, kind="stable")
+        pairs = int(count_neighbours(order, start, end))
+        if pairs > MOST_EDGES:
+            raise InputError(
+                f"distance: {pairs:,} pairs of trajectories are on their way at the same time, and at most {MOST_EDGES:,} "
+                "can be held; use the spatiotemporal distance where there is a choice, or fewer trajectories."
+            )
+        first, second, length = edges(order, start, end, *paths.points, pairs)
+        ends = np.concatenate([first, second]), np.concatenate([second, first])
+        return coo_array((np.concatenate([length, length]), ends), shape=(len(paths), len(paths))).tocsr()
+
+    def components(self) -> list[Ints]:
+        """The parts of the graph, each rising: only within a part there is a way."""
+        from scipy.sparse.csgraph import connected_components
+
+        if len(self.paths) == 0:
+            return []
+        part = connected_components(self.graph, directed=False)[1]
+        order = np.argsort(part, kind="stable").astype(np.int64)
+        return np.split(order, np.cumsum(np.bincount(part))[:-1])
+
+    def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
+        """From any path to trajectories of the data: over those that are its contemporaries."""
+        from scipy.sparse import csr_array, vstack
+        from scipy.sparse.csgraph import dijkstra
+
+        from crowdveil.kernels.trajectory.contemporaries import apart_from
+
+        n = len(self.paths)
+        x, y, t, offsets = self.paths.points
+        first = apart_from(*path, x, y, t, offsets)
+        there = np.flatnonzero(np.isfinite(first))
+        if len(there) == 0:
+            return np.full(len(to), np.inf)
+        row = csr_array((first[there], there, np.array([0, len(there)])), shape=(1, n))
+        graph = vstack([self.graph, row], format="csr")
+        graph.resize((n + 1, n + 1))
+        # No way from it comes back to it, so that its edges are needed in one direction only.
+        found: Floats = dijkstra(graph, indices=n)[to]
+        return found
+
+    def from_one(self, i: int, to: Ints) -> Floats:
+        """From a trajectory of the data to others."""
+        found: Floats = self.from_many(np.array([i]), to)[0]
+        return found
+
+    def from_many(self, those: Ints, to: Ints) -> Floats:
+        """From trajectories of the data to others, a row for each of `those`."""
+        from scipy.sparse.csgraph import dijkstra
+
+        # One at a time: scipy would hold the ways to all trajectories for all of them.
+        found = np.empty((len(those), len(to)), np.float64)
+        for row, i in enumerate(those.tolist()):
+            found[row] = dijkstra(self.graph, indices=i)[to]
+        return found

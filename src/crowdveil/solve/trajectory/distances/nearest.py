@@ -1,0 +1,172 @@
+"""Paths beside the trajectories of a data set: how far from one, the least distance to any, and the largest among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from crowdveil import engine
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.progress import Progress, no_progress
+from crowdveil.solve.trajectory.distances.base import Distance, Paths
+from crowdveil.solve.trajectory.distances.spatiotemporal import SpatioTemporal
+
+BLOCK = 256
+"""So many paths are worth a task of their own."""
+SWEEPS = 8
+"""How often the farthest trajectory from the last one is looked for, to begin with."""
+MOST_EXACT = 2_000
+"""Up to so many trajectories all pairs are looked at where a distance has no bounds."""
+
+
+def same_paths(paths: Paths) -> tuple[Ints, Ints]:
+    """The first of each set of equal paths, and the place of each path's set among them."""
+    number: dict[bytes, int] = {}
+    first: list[int] = []
+    place = np.empty(len(paths), np.int64)
+    points = np.column_stack([paths.x, paths.y, paths.t])
+    for i, (low, high) in enumerate(pairwise(paths.offsets.tolist())):
+        key = points[low:high].tobytes()
+        if key not in number:
+            number[key] = len(first)
+            first.append(i)
+        place[i] = number[key]
+    return np.array(first, np.int64), place
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """Paths beside the trajectories of a data set, by a distance between the latter."""
+
+    distance: Distance
+    own: Paths
+
+    def to_each(self, source: Ints) -> Floats:
+        """How far each path is from the one trajectory that is named for it."""
+        if isinstance(self.distance, SpatioTemporal):
+            return self._pairs(self.distance, np.arange(len(self.own)), source)
+        if len(source) == 0:
+            return np.zeros(0)
+        return np.concatenate([self.distance.between(self.own.one(i), source[i : i + 1]) for i in range(len(source))])
+
+    def _pairs(self, distance: SpatioTemporal, those: Ints, beside: Ints) -> Floats:
+        from crowdveil.kernels.trajectory.nearest import pair_distances
+
+        own = self._own(distance)
+        found: Any = pair_distances(
+            own.paths.points, own.speed, distance.paths.points, distance.speed, distance.weight, those, beside
+        )
+        return np.asarray(found)
+
+    def _own(self, distance: SpatioTemporal) -> SpatioTemporal:
+        return SpatioTemporal.of(self.own, distance.weight)
+
+    def least(
+        self, those: Ints, known: Floats, to: Ints, begin: Ints, end: Ints, progress: Progress = no_progress
+    ) -> tuple[Floats, Ints]:
+        """The least distance of each of some paths to the trajectories to[begin:end], and how many are at it; infinite and 0
+        where no trajectory can be reached.
+
+        `known` is a distance of each to one of its trajectories, infinite where none is known: the nearer, the sooner others are
+        given up. Exact; blocks of paths run side by side.
+        """
+        search = (
+            self._with_bounds(self.distance, those, known, to, begin, end)
+            if isinstance(self.distance, SpatioTemporal)
+            else lambda rows: self._of_all(those[rows], to, begin[rows], end[rows])
+        )
+        blocks = -(-len(those) // BLOCK)
+        found = engine.current().map(
+            lambda b: search(slice(b * BLOCK, (b + 1) * BLOCK)),
+            blocks,
+            lambda done, _: progress(min(done * BLOCK, len(those)), len(those)),
+        )
+        least, count = (np.concatenate([np.zeros(0), *(block[i] for block in found)]) for i in (0, 1))
+        return least, count.astype(np.int64)
+
+    def _with_bounds(
+        self, distance: SpatioTemporal, those: Ints, known: Floats, to: Ints, begin: Ints, end: Ints
+    ) -> Any:
+        from crowdveil.kernels.trajectory.nearest import least_distances
+
+        own = self._own(distance)
+        if np.all(begin == 0) and np.all(end == len(to)) and len(to):
+            known = np.minimum(known, self._pairs(distance, those, to[_with_near_ends(own, those, distance, to)]))
+        there: Any = distance.paths.points, distance.speed, distance.ball, distance.weight
+        here: Any = own.paths.points, own.speed, own.ball
+
+        def search(rows: slice) -> Any:
+            arguments: Any = (*here, those[rows], known[rows], *there, to, begin[rows], end[rows])
+            return least_distances(*arguments)
+
+        return search
+
+    def _of_all(self, those: Ints, to: Ints, begin: Ints, end: Ints) -> tuple[Floats, Ints]:
+        """By a distance without bounds."""
+        least, count = np.full(len(those), np.inf), np.zeros(len(those), np.int64)
+        for row, i in enumerate(those.tolist()):
+            found = self.distance.between(self.own.one(i), to[begin[row] : end[row]])
+            least[row] = found.min(initial=np.inf)
+            if np.isfinite(least[row]):
+                count[row] = np.count_nonzero(found == least[row])
+        return least, count
+
+
+def _with_near_ends(own: SpatioTemporal, those: Ints, distance: SpatioTemporal, to: Ints) -> Ints:
+    """For each path the place in `to` of a trajectory that begins and ends near it, in space and time: a good guess."""
+    from scipy.spatial import cKDTree
+
+    worth = distance.weight * float(distance.speed.mean())
+
+    def ends(paths: Paths, which: Ints) -> Floats:
+        first, last = paths.offsets[which], paths.offsets[which + 1] - 1
+        return np.column_stack([column[e] for e in (first, last) for column in (paths.x, paths.y, worth * paths.t)])
+
+    place: Ints = cKDTree(ends(distance.paths, to)).query(ends(own.paths, those))[1]
+    return np.asarray(place, np.int64)
+
+
+def largest(distance: Distance, progress: Progress = no_progress) -> tuple[float, bool]:
+    """The largest finite distance between two trajectories of a data set, and whether it is sure to be the largest.
+
+    It is exact with the spatio-temporal distance, by bounds, and with few trajectories. Otherwise it is what is found by going
+    to the farthest trajectory from the last one some times, which may be less.
+    """
+    n = len(distance.paths)
+    if n < 2:
+        return 0.0, True
+    every, found, here = np.arange(n), 0.0, 0
+    if not isinstance(distance, SpatioTemporal) and n <= MOST_EXACT:
+        for i in range(n):
+            found = max(found, _farthest(distance.from_one(i, every[i:]))[0])
+            progress(i + 1, n)
+        return found, True
+    for _ in range(SWEEPS):
+        far, here = _farthest(distance.from_one(here, every))
+        found = max(found, far)
+    if not isinstance(distance, SpatioTemporal):
+        return found, False
+    return _by_bounds(distance, found, progress), True
+
+
+def _farthest(found: Floats) -> tuple[float, int]:
+    finite = np.where(np.isfinite(found), found, -1.0)
+    place = int(finite.argmax())
+    return float(finite[place]), place
+
+
+def _by_bounds(distance: SpatioTemporal, found: float, progress: Progress) -> float:
+    from crowdveil.kernels.trajectory.nearest import farthest_pair
+
+    n = len(distance.paths)
+    there: Any = distance.paths.points, distance.speed, distance.ball, distance.weight
+
+    def task(block: int) -> Any:
+        low = block * BLOCK
+        arguments: Any = (*there, low, min(low + BLOCK, n), found)
+        return (np.array([farthest_pair(*arguments)[0]]),)
+
+    return max(float(block[0][0]) for block in engine.current().map(task, -(-n // BLOCK), progress))

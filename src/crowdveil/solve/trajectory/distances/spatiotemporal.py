@@ -1,0 +1,108 @@
+"""The distance in space and time, and what time counts in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from crowdveil.model.arrays import Floats, Ints, frozen
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.solve.trajectory.distances.base import Paths
+
+SAMPLED_PAIRS = 200_000
+"""So many pairs are enough for the mean distance of all."""
+
+
+@dataclass(frozen=True, eq=False)
+class SpatioTemporal:
+    """Evenly matched points, in metres, with time at the mean speed of the two, times `weight` (0 is space alone)."""
+
+    paths: Paths
+    weight: float
+    speed: Floats
+    """The mean speed of each trajectory, metres a second."""
+
+    @classmethod
+    def of(cls, paths: Paths, weight: float) -> SpatioTemporal:
+        """The distance between the trajectories of a data set."""
+        from crowdveil.kernels.trajectory.spatiotemporal import mean_speeds
+
+        return cls(paths, weight, frozen(mean_speeds(*paths.points), np.float64))
+
+    @cached_property
+    def ball(self) -> tuple[Floats, ...]:
+        """Middle, radius, and middle and half of the time of each trajectory."""
+        from crowdveil.kernels.trajectory.spatiotemporal import balls
+
+        return tuple(frozen(a, np.float64) for a in balls(*self.paths.points))
+
+    def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
+        """From any path to trajectories of the data."""
+        from crowdveil.kernels.trajectory.spatiotemporal import mean_speeds
+
+        own = mean_speeds(*path, frozen([0, len(path[0])], np.int64))[0]
+        return self._distances(path, float(own), to)
+
+    def from_one(self, i: int, to: Ints) -> Floats:
+        """From a trajectory of the data to others."""
+        return self._distances(self.paths.one(i), float(self.speed[i]), to)
+
+    def from_many(self, those: Ints, to: Ints) -> Floats:
+        """From trajectories of the data to others, a row for each of `those`."""
+        found = np.empty((len(those), len(to)), np.float64)
+        for row, i in enumerate(those.tolist()):
+            found[row] = self.from_one(i, to)
+        return found
+
+    def _distances(self, path: tuple[Floats, Floats, Floats], own_speed: float, to: Ints) -> Floats:
+        from crowdveil.kernels.trajectory.spatiotemporal import distances
+
+        found = np.empty(len(to), np.float64)
+        x, y, t, offsets = self.paths.points
+        distances(*path, own_speed, self.weight, to, x, y, t, offsets, self.speed, found)
+        return found
+
+
+def time_weight(data: Trajectories, wanted: str | float, rng: np.random.Generator) -> float:
+    """What time counts in the spatio-temporal distance, λ: as given, or found and rounded to six digits, so that the number
+    that is told is the number that was used.
+
+    `document`: D / (V · T), the largest distance and the longest time between points of the data and the mean speed.
+    `mean-ratio`: the mean distance in space over the mean distance in time, at the mean speed, of pairs of trajectories.
+    """
+    if not isinstance(wanted, str):
+        return float(wanted)
+    if data.points == 0:
+        return 0.0
+    distance = SpatioTemporal.of(Paths.of(data), 0.0)
+    if wanted == "document":
+        speed, longest = float(distance.speed.mean()), float(distance.paths.t.max())
+        found = _diameter(distance.paths) / (speed * longest) if speed > 0 and longest > 0 else 0.0
+    else:
+        found = _mean_ratio(distance, rng)
+    return float(f"{found:.6g}")
+
+
+def _diameter(paths: Paths) -> float:
+    """The largest distance between two points."""
+    import shapely
+
+    hull = shapely.get_coordinates(shapely.convex_hull(shapely.multipoints(np.column_stack([paths.x, paths.y]))))
+    apart = np.hypot(*(hull[:, None, axis] - hull[None, :, axis] for axis in (0, 1)))
+    return float(apart.max(initial=0.0))
+
+
+def _mean_ratio(distance: SpatioTemporal, rng: np.random.Generator) -> float:
+    """Mean distance in space over the mean one in time, over all pairs of trajectories or as many as a sample takes."""
+    n = len(distance.paths)
+    if n < 2:
+        return 0.0
+    every = np.arange(n)
+    some = every if n * (n - 1) <= SAMPLED_PAIRS else np.sort(rng.choice(n, max(SAMPLED_PAIRS // n, 2), replace=False))
+    nowhere = np.zeros_like(distance.paths.x)
+    only_time = SpatioTemporal(replace(distance.paths, x=nowhere, y=nowhere), 1.0, distance.speed)
+    space = sum(float(distance.from_one(i, every).sum()) for i in some.tolist())
+    time = sum(float(only_time.from_one(i, every).sum()) for i in some.tolist())
+    return space / time if time > 0 else 0.0

@@ -1,0 +1,293 @@
+"""Clusters of near trajectories around pivots: of a few across the data the tightest, again and again.
+
+Nearly no distance is computed to the end: boxes around parts of trajectories tell of most that they are too far to be in a
+cluster that could be the tightest. What is found is what all distances would give, on any number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Floats, Ints, Mask, frozen
+from crowdveil.progress import Progress, no_progress
+from crowdveil.solve.trajectory.distances import FrechetManhattan
+
+LeftOver = Literal["join", "drop"]
+PivotPath = Literal["sketched", "exact"]
+
+MOST_FOR_EXACT_PATHS = 2_000
+"""Distances of all pairs are needed for them."""
+SURE = 1 - 1e-9
+"""Sums are taken this much smaller than they are before others are held against them, so that their order does not matter."""
+FURTHER = 4.0
+"""A cluster is given up only when its squares are sure to sum up to so many times those of the tightest. To have looked further
+costs little, and spares looking again when tight clusters have become rare.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """The cluster of each trajectory, from 0 on, or -1; the pivot of each cluster; and how many trajectories were left over."""
+
+    cluster: Ints
+    pivot: Ints
+    left_over: int
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """What trajectories are put into clusters by.
+
+    Attributes
+    ----------
+    distance
+        How far they are from one another.
+    person
+        Whom each counts for.
+    k
+        Fewest people of a cluster.
+    pivots
+        How many trajectories, at most, a cluster is tried around before the tightest is taken.
+    path
+        How pivots between the first and the last one are found; see `Clustering.clusters`.
+    bounded
+        Whether trajectories may be passed over where bounds tell enough; for tests, since nothing else depends on it.
+    """
+
+    distance: FrechetManhattan
+    person: Ints
+    k: int
+    pivots: int
+    path: PivotPath = "sketched"
+    bounded: bool = True
+
+    def clusters(self, left_over: LeftOver, rng: np.random.Generator, progress: Progress = no_progress) -> Clusters:
+        """Make clusters while k people are left.
+
+        The first pivot is a random one of those that are left, the last one the farthest from it. With `sketched`, step i of
+        δ − 1 between them leads to the trajectory with the least a² / i + b² / (δ − 1 − i), where a and b are its distances from
+        both: by the triangle inequality no way over it has a lesser sum of squares. They are told roughly, by the mean between
+        the middles of sixteen parts of equal time of each. With `exact` pivots are those of the way that has the least sum of
+        squares of all.
+        """
+        n = len(self.person)
+        cluster, taken = np.full(n, -1, np.int64), np.zeros(n, np.bool_)
+        left_of = np.bincount(self.person, minlength=1)
+        pivot: list[int] = []
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            work = _Round(self, pool, taken)
+            alive = np.arange(n)
+            while np.count_nonzero(left_of) >= self.k:
+                seed, members = work.tightest(alive, int(alive[rng.integers(len(alive))]))
+                cluster[members] = len(pivot)
+                taken[members] = True
+                np.subtract.at(left_of, self.person[members], 1)
+                pivot.append(seed)
+                alive = alive[~taken[alive]]
+                progress(n - len(alive), n)
+            if left_over == "join" and pivot:
+                cluster[alive] = list(pool.map(lambda i: work.nearest(i, np.array(pivot)), alive.tolist()))
+        progress(n, n)
+        return Clusters(cluster, np.array(pivot, np.int64), len(alive))
+
+    @cached_property
+    def boxes(self) -> tuple[Floats, Floats]:
+        """The boxes around the parts of each trajectory, and that around the whole."""
+        from crowdveil.kernels.trajectory.frechet_manhattan_bounds import outer, sliced
+
+        boxes = sliced(self.distance.columns)
+        return frozen(boxes, np.float64), frozen(outer(boxes), np.float64)
+
+    @cached_property
+    def longest(self) -> int:
+        """Most points of a trajectory."""
+        return int(np.diff(self.distance.paths.offsets).max(initial=0))
+
+    @cached_property
+    def all_squares(self) -> Floats:
+        """The squares of the distances of all pairs, and nothing from a trajectory to itself."""
+        n = len(self.person)
+        if n > MOST_FOR_EXACT_PATHS:
+            raise InputError(
+                f"pivot_path: exact takes the distances of all pairs, and so at most {MOST_FOR_EXACT_PATHS:,} trajectories, "
+                f"but got {n:,}; use sketched."
+            )
+        squares = np.zeros((n, n), np.float64)
+        for i in range(n):
+            squares[i, i + 1 :] = self.distance.from_one(i, np.arange(i + 1, n)) ** 2
+        squares += squares.T
+        np.fill_diagonal(squares, np.inf)
+        return squares
+
+
+class _Round:
+    """Finding one cluster after another.
+
+    Attributes
+    ----------
+    taken
+        Who is in a cluster already.
+    known
+        What the squares of the distances to the nearest people are sure to sum up to around each, or 0. That never gets less,
+        since fewer and fewer are left; the sum over all members may, where people have several trajectories.
+    found
+        The last cluster that was found around some, and its sum of squares: it is the same as long as all members are left.
+    """
+
+    def __init__(self, clustering: Clustering, pool: ThreadPoolExecutor, taken: Mask) -> None:
+        from crowdveil.kernels.trajectory.frechet_manhattan_upper import room_for_longest
+
+        n = len(clustering.person)
+        self.clustering, self.pool, self.taken = clustering, pool, taken
+        self.distance = clustering.distance
+        self.boxes, self.whole = clustering.boxes
+        self.how = (self.distance.resampled, self.distance.exact, clustering.longest)
+        self.single, self.nobody = np.arange(n), np.zeros(n, np.bool_)
+        self.known, self.found = np.zeros(n, np.float64), dict[int, tuple[float, Ints]]()
+        points = clustering.longest * (1 + self.distance.resampled)
+        self.rooms = [room_for_longest(points) for _ in range(os.cpu_count() or 1)]
+
+    def tightest(self, alive: Ints, first: int) -> tuple[int, Ints]:
+        """The tightest of the clusters around pivots, the first of equal ones: its pivot, and its members, rising."""
+        pivots = self._pivots(alive, first)
+        rough = [self._sketched(i, alive) for i in pivots]
+        # Those that look tight come first: the others are mostly given up early then. The order is no part of what is found.
+        near = min(self.clustering.k, len(alive)) - 1
+        order = np.argsort([np.sort(np.partition(row, near)[: near + 1] ** 2).sum() for row in rough], kind="stable")
+        least = [min((self.found[i][0] for i in pivots if self._as_before(i)), default=np.inf)]
+        lock = threading.Lock()
+
+        def around(at: int) -> tuple[float, int, Ints]:
+            squares, members = self._around(pivots[at], alive, least[0])
+            with lock:
+                least[0] = min(least[0], squares)
+            return squares, at, members
+
+        _, at, members = min(self.pool.map(around, order.tolist()), key=lambda found: found[:2])
+        return pivots[at], members
+
+    def _around(self, i: int, alive: Ints, most: float) -> tuple[float, Ints]:
+        """The cluster around a pivot and its sum of squares; nobody, and an infinite sum, if that is sure to be above `most`."""
+        k, person = self.clustering.k, self.clustering.person
+        if not self.clustering.bounded:
+            members, far = self._gather(i, alive, person, k, np.inf)
+            return float((far**2).sum()), members
+        if self._as_before(i):
+            return self.found[i]
+        if self.known[i] > most:
+            return np.inf, alive[:0]
+        members, far = self._gather(i, alive, person, k, FURTHER * most)
+        if len(members) == 0:
+            self.known[i] = FURTHER * most
+            return np.inf, members
+        order = np.argsort(far, kind="stable")
+        _, nearest = np.unique(person[members[order]], return_index=True)
+        self.known[i] = SURE * float((far[order[nearest]] ** 2).sum())
+        self.found[i] = float((far**2).sum()), members
+        return self.found[i]
+
+    def _as_before(self, i: int) -> bool:
+        """Whether the cluster around a pivot is known, with nobody of it taken."""
+        return i in self.found and not self.taken[self.found[i][1]].any()
+
+    def nearest(self, i: int, pivots: Ints) -> int:
+        """Which of some pivots is nearest, the first in number of equal ones."""
+        both, _ = self._gather(i, np.append(pivots, i), self.single, 2, np.inf)
+        return int(np.flatnonzero(pivots == both[both != i][0])[0])
+
+    def _pivots(self, alive: Ints, first: int) -> list[int]:
+        wanted = min(self.clustering.pivots, len(alive))
+        if wanted == 1:
+            return [first]
+        last = self._farthest(alive, first)
+        if wanted == 2:
+            return [first, last]
+        if self.clustering.path == "exact":
+            return self._exact_path(alive, first, last, wanted)
+        from_first, from_last = self._sketched(first, alive), self._sketched(last, alive)
+        free = (alive != first) & (alive != last)
+        between = []
+        for step in range(1, wanted - 1):
+            way = np.where(free, from_first**2 / step + from_last**2 / (wanted - 1 - step), np.inf)
+            at = int(np.argmin(way))
+            between.append(int(alive[at]))
+            free[at] = False
+        return [first, *between, last]
+
+    def _exact_path(self, alive: Ints, first: int, last: int, wanted: int) -> list[int]:
+        """The way with the least sum of squares; a trajectory that it comes by twice is one pivot."""
+        squares = self.clustering.all_squares[np.ix_(alive, alive)]
+        cost, came = squares[int(np.flatnonzero(alive == first)[0])], []
+        for _ in range(wanted - 2):
+            ways = cost[:, None] + squares
+            came.append(np.argmin(ways, axis=0))
+            cost = np.min(ways, axis=0)
+        at = int(np.flatnonzero(alive == last)[0])
+        way = [last]
+        for before in reversed(came):
+            at = int(before[at])
+            way.append(int(alive[at]))
+        return list(dict.fromkeys([first, *reversed(way)]))
+
+    def _sketched(self, i: int, to: Ints) -> Floats:
+        from crowdveil.kernels.trajectory.frechet_manhattan_bounds import sketch_distances
+
+        found = np.empty(len(to), np.float64)
+        sketch_distances(i, to, self.boxes, found)
+        return found
+
+    def _farthest(self, alive: Ints, i: int) -> int:
+        """The farthest other one, the first in number of equal ones."""
+        from crowdveil.kernels.trajectory.frechet_manhattan_bounds import most_distances
+        from crowdveil.kernels.trajectory.frechet_manhattan_pairs import farthest
+
+        to = alive[alive != i]
+        if not self.clustering.bounded:
+            return int(to[int(np.argmax(self.distance.from_one(i, to)))])
+        most, rough = np.empty(len(to), np.float64), self._sketched(i, to)
+        most_distances(i, to, self.boxes, self.whole, self.distance.resampled, most)
+        # Those that look far come first: most others are passed over then.
+        sure = float(self.distance.from_one(i, to[[int(np.argmax(rough))]])[0])
+        there = np.flatnonzero(most >= sure)
+        order = there[np.argsort(-rough[there], kind="stable")]
+
+        def look(part: Ints, room: Floats) -> tuple[float, int]:
+            far, who, _, _ = farthest(i, to[part], most[part], sure, self.distance.columns, *self.how, room)
+            return far, -who
+
+        threads = len(self.rooms)
+        found = self.pool.map(look, [np.ascontiguousarray(order[b::threads]) for b in range(threads)], self.rooms)
+        return -max((far, who) for far, who in found if who <= 0)[1]
+
+    def _gather(self, i: int, among: Ints, person: Ints, k: int, most: float) -> tuple[Ints, Floats]:
+        """Whoever is nearest, until k people are together, `i` included, rising, and how far they are; nobody if the squares are
+        sure to sum up to more than `most`.
+        """
+        from crowdveil.kernels.trajectory.frechet_manhattan_bounds import least_distances
+        from crowdveil.kernels.trajectory.frechet_manhattan_pairs import gather
+        from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
+
+        to = among[among != i]
+        if self.clustering.bounded:
+            least = np.empty(len(to), np.float64)
+            columns, boxes, whole = self.distance.columns, self.boxes, self.whole
+            least_distances(i, to, columns, boxes, whole, self.distance.resampled, most**0.5, least)
+            order = np.argsort(least, kind="stable")
+            to, least = to[order], least[order]
+            found = np.empty(len(to), np.float64)
+            if gather(i, to, least, most, person, k, columns, boxes, *self.how, found) < 0:
+                return to[:0], found[:0]
+        else:
+            found = self.distance.from_one(i, to)
+        members = np.sort(nearest_people(found, to, person, i, self.nobody, -1, k))
+        far = np.zeros(len(self.single), np.float64)
+        far[to] = found
+        return members, far[members]

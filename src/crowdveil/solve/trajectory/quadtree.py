@@ -1,0 +1,50 @@
+"""Sectors that each have the locations of at least k people: a quadtree over the map."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdveil.model.projection import LocalProjection
+from crowdveil.model.sectors import Frame, Sectors
+from crowdveil.model.trajectories import Trajectories
+
+MIDDLE_DECIMALS = 1
+"""Of the degrees of a frame's middle. The middle of the box around all points would tell where the outermost people were."""
+
+
+def rough_plane(data: Trajectories) -> LocalProjection:
+    """The plane around a middle that is told roughly."""
+    middle = data.projection
+    return LocalProjection.around_place(middle.lon0, middle.lat0, MIDDLE_DECIMALS)
+
+
+def k_anonymous_sectors(
+    data: Trajectories,
+    k: int,
+    cell_m: float,
+    split_above: int,
+    *,
+    merge: bool = True,
+    halve: bool = True,
+    withhold: float = 0.0,
+) -> Sectors:
+    """Sectors with the locations of at least k people each; the data must have as many.
+
+    A sector with more than `split_above` locations is cut in four, down to cells of `cell_m`. With `merge`, quarters with fewer
+    than k people are put together with a neighbour. If one is left without, it is withheld where it has at most a share
+    `withhold` of the locations, and otherwise the sector stays whole. With `halve`, long sectors are cut in two where both halves
+    hold k people, or one can be withheld.
+    """
+    from crowdveil.kernels.trajectory.quadtree import k_anonymous_sectors as cut
+
+    plane = rough_plane(data)
+    metres = plane.to_plane(data.lon, data.lat)
+    frame = Frame.around(plane, *metres, cell_m)
+    x, y = (frame.cells(along) for along in metres)
+    person = np.repeat(data.person, np.diff(data.offsets)).astype(np.int32)
+    found, withheld_people = cut(x, y, person, data.people, frame.depth, k, split_above, merge, halve, withhold)
+    first, last, column, row, wide, high, people = found[np.lexsort((found[:, 2], found[:, 3]))].T
+    withheld = data.points - int((last - first).sum())
+    return Sectors(
+        frame, column, row, 1 << wide, 1 << high, last - first, people, data.counts, withheld, withheld_people
+    )

@@ -1,0 +1,169 @@
+"""Trajectories as visits to tiles at levels of time, and visits removed until combinations of them are shared by a crowd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+
+from crowdveil.errors import InputError
+from crowdveil.model.arrays import Bytes, Floats, Indices, Ints
+from crowdveil.model.tessellation import grid_cells, grid_over, grid_zones, locate
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.zones import Zones
+from crowdveil.progress import Progress
+
+BLOCK = 2**23
+"""Combinations whose table is in memory at once."""
+MOST = 4 * 10**9
+"""Combinations that are counted at all: more would take hours."""
+
+
+def tiles_of(data: Trajectories, tile_size_m: float) -> tuple[Zones, Indices]:
+    """The tiles, given or square, and the one that each point lies in, -1 for none."""
+    if data.zones is not None:
+        return data.zones, locate(data.zones, data.lon, data.lat)
+    if data.points == 0:
+        return Zones.from_ids([]), np.zeros(0, np.int32)
+    grid = grid_over(data.extent.box, tile_size_m)
+    column, row = grid_cells(grid, data.lon, data.lat)
+    used, tile = np.unique(row.astype(np.int64) * grid.columns + column, return_inverse=True)
+    zones = grid_zones(grid, (used % grid.columns).astype(np.int32), (used // grid.columns).astype(np.int32))
+    return zones, tile.astype(np.int32)
+
+
+def merged_tiles(zones: Zones, tile: Indices, level: Ints, x: Floats, y: Floats, least: int) -> Ints:
+    """The area of each point: tiles of a grid with fewer than `least` points at a level join a neighbour of that level.
+
+    Of the four neighbours that with most points for the square of the distance, between the mean places of the points in both.
+    Tiles that join one another are one area, also by way of others. The same tile at two levels is in two areas.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    if zones.grid is None or zones.column is None or zones.row is None:
+        raise ValueError("only tiles of a grid have four neighbours")
+    wide, high = zones.grid.columns + 2, zones.grid.rows + 2
+    _, rank = np.unique(level, return_inverse=True)
+    place = (rank * high + zones.row[tile] + 1) * wide + zones.column[tile] + 1
+    cell, of_point, n = np.unique(place, return_inverse=True, return_counts=True)
+    mean_x, mean_y = (np.bincount(of_point, c, len(cell)) / n for c in (x, y))
+    small = np.flatnonzero(n < least)
+    best, pull = np.full(len(small), -1), np.zeros(len(small))
+    for beside in (-1, 1, -wide, wide):
+        other = np.searchsorted(cell, cell[small] + beside)
+        there = np.flatnonzero(cell[np.minimum(other, len(cell) - 1)] == cell[small] + beside)
+        a, b = small[there], other[there]
+        apart = (mean_x[a] - mean_x[b]) ** 2 + (mean_y[a] - mean_y[b]) ** 2
+        now = n[b] / np.maximum(apart, 1e-6)
+        more = now > pull[there]
+        best[there[more]], pull[there[more]] = b[more], now[more]
+    joins = best >= 0
+    edges = coo_array((np.ones(int(joins.sum()), np.int8), (small[joins], best[joins])), shape=(len(cell), len(cell)))
+    _, area = connected_components(edges, directed=False)
+    areas: Ints = area.astype(np.int64)[of_point]
+    return areas
+
+
+@dataclass(frozen=True, eq=False)
+class Visits:
+    """Visits of trajectories, in order of owner, trajectory and time: points that follow one another in one area.
+
+    Attributes
+    ----------
+    symbol
+        The area of each visit.
+    offsets
+        Where the visits of each trajectory lie; a trajectory may have none left.
+    owner
+        Whose each trajectory is.
+    """
+
+    symbol: Ints
+    offsets: Ints
+    owner: Ints
+
+    @classmethod
+    def of(cls, symbol: Ints, trajectory: Ints, owner: Ints) -> tuple[Visits, Ints]:
+        """Visits from points that are in order of trajectory and time, with the visit of each point; trajectories are numbered
+        in order of their owners.
+        """
+        first = np.flatnonzero(np.diff(symbol, prepend=-1) | np.diff(trajectory, prepend=-1))
+        visit = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(symbol))))
+        offsets = np.searchsorted(trajectory[first], np.arange(len(owner) + 1))
+        return cls(symbol[first], offsets, owner), visit
+
+    def combinations(self, size: int) -> int:
+        """How many there are, each as often as it occurs."""
+        length, times = np.unique(np.diff(self.offsets), return_counts=True)
+        return sum(comb(n, size) * m for n, m in zip(length.tolist(), times.tolist(), strict=True))
+
+    def without(self, fate: Bytes) -> tuple[Visits, Ints]:
+        """What stays, and where each visit is in it: -1 if it is gone; with the one before it if it is merged."""
+        from crowdveil.kernels.trajectory.combinations import GONE, STAYS
+
+        stays = fate == STAYS
+        place = np.cumsum(stays) - 1
+        place[fate == GONE] = -1
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(stays)])
+        return Visits(self.symbol[stays], before[self.offsets], self.owner), place
+
+
+def shared_by_a_crowd(visits: Visits, k: int, knowledge: int, progress: Progress) -> Ints:
+    """Remove visits until every combination of up to `knowledge` of them is shared by k owners.
+
+    Returns the new place of each visit, -1 where it is gone; visits that became one have one place.
+    """
+    place = np.arange(len(visits.symbol))
+    size = quiet = furthest = 0
+    while quiet < knowledge:
+        size = size % knowledge + 1
+        changed = True
+        rounds = 0
+        while changed:
+            visits, moved, changed = _broken(visits, k, size)
+            place = np.append(moved, -1)[place]  # what is gone, -1, stays so
+            rounds += changed
+        quiet = 1 if rounds else quiet + 1
+        furthest = max(furthest, quiet)
+        progress(furthest, knowledge)
+    return place
+
+
+def _broken(visits: Visits, k: int, size: int) -> tuple[Visits, Ints, bool]:
+    """One round: count combinations of a size, and remove visits so that no combination that is bad now is left."""
+    from crowdveil.kernels.trajectory.combinations import break_combinations, table_of
+
+    if not len(visits.symbol):
+        return visits, np.zeros(0, np.int64), False
+    names, symbol = np.unique(visits.symbol, return_inverse=True)
+    pairs = table_of(np.zeros(0, np.int64))
+    if size > 2:
+        _need_few(visits, 2)
+        pairs = table_of(_counted(visits, symbol, len(names), 2, 1, pairs))
+    _need_few(visits, size)
+    good = table_of(_counted(visits, symbol, len(names), size, k, pairs))
+    fate, changed = break_combinations(size, symbol, len(names), visits.offsets, pairs, good)
+    left, place = visits.without(fate)
+    return left, place, changed > 0
+
+
+def _counted(visits: Visits, symbol: Ints, symbols: int, size: int, k: int, pairs: Ints) -> Ints:
+    """The keys of all combinations that k owners share; block by block of first symbols, so that few tables are in memory."""
+    from crowdveil.kernels.trajectory.combinations import count_combinations
+
+    blocks = visits.combinations(size) // BLOCK + 1
+    found = []
+    for block in range(blocks):
+        keys, count = count_combinations(size, block, blocks, symbol, symbols, visits.offsets, visits.owner, pairs)
+        found.append(keys[count >= k])
+    return np.concatenate(found)
+
+
+def _need_few(visits: Visits, size: int) -> None:
+    if visits.combinations(size) > MOST:
+        raise InputError(
+            f"knowledge: {visits.combinations(size):,} combinations of {size} visits are more than can be counted; choose less "
+            "knowledge, larger tiles or a longer time interval, or cut trajectories into shorter ones."
+        )

@@ -1,0 +1,136 @@
+"""One trajectory for a group, beside its twin in plain Python."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import get_args
+
+import numpy as np
+import plain_trajectories as plain
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil.errors import ParameterError
+from crowdveil.model.arrays import Ints
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.registry import all_aggregations, find_aggregation
+from crowdveil.solve.trajectory.aggregation import AGGREGATIONS, DECIMALS, AggregationName, Made, aggregate
+from crowdveil.solve.trajectory.distances import Distance, make_distance
+from crowdveil.testing import trajectories
+
+
+def _groups(data: Trajectories, colours: list[int]) -> tuple[Ints, Ints]:
+    """Members and offsets of the groups of one colour."""
+    colour = np.array(colours[: len(data)], np.int64)
+    members = np.argsort(colour, kind="stable")
+    sizes = np.bincount(colour)
+    return members, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[sizes > 0])])
+
+
+def _of(made: Made, g: int) -> list[tuple[float, float, int]]:
+    here = slice(made.offsets[g], made.offsets[g + 1])
+    return list(zip(made.lon[here].tolist(), made.lat[here].tolist(), made.t[here].tolist(), strict=True))
+
+
+def _original(data: Trajectories, i: int) -> list[tuple[float, float, int]]:
+    return _of(Made(data.lon, data.lat, data.t, data.offsets), i)
+
+
+colours = st.lists(st.integers(0, 3), min_size=8, max_size=8)
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=trajectories(), colour=colours)
+def test_the_mean_is_the_twin_and_its_times_rise(data: Trajectories, colour: list[int]) -> None:
+    members, offsets = _groups(data, colour)
+    made = aggregate(data, make_distance(data, "spatiotemporal", 0.5), members, offsets, "mean-trajectory")
+    for g in range(len(offsets) - 1):
+        twin = _mean(data, [_original(data, i) for i in members[offsets[g] : offsets[g + 1]].tolist()])
+        found = _of(made, g)
+        assert [p[2] for p in found] == [p[2] for p in twin]
+        assert np.allclose([p[:2] for p in found], [p[:2] for p in twin], rtol=0, atol=0.51 * 10**-DECIMALS)
+        assert all(a[2] < b[2] for a, b in pairwise(found))
+        assert all(round(v, DECIMALS) == v for p in found for v in p[:2])
+
+
+def _paths_of(data: Trajectories, points: list[tuple[float, float, float]]) -> plain.Path:
+    x, y = data.projection.to_plane(np.array([p[0] for p in points]), np.array([p[1] for p in points]))
+    start = int(data.t.min())
+    return [(a, b, p[2] - start) for a, b, p in zip(x.tolist(), y.tolist(), points, strict=True)]
+
+
+def _mean(data: Trajectories, here: list[list[tuple[float, float, int]]]) -> list[tuple[float, float, int]]:
+    """The plain mean, on the plane: degrees have none. The times are those of the data."""
+    start = int(data.t.min())
+    flat = plain.mean_path([_paths_of(data, path) for path in here])
+    lon, lat = data.projection.to_globe(np.array([p[0] for p in flat]), np.array([p[1] for p in flat]))
+    return [(a, b, int(p[2]) + start) for a, b, p in zip(lon.tolist(), lat.tolist(), flat, strict=True)]
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.8])
+@settings(max_examples=60, deadline=None)
+@given(data=trajectories(), colour=colours)
+def test_the_closest_trajectory_is_a_member_and_none_is_closer(
+    weight: float, data: Trajectories, colour: list[int]
+) -> None:
+    members, offsets = _groups(data, colour)
+    made = aggregate(data, make_distance(data, "spatiotemporal", weight), members, offsets, "closest-trajectory")
+    for g in range(len(offsets) - 1):
+        here = [_original(data, i) for i in members[offsets[g] : offsets[g + 1]].tolist()]
+        mean = _paths_of(data, _mean(data, here))
+        assert _of(made, g) in here
+        chosen = plain.spatiotemporal(_paths_of(data, _of(made, g)), mean, weight)
+        assert all(chosen <= plain.spatiotemporal(_paths_of(data, p), mean, weight) + 1e-6 for p in here)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.8])
+@settings(max_examples=60, deadline=None)
+@given(data=trajectories(), colour=colours)
+def test_the_closest_locations_are_members_points_at_the_times_of_the_mean(
+    weight: float, data: Trajectories, colour: list[int]
+) -> None:
+    members, offsets = _groups(data, colour)
+    distance = make_distance(data, "spatiotemporal", weight)
+    made = aggregate(data, distance, members, offsets, "closest-locations")
+    worth = weight * sum(plain.speed(_paths_of(data, _original(data, i))) for i in range(len(data))) / len(data)
+    for g in range(len(offsets) - 1):
+        here = [_original(data, i) for i in members[offsets[g] : offsets[g + 1]].tolist()]
+        mean, found = _mean(data, here), _of(made, g)
+        assert [p[2] for p in found] == [p[2] for p in mean]
+        points = [p for path in here for p in path]
+        flat = _paths_of(data, points)
+        for point, wanted in zip(found, _paths_of(data, mean), strict=True):
+            far = [plain.metres(p, wanted) + worth * abs(p[2] - wanted[2]) for p in flat]
+            same_place = [d for d, p in zip(far, points, strict=True) if p[:2] == point[:2]]
+            assert min(same_place) <= min(far) + 1e-6
+
+
+@pytest.mark.parametrize("how", get_args(AggregationName))
+@pytest.mark.parametrize("distance", ["spatiotemporal", "graph", "dtw", "discrete-frechet"])
+@settings(max_examples=10, deadline=None)
+@given(data=trajectories(), colour=colours)
+def test_any_aggregation_goes_with_any_distance(
+    how: AggregationName, distance: str, data: Trajectories, colour: list[int]
+) -> None:
+    members, offsets = _groups(data, colour)
+    made = aggregate(data, make_distance(data, distance, 0.5), members, offsets, how)
+    assert len(made.offsets) == len(offsets) and (np.diff(made.offsets) > 0).all()
+
+
+@pytest.mark.parametrize("how", get_args(AggregationName))
+def test_no_groups_make_no_trajectories(how: AggregationName) -> None:
+    none = Trajectories(*(np.zeros(0) for _ in range(3)), np.zeros(1), np.zeros(0), np.zeros(0), np.zeros(0))
+    distance: Distance = make_distance(none, "spatiotemporal", 0.5)
+    made = aggregate(none, distance, np.zeros(0, np.int64), np.zeros(1, np.int64), how)
+    assert made.offsets.tolist() == [0] and len(made.lon) == 0
+
+
+def test_aggregations_are_found_by_name_and_alias() -> None:
+    assert tuple(all_aggregations()) == get_args(AggregationName)
+    assert find_aggregation("Mean_trajectory").name == "mean-trajectory"
+    assert find_aggregation("Closest_trajectory_to_mean_trajectory").name == "closest-trajectory"
+    assert find_aggregation("Closest_locations_to_mean_trajectory").name == "closest-locations"
+    assert all(a.summary.endswith(".") and "\n" not in a.summary for a in AGGREGATIONS)
+    with pytest.raises(ParameterError, match="there is no aggregation median; known are mean-trajectory, closest"):
+        find_aggregation("median")

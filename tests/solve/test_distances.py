@@ -1,0 +1,203 @@
+"""Each distance beside its twin in plain Python."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, get_args
+from unittest.mock import patch
+
+import numpy as np
+import plain_couplings
+import plain_trajectories as plain
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil.errors import InputError, ParameterError
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.registry import all_distances, find_distance
+from crowdveil.solve.trajectory.distances import (
+    DISTANCES,
+    Contemporaries,
+    Distance,
+    DistanceName,
+    Paths,
+    SpatioTemporal,
+    contemporaries,
+    make_distance,
+    many_to_many,
+    time_weight,
+)
+from crowdveil.solve.trajectory.distances.spatiotemporal import _diameter
+from crowdveil.testing import paths, trajectories
+
+CLOSE: dict[str, Any] = {"rel_tol": 1e-9, "abs_tol": 1e-6}
+
+
+def _plain(found: Paths) -> list[plain.Path]:
+    return [list(zip(*(c.tolist() for c in found.one(i)), strict=True)) for i in range(len(found))]
+
+
+def _twins(name: str, listed: list[plain.Path], weight: float) -> list[list[float]]:
+    one = {
+        "spatiotemporal": lambda a, b: plain.spatiotemporal(a, b, weight),
+        "dtw": plain.dtw,
+        "discrete-frechet": plain.discrete_frechet,
+        "frechet-manhattan": lambda a, b: plain_couplings.one_pass(a, b)[0],
+        "frechet-manhattan-exact": plain_couplings.exact,
+    }
+    return plain.graph(listed) if name == "graph" else [[one[name](a, b) for b in listed] for a in listed]
+
+
+def _distance(name: str, data: Paths, weight: float) -> Distance:
+    return find_distance(name).make(data, weight)
+
+
+@pytest.mark.parametrize("name", get_args(DistanceName))
+@settings(max_examples=60, deadline=None)
+@given(data=paths(max_paths=5, max_points=4), weight=st.sampled_from([0.0, 0.5, 3.0]))
+def test_every_distance_is_its_twin_and_symmetric(name: str, data: Paths, weight: float) -> None:
+    distance, every = _distance(name, data, weight), np.arange(len(data))
+    twins = _twins(name, _plain(data), weight)
+    found = distance.from_many(every, every)
+    for i in range(len(data)):
+        for j in range(len(data)):
+            assert math.isclose(found[i, j], twins[i][j], **CLOSE), (i, j)
+            assert math.isclose(found[i, j], found[j, i], **CLOSE), (i, j)
+        assert np.array_equal(distance.from_one(i, every), found[i])
+        assert math.isclose(found[i, i], 0.0, **CLOSE)
+
+
+@pytest.mark.parametrize("name", get_args(DistanceName))
+@settings(max_examples=40, deadline=None)
+@given(data=paths(max_paths=5, max_points=4, min_paths=2))
+def test_a_path_that_is_not_in_the_data_is_as_far_as_if_it_were(name: str, data: Paths) -> None:
+    """The last one is taken out; for the graph it is no way between the others, but a way from itself."""
+    last = len(data) - 1
+    end = data.offsets[last]
+    fewer = Paths(data.x[:end], data.y[:end], data.t[:end], data.offsets[:-1])
+    others = np.arange(last)
+    found = _distance(name, fewer, 0.5).between(data.one(last), others)
+    assert np.allclose(found, _distance(name, data, 0.5).from_one(last, others), rtol=1e-12, atol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=paths(max_paths=7), cells=st.integers(1, 20))
+def test_blocks_of_many_to_many_hold_all_distances_once(data: Paths, cells: int) -> None:
+    distance = SpatioTemporal.of(data, 0.5)
+    those, to = np.arange(len(data))[::-1].copy(), np.arange(0, len(data), 2)
+    blocks = list(many_to_many(distance, those, to, cells))
+    assert all(block.size <= max(cells, len(to)) for _, block in blocks)
+    assert np.array_equal(np.concatenate([those[rows] for rows, _ in blocks]), those)
+    assert np.array_equal(np.concatenate([block for _, block in blocks]), distance.from_many(those, to))
+
+
+def test_points_on_opposite_sides_of_the_globe_are_refused() -> None:
+    """They have no place on one plane, and without distances groups would never be finished."""
+    with pytest.raises(InputError, match=r"^trajectories: positions on opposite sides of the globe .*\.$"):
+        # On both sides of Greenwich and of the date line, so that no half of the globe holds them all.
+        Paths.of(_on_the_equator([180.0, -180, 0, -1e-9]))
+
+
+def test_180_degrees_east_and_west_are_one_place() -> None:
+    paths = Paths.of(_on_the_equator([180.0, -180, 180, -180]))
+    assert np.allclose(paths.x, paths.x[0], atol=1e-6) and np.allclose(paths.y, paths.y[0], atol=1e-6)
+
+
+def _on_the_equator(lon: list[float]) -> Trajectories:
+    """Trajectories of one point each."""
+    n = len(lon)
+    each = np.arange(n)
+    return Trajectories(np.array(lon), np.zeros(n), np.zeros(n), np.arange(n + 1), each, each, each)
+
+
+def test_an_example_by_hand() -> None:
+    """Two points a and three of b: three pairs, the first of a with the first of b, then the last of a twice."""
+    data = Paths(
+        np.array([0.0, 10, 0, 4, 10]), np.array([0.0, 0, 3, 3, 3]), np.array([0.0, 10, 0, 4, 20]), np.array([0, 2, 5])
+    )
+    found = SpatioTemporal.of(data, 2.0).from_one(0, np.array([1]))[0]
+    # Speeds are 1 and the mean of 4/4 and 6/16; (2 + 3) / 2 = 2.5 counts as 3 pairs, the middle one at point 1 of a and of b.
+    worth = 2.0 * (1.0 + (1.0 + 0.375) / 2) / 2
+    pairs = [3.0, math.hypot(6, 3) + worth * 6, 3.0 + worth * 10]
+    assert math.isclose(found, math.sqrt(sum(d * d for d in pairs) / 3))
+
+
+def test_the_graph_goes_over_contemporaries() -> None:
+    """0 and 2 share no time, but both share some with 1; 3 is alone; 4 stands where 0 is: an edge of no length."""
+    listed = [
+        [(0, 0, 0), (0, 0, 10)],
+        [(3, 0, 0), (3, 0, 30)],
+        [(7, 0, 20), (7, 0, 30)],
+        [(0, 0, 40)],
+        [(0, 0, 0), (0, 0, 10)],
+    ]
+    data = Paths(
+        *(np.array([p[c] for path in listed for p in path], np.float64) for c in range(3)),
+        np.concatenate([[0], np.cumsum([len(path) for path in listed])]),
+    )
+    graph = Contemporaries(data)
+    # 0 to 1: 3 m, for a third of the time of 1. 1 to 2: 4 m, likewise.
+    assert graph.from_one(0, np.arange(5)).tolist() == [0.0, 9.0, 21.0, math.inf, 0.0]
+    assert [part.tolist() for part in graph.components()] == [[0, 1, 2, 4], [3]]
+
+
+def test_too_many_contemporaries_are_refused_in_one_sentence() -> None:
+    data = Paths(np.zeros(8), np.zeros(8), np.tile([0.0, 9.0], 4), np.arange(0, 9, 2))
+    with (
+        patch.object(contemporaries, "MOST_EDGES", 5),
+        pytest.raises(InputError, match=r"^distance: 6 pairs .* at most 5 can be held; .*\.$"),
+    ):
+        Contemporaries(data).from_one(0, np.arange(4))
+
+
+@settings(deadline=None)
+@given(data=trajectories())
+def test_the_weight_of_the_document_is_d_over_v_and_t(data: Trajectories) -> None:
+    listed = _plain(Paths.of(data))
+    points = [p for path in listed for p in path]
+    widest = max(plain.metres(a, b) for a in points for b in points)
+    longest = max(p[2] for p in points) - min(p[2] for p in points)
+    mean_speed = sum(map(plain.speed, listed)) / len(listed)
+    wanted = widest / (mean_speed * longest) if mean_speed > 0 and longest > 0 else 0.0
+    found = time_weight(data, "document", np.random.default_rng(0))
+    assert math.isclose(found, wanted, rel_tol=1e-5)
+    assert math.isclose(_diameter(Paths.of(data)), widest, **CLOSE)
+    assert found == float(f"{found:.6g}")
+
+
+@settings(deadline=None)
+@given(data=trajectories())
+def test_the_mean_ratio_is_space_over_time_of_all_pairs(data: Trajectories) -> None:
+    listed = _plain(Paths.of(data))
+    nowhere = [[(0.0, 0.0, p[2]) for p in path] for path in listed]
+    space = sum(plain.spatiotemporal(a, b, 0.0) for a in listed for b in listed)
+    time = 0.0
+    for a, flat_a in zip(listed, nowhere, strict=True):
+        for b, flat_b in zip(listed, nowhere, strict=True):
+            with patch.object(plain, "speed", lambda path, here=(a, b): sum(map(SPEED, here)) / 2):
+                time += plain.spatiotemporal(flat_a, flat_b, 1.0)
+    found = time_weight(data, "mean-ratio", np.random.default_rng(0))
+    assert math.isclose(found, space / time if time > 0 else 0.0, rel_tol=1e-5)
+
+
+SPEED = plain.speed
+
+
+def test_a_given_weight_is_taken_as_it_is() -> None:
+    none = Trajectories(*(np.zeros(0) for _ in range(3)), np.zeros(1), np.zeros(0), np.zeros(0), np.zeros(0))
+    assert time_weight(none, 0.00657901067783612, np.random.default_rng(0)) == 0.00657901067783612
+    assert time_weight(none, "document", np.random.default_rng(0)) == 0.0
+    assert time_weight(none, "mean-ratio", np.random.default_rng(0)) == 0.0
+
+
+@settings(max_examples=10, deadline=None)
+@given(data=trajectories())
+def test_distances_are_found_by_name_and_alias(data: Trajectories) -> None:
+    assert tuple(all_distances()) == get_args(DistanceName)
+    assert find_distance("Martinez2021").name == "spatiotemporal"
+    assert find_distance("DomingoTrujillo2012").name == "graph"
+    assert all(kind.summary.endswith(".") and "\n" not in kind.summary for kind in DISTANCES)
+    assert isinstance(make_distance(data, "Martinez2021", 0.0), SpatioTemporal)
+    with pytest.raises(ParameterError, match="there is no distance Manhattan; known are spatiotemporal, graph, dtw"):
+        find_distance("Manhattan")

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plain_boxes import plain_halves
+
+from crowdveil.errors import InputError
+from crowdveil.model.projection import LocalProjection
+from crowdveil.model.tessellation import grid_zones
+from crowdveil.model.zones import Grid, Zones
+from crowdveil.solve.od.dyadic_regions import DyadicRegions
+
+places = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=9)
+
+
+def _zones(points: list[tuple[int, int]]) -> Zones:
+    x, y = (np.array(c, float) / 100 for c in zip(*points, strict=True))
+    return Zones(np.arange(len(points)).astype(str), 2.0 + x, 48.0 + y, kind="centroids")
+
+
+def _as_sets(regions: DyadicRegions) -> dict[frozenset[int], set[frozenset[frozenset[int]]]]:
+    sets = [frozenset(regions.node_tiles(i).tolist()) for i in range(len(regions))]
+    ways = [range(regions.way_offsets[i], regions.way_offsets[i + 1]) for i in range(len(regions))]
+    return {
+        sets[i]: {frozenset((sets[regions.first[w]], sets[regions.second[w]])) for w in ways[i]}
+        for i in range(len(sets))
+    }
+
+
+@given(places)
+def test_regions_are_the_plain_twin(points: list[tuple[int, int]]) -> None:
+    zones = _zones(points)
+    assert _as_sets(DyadicRegions.of(zones)) == plain_halves(zones)
+
+
+@given(places)
+def test_halves_come_first_and_the_map_last(points: list[tuple[int, int]]) -> None:
+    regions = DyadicRegions.of(_zones(points))
+    whole = np.repeat(np.arange(len(regions)), np.diff(regions.way_offsets))
+    assert np.all(regions.first < whole) and np.all(regions.second < whole)
+    assert sorted(regions.node_tiles(regions.root).tolist()) == list(range(len(points)))
+    weights = np.arange(len(points)) + 1
+    assert regions.subtree_sums(weights).tolist() == [weights[regions.node_tiles(i)].sum() for i in range(len(regions))]
+
+
+def test_on_a_grid_they_are_the_dyadic_rectangles() -> None:
+    zones = grid_zones(Grid(LocalProjection(2.0, 48.0), 0.0, 0.0, 500.0, 4, 4))
+    # Intervals of four places: 4 of one, 2 of two, 1 of four; a rectangle is a pair of them.
+    assert len(DyadicRegions.of(zones)) == 7 * 7
+
+
+def test_zones_must_be_somewhere() -> None:
+    with pytest.raises(InputError, match="where the zones are"):
+        DyadicRegions.of(Zones.from_ids(["a", "b"]))

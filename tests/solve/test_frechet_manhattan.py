@@ -1,0 +1,312 @@
+"""The Fréchet/Manhattan distance beside the paper's programme in plain Python, its definition by brute force, and its bounds."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plain_couplings as plain
+import plain_trajectories
+import pytest
+from hypothesis import given, settings
+
+from crowdveil.model.arrays import Floats
+from crowdveil.registry import find_distance
+from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths, make_distance
+from crowdveil.testing import paths
+
+CLOSE: dict[str, Any] = {"rel_tol": 1e-9, "abs_tol": 1e-9}
+
+
+def _plain(data: Paths) -> list[plain_trajectories.Path]:
+    return [list(zip(*(c.tolist() for c in data.one(i)), strict=True)) for i in range(len(data))]
+
+
+def _walks(n: int, points: int, seed: int) -> Paths:
+    """Long crooked ways with points at uneven times."""
+    rng = np.random.default_rng(seed)
+    x, y = (np.cumsum(rng.standard_normal((n, points)) * 50, axis=1) + rng.uniform(0, 3000, (n, 1)) for _ in range(2))
+    t = np.sort(rng.integers(0, 4000, (n, points)), axis=1).astype(np.float64)
+    return Paths(x.ravel(), y.ravel(), t.ravel(), np.arange(n + 1) * points)
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=paths(max_paths=3, max_points=7))
+def test_one_pass_is_the_papers_programme_to_the_last_bit(data: Paths) -> None:
+    """Also in both directions, and with the coupling that it follows."""
+    distance, listed = FrechetManhattan(data), _plain(data)
+    every = np.arange(len(data))
+    for i, a in enumerate(listed):
+        found = distance.from_one(i, every)
+        for j, b in enumerate(listed):
+            value, coupling = plain.one_pass(a, b)
+            assert found[j] == value
+            # Sums of the same numbers in another order differ by rounding.
+            assert math.isclose(distance.from_one(j, np.array([i]))[0], value, **CLOSE)
+            mean, pairs = distance.coupling(i, j)
+            assert [tuple(pair) for pair in pairs.tolist()] == coupling
+            assert math.isclose(mean, value, **CLOSE)
+
+
+def test_one_pass_on_long_paths() -> None:
+    """Longer than the lanes that a diagonal is filled up to, and of unequal lengths."""
+    long = _walks(3, 75, seed=1)
+    data = Paths(long.x, long.y, long.t, np.array([0, 75, 91, 225]))
+    distance, listed = FrechetManhattan(data), _plain(data)
+    for i in range(3):
+        assert distance.from_one(i, np.arange(3)).tolist() == [plain.one_pass(listed[i], b)[0] for b in listed]
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=paths(max_paths=3, max_points=5))
+def test_exact_is_the_definition_and_never_above_one_pass(data: Paths) -> None:
+    exact, one_pass, longest = (
+        FrechetManhattan(data, exact=True), FrechetManhattan(data), plain_trajectories.discrete_frechet,
+    )  # fmt: skip
+    listed, every = _plain(data), np.arange(len(data))
+    for i, a in enumerate(listed):
+        found = exact.from_one(i, every)
+        assert np.all(found <= one_pass.from_one(i, every) + 1e-9)
+        for j, b in enumerate(listed):
+            assert math.isclose(found[j], plain.exact(a, b), **CLOSE)
+            for distance in (exact, one_pass):
+                pairs = [tuple(pair) for pair in distance.coupling(i, j)[1].tolist()]
+                assert pairs[0] == (0, 0) and pairs[-1] == (len(a) - 1, len(b) - 1)
+                assert all((di, dj) in ((0, 1), (1, 0), (1, 1)) for di, dj in _steps(pairs))
+                assert max(plain_trajectories.metres(a[p], b[q]) for p, q in pairs) == longest(a, b)
+            assert math.isclose(plain.mean_of(a, b, exact.coupling(i, j)[1].tolist()), found[j], **CLOSE)
+
+
+def _steps(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    return [(c - a, d - b) for (a, b), (c, d) in pairwise(pairs)]
+
+
+def test_one_pass_is_above_the_definition_where_a_cheap_beginning_costs_later() -> None:
+    """Both end at the same pair; the cheaper mean up to the pair before is that of the dearer sum."""
+    rng = np.random.default_rng(0)
+    apart = 0
+    for _ in range(200):
+        data = Paths(*rng.random((3, 12)), np.array([0, 6, 12]))
+        one, exact = (FrechetManhattan(data, exact=e).from_one(0, np.array([1]))[0] for e in (False, True))
+        apart += one > exact * (1 + 1e-9)
+    assert apart > 10
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=paths(max_paths=3, max_points=6))
+def test_paths_are_brought_to_the_same_moments(data: Paths) -> None:
+    """As section 4.2 says: equal sizes, own points kept, moments that both have once."""
+    from crowdveil.kernels.trajectory.resampling import path_of, together
+
+    distance, listed = FrechetManhattan(data, resampled=True), _plain(data)
+    for i, a in enumerate(listed):
+        for j, b in enumerate(listed):
+            first, second = plain.resampled(a, b), plain.resampled(b, a)
+            made, own = np.empty((6, len(a) + len(b))), np.empty((2, len(a) + len(b)), np.int64)
+            n = together(path_of(distance.columns, i), path_of(distance.columns, j), made, own)
+            assert n == len(first) == len(second) < len(a) + len(b)
+            for row, twin in ((0, first), (1, second)):
+                assert np.allclose(made[3 * row : 3 * row + 3, :n].T, [p for p, _ in twin], rtol=0, atol=1e-9)
+                assert [None if x < 0 else x for x in own[row, :n].tolist()] == [number for _, number in twin]
+            value, _ = plain.one_pass(made[:3, :n].T.tolist(), made[3:, :n].T.tolist())
+            assert distance.from_one(i, np.array([j]))[0] == value
+            assert math.isclose(distance.from_one(j, np.array([i]))[0], value, **CLOSE)
+            assert math.isclose(distance.coupling(i, j)[0], distance.from_one(i, np.array([j]))[0], **CLOSE)
+
+
+@pytest.mark.parametrize("resampled", [False, True])
+@settings(max_examples=60, deadline=None)
+@given(data=paths(min_paths=2, max_paths=6, max_points=9))
+def test_bounds_hold(resampled: bool, data: Paths) -> None:
+    _check_bounds(data, resampled)
+
+
+@pytest.mark.parametrize("resampled", [False, True])
+def test_bounds_hold_on_long_paths_and_tell_something(resampled: bool) -> None:
+    least = _check_bounds(_walks(30, 40, seed=2), resampled)
+    assert np.median(least) > 0.4
+
+
+@pytest.mark.parametrize("resampled", [False, True])
+def test_bounds_hold_where_one_goes_ahead_of_the_other(resampled: bool) -> None:
+    """All that meet are 100 m apart, and both go across that: the farthest corners of their slices are not much farther."""
+    along, ahead = np.array([0.0, 960, 0, 960]), np.array([0.0, 960, 100, 1060])
+    for x, y in ((ahead, along), (along, ahead)):
+        data = Paths(x, y, np.tile([0.0, 10], 2), np.array([0, 2, 4]))
+        assert FrechetManhattan(data).from_one(0, np.array([1])).tolist() == [100.0]
+        _check_bounds(data, resampled)
+
+
+@pytest.mark.parametrize("resampled", [False, True])
+def test_only_what_is_above_the_limit_is_given_up(resampled: bool) -> None:
+    """Paths that part on the way: what is left to come decides, and is bounded just below what it is."""
+    from crowdveil.kernels.trajectory.frechet_manhattan_bounds import SLICES, between_boxes, least_growths, sliced
+    from crowdveil.kernels.trajectory.frechet_manhattan_distance import one_pass, room
+    from crowdveil.kernels.trajectory.resampling import as_they_are, path_of, together
+
+    given_up = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x, y = 50.0 * np.arange(40), rng.standard_normal(40)
+        away = np.where(np.arange(40) < rng.integers(5, 35), 0.0, 800.0) + rng.standard_normal(40)
+        if seed % 3 == 0:
+            away = rng.standard_normal(40)  # they do not part, and go on side by side over every other diagonal
+        t = 10.0 * np.arange(41) + (rng.integers(0, 10, 41) if seed % 2 else 0)
+        places = np.concatenate([x, x[:1], x]), np.concatenate([y, y[:1], y + away])
+        data = Paths(*places, np.concatenate([10.0 * np.arange(40), t]), np.array([0, 40, 81]))
+        distance = FrechetManhattan(data, resampled=resampled)
+        first, second = path_of(distance.columns, 0), path_of(distance.columns, 1)
+        made, own, apart = np.empty((6, 81)), np.empty((2, 81), np.int64), np.empty((SLICES, SLICES))
+        n, m = 40, 41
+        if resampled:
+            n = m = together(first, second, made, own)
+        else:
+            as_they_are(first, second, made, own)
+        boxes, wanted = sliced(distance.columns), distance.from_one(0, np.array([1]))[0]
+        between_boxes(boxes[0], boxes[1], apart)
+        for share in (0.3, 0.7, 1.0, 1.5):
+            rest, moment = np.empty((2, 81)), np.empty((2, 81))
+            least_growths(first, second, apart, share * wanted, resampled, moment, rest)
+            points = made[0, :n], made[1, :n], made[3, :m], made[4, :m]
+            found = one_pass(*points, share * wanted, rest[0], rest[1], room(81))
+            assert found == wanted or (found == np.inf and share < 1)
+            given_up += found == np.inf
+    assert given_up >= 12
+
+
+@pytest.mark.parametrize("resampled", [False, True])
+@settings(max_examples=150, deadline=None)
+@given(data=paths(min_paths=2, max_paths=4, max_points=9))
+def test_no_path_is_farther_than_couplings_tell(resampled: bool, data: Paths) -> None:
+    _check_couplings(data, resampled)
+
+
+@pytest.mark.parametrize("resampled", [False, True])
+def test_what_couplings_tell_of_long_paths_is_near(resampled: bool) -> None:
+    """More points than are looked at first."""
+    told, within, longest = np.median(_check_couplings(_walks(25, 40, seed=5), resampled), axis=0)
+    assert within < 1.1 < told < longest
+
+
+@pytest.mark.parametrize("resampled", [False, True])
+def test_couplings_hold_where_the_longest_distance_is_on_the_way(resampled: bool) -> None:
+    """They begin near, are far apart in the middle, and are near again, so that most pairs before others are no candidates."""
+    rng = np.random.default_rng(3)
+    x = np.concatenate([np.linspace(0, 900, 40)] * 12)
+    y = np.concatenate([rng.uniform(0, 900) * np.sin(np.linspace(0, np.pi, 40)) ** 2 for _ in range(12)])
+    places = x + 30 * rng.standard_normal(480), y + 30 * rng.standard_normal(480)
+    t = np.sort(rng.integers(0, 900, (12, 40)), axis=1).astype(np.float64).ravel()
+    _check_couplings(Paths(*places, t, np.arange(13) * 40), resampled)
+
+
+def _check_couplings(data: Paths, resampled: bool) -> Floats:
+    """How many times the distance is what is told along a coupling, within longest distances, and by the longest one alone."""
+    from crowdveil.kernels.trajectory.frechet_manhattan_distance import one_pass_coupling, room
+    from crowdveil.kernels.trajectory.frechet_manhattan_upper import (
+        PLACES,
+        along,
+        room_for_longest,
+        rough_way,
+        weights,
+        within_longest,
+    )
+    from crowdveil.kernels.trajectory.resampling import as_they_are, path_of, together
+
+    distance, every, size = FrechetManhattan(data, resampled=resampled), np.arange(len(data)), 2 * len(data.x)
+    made, own, few = np.empty((6, size)), np.empty((2, size), np.int64), np.empty((4, PLACES))
+    way, above = np.empty((2, 2 * size), np.int64), []
+    for i in every.tolist():
+        found = distance.from_one(i, every)
+        for j in np.flatnonzero(every != i).tolist():
+            first, second = path_of(distance.columns, i), path_of(distance.columns, j)
+            p, q = len(first[0]), len(second[0])
+            if resampled:
+                p = q = together(first, second, made, own)
+            else:
+                as_they_are(first, second, made, own)
+            points = made[0, :p], made[1, :p], made[3, :q], made[4, :q]
+            n = rough_way(*points, few, way)
+            steps = set(_steps([(a, b) for a, b in way[:, :n].T.tolist()]))
+            assert way[:, 0].tolist() == [0, 0] and way[:, n - 1].tolist() == [p - 1, q - 1]
+            assert steps <= {(0, 1), (1, 0), (1, 1)}
+            a, b = one_pass_coupling(*points).T
+            longest = float(np.hypot(made[0, a] - made[3, b], made[1, a] - made[4, b]).max())
+            told = along(*points, way, n, weights(size))
+            squares = room_for_longest(max(p, q))
+            within = within_longest(*points, way, n, weights(size), room(size), squares)
+            assert math.isclose(squares[(p + q - 1) * (p + 2 + 2 * 16) + p], longest**2, **CLOSE)
+            assert found[j] <= told + 1e-9 and found[j] <= within + 1e-9 and within <= longest + 1e-9
+            assert within_longest(*points, way, n, weights(size), room(size), squares[: p + q]) == np.inf
+            above.append(np.array([told, within, longest]) / max(found[j], 1e-300))
+    return np.array(above)
+
+
+def _check_bounds(data: Paths, resampled: bool) -> list[float]:
+    """The least that boxes tell of the mean of any coupling, and the most, beside the distances; and those under a limit."""
+    from crowdveil.kernels.trajectory.frechet_manhattan_bounds import least_distances, most_distances, outer, sliced
+    from crowdveil.kernels.trajectory.frechet_manhattan_pairs import gather
+
+    tightness = []
+    every, n = np.arange(len(data)), len(data)
+    for exact in (False, True):
+        distance = FrechetManhattan(data, exact, resampled)
+        boxes = sliced(distance.columns)
+        whole = outer(boxes)
+        for i in range(n):
+            found, least, most = distance.from_one(i, every), np.empty(n), np.empty(n)
+            least_distances(i, every, distance.columns, boxes, whole, resampled, np.inf, least)
+            most_distances(i, every, boxes, whole, resampled, most)
+            assert np.all(least <= found) and np.all(found <= most)
+            tightness += (least / np.maximum(found, 1e-300))[every != i].tolist()
+            to = every[every != i]
+            to = to[np.argsort(least[to], kind="stable")]
+            looked, longest = np.empty(len(to)), int(np.diff(data.offsets).max())
+            k = min(3, n)
+            gather(i, to, least[to], np.inf, every, k, distance.columns, boxes, resampled, exact, longest, looked)
+            limit = np.sort(found[to])[k - 2]
+            assert np.all((looked == found[to]) | ((looked == np.inf) & (found[to] > limit)))
+            squares = float((np.sort(found[to])[: k - 1] ** 2).sum())
+            for cap in (squares * 0.9 - 1e-3, squares):
+                came = gather(
+                    i,
+                    to,
+                    least[to],
+                    max(cap, 0.0),
+                    every,
+                    k,
+                    distance.columns,
+                    boxes,
+                    resampled,
+                    exact,
+                    longest,
+                    looked,
+                )
+                assert came >= 0 or cap < squares
+    return tightness
+
+
+def test_it_has_two_names_and_that_of_its_paper() -> None:
+    kind = find_distance("FerreiraTrujillo2016")
+    assert kind.name == "frechet-manhattan"
+    made = [
+        find_distance(name).make(_walks(2, 5, seed=3), 0.0) for name in ("frechet-manhattan", "frechet-manhattan-exact")
+    ]
+    assert [isinstance(d, FrechetManhattan) and (d.exact, d.resampled) for d in made] == [(False, False), (True, False)]
+
+
+@pytest.mark.realdata
+def test_on_cabs_one_pass_is_near_the_definition(realdata: Path) -> None:
+    from crowdveil.io.trajectories import read_trajectories
+
+    data = read_trajectories(str(realdata / "sf_cabs" / "cabs_dataset_20080608_0700_0715.csv"))
+    some = np.arange(0, len(data), 9)
+    one, exact, longest = (
+        make_distance(data, name).from_many(some, some)
+        for name in ("frechet-manhattan", "frechet-manhattan-exact", "discrete-frechet")
+    )
+    assert np.allclose(one, one.T, rtol=1e-12) and np.allclose(exact, exact.T, rtol=1e-12)
+    assert np.all(exact <= one * (1 + 1e-12)) and np.all(one <= longest * (1 + 1e-12))
+    assert one.sum() < 1.02 * exact.sum()

@@ -1,0 +1,212 @@
+"""Groups by MDAV beside a twin in plain Python, on every way that they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+from unittest.mock import patch
+
+import numpy as np
+import plain_trajectories as plain
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crowdveil import engine
+from crowdveil.model.arrays import Floats, Ints
+from crowdveil.solve.trajectory import mdav
+from crowdveil.solve.trajectory.distances import Contemporaries, Distance, Paths, SpatioTemporal, Warped
+from crowdveil.solve.trajectory.mdav import Centre, Grouping
+from crowdveil.synth.city import City
+from crowdveil.synth.trajectories import make_trajectories
+from crowdveil.testing import paths
+
+Way = Literal["compiled", "stepwise", "in blocks", "unpruned"]
+WAYS = pytest.mark.parametrize("way", ["compiled", "stepwise", "in blocks", "unpruned"])
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A distance that the grouping knows nothing of, and so asks for all distances."""
+
+    inner: Distance
+
+    @property
+    def paths(self) -> Paths:
+        return self.inner.paths
+
+    def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
+        return self.inner.between(path, to)
+
+    def from_one(self, i: int, to: Ints) -> Floats:
+        return self.inner.from_one(i, to)
+
+    def from_many(self, those: Ints, to: Ints) -> Floats:
+        return self.inner.from_many(those, to)
+
+
+@contextmanager
+def _going(way: Way) -> Iterator[None]:
+    """Small data on the ways that large data goes."""
+    with (
+        patch.object(mdav, "BLOCK", 1 if way == "in blocks" else mdav.BLOCK),
+        patch.object(mdav, "SLOW_BLOCK", 3),
+        patch.object(
+            Grouping, "_is_small", lambda self, part: way == "compiled" and isinstance(self.distance, SpatioTemporal)
+        ),
+        patch.object(mdav.os, "cpu_count", lambda: 3),
+    ):
+        yield
+
+
+def _sets(group: Ints) -> set[frozenset[int]]:
+    return {frozenset(np.flatnonzero(group == g).tolist()) for g in range(int(group.max(initial=-1)) + 1)}
+
+
+def _groups(distance: Distance, person: Ints, k: int, centre: Centre, parts: list[Ints], way: Way = "compiled") -> Ints:
+    with _going(way):
+        return Grouping(Unknown(distance) if way == "unpruned" else distance, person, k, centre).groups(parts)
+
+
+def _twin(distance: Distance, person: list[int], k: int, centre: Centre, members: list[int]) -> set[frozenset[int]]:
+    every = np.arange(len(person))
+    far = distance.from_many(every, every)
+    listed = [list(zip(*(c.tolist() for c in distance.paths.one(i)), strict=True)) for i in range(len(person))]
+
+    def from_centre(left: list[int]) -> dict[int, float]:
+        mean = plain.mean_path([listed[i] for i in left])
+        path = tuple(np.array(column, np.float64) for column in zip(*mean, strict=True))
+        return dict(zip(left, distance.between(path, np.array(left)).tolist(), strict=True))
+
+    found = plain.mdav(members, lambda i, j: float(far[i, j]), from_centre, person, k, centre == "remaining")
+    return {frozenset(group) for group in found}
+
+
+people = st.lists(st.integers(0, 20), min_size=16, max_size=16)
+
+
+@WAYS
+@examples(120, deadline=None)
+@given(
+    data=paths(max_paths=16, max_points=4), crowd=people, many=st.booleans(), k=st.integers(2, 4),
+    centre=st.sampled_from(["once", "remaining"]), weight=st.sampled_from([0.0, 0.7]),
+)  # fmt: skip
+def test_groups_are_those_of_the_twin(
+    way: Way, data: Paths, crowd: list[int], many: bool, k: int, centre: Centre, weight: float
+) -> None:
+    """People with one trajectory or several, and many equal distances."""
+    n = len(data)
+    person = np.array(crowd[:n]) if many else np.arange(n)
+    distance = SpatioTemporal.of(data, weight)
+    found = _groups(distance, person, k, centre, [np.arange(n)], way)
+    assert _sets(found) == _twin(distance, person.tolist(), k, centre, list(range(n)))
+    if len(set(person.tolist())) >= k:
+        assert (found >= 0).all()
+        assert all(k <= len({person[i] for i in group}) < 2 * k for group in _sets(found))
+
+
+@examples(40, deadline=None)
+@given(
+    data=paths(max_paths=12, max_points=3),
+    crowd=people,
+    added=st.booleans(),
+    centre=st.sampled_from(["once", "remaining"]),
+)
+def test_groups_by_warping_are_those_of_the_twin(data: Paths, crowd: list[int], added: bool, centre: Centre) -> None:
+    distance = Warped(data, added)
+    person = np.array(crowd[: len(data)])
+    found = _groups(distance, person, 2, centre, [np.arange(len(data))])
+    assert _sets(found) == _twin(distance, person.tolist(), 2, centre, list(range(len(data))))
+
+
+@examples(40, deadline=None)
+@given(data=paths(max_paths=12, max_points=3), crowd=people)
+def test_groups_by_the_graph_stay_in_its_parts(data: Paths, crowd: list[int]) -> None:
+    distance = Contemporaries(data)
+    person = np.array(crowd[: len(data)])
+    parts = distance.components()
+    found = _groups(distance, person, 2, "once", parts)
+    twins = [_twin(distance, person.tolist(), 2, "once", part.tolist()) for part in parts]
+    assert _sets(found) == set().union(*twins)
+
+
+@WAYS
+@examples(40, deadline=None)
+@given(data=paths(max_paths=16, max_points=3), crowd=people, cuts=st.sets(st.integers(1, 15), max_size=4))
+def test_each_part_is_grouped_as_if_it_were_alone(way: Way, data: Paths, crowd: list[int], cuts: set[int]) -> None:
+    """Parts with too few people are left without a group; numbers of groups go on from part to part."""
+    n, distance = len(data), SpatioTemporal.of(data, 0.7)
+    person = np.array(crowd[:n])
+    mixed = np.random.default_rng(0).permutation(n)
+    parts = [np.sort(part) for part in np.split(mixed, sorted(c for c in cuts if c < n))]
+    with patch.object(mdav, "BATCH", 3):
+        found = _groups(distance, person, 2, "once", parts, way)
+    assert _sets(found) == set().union(*(_twin(distance, person.tolist(), 2, "once", p.tolist()) for p in parts))
+    assert set(found.tolist()) - {-1} == set(range(int(found.max()) + 1))
+
+
+@pytest.mark.parametrize("centre", ["once", "remaining"])
+@pytest.mark.parametrize("weight", [0.0, 0.01, 5.0])
+def test_bounds_do_not_change_the_groups_of_drives(weight: float, centre: Centre) -> None:
+    """Trajectories as they are recorded, where most distances are never computed."""
+    data = make_trajectories(City.make(3), 400, seed=4)
+    distance = SpatioTemporal.of(Paths.of(data), weight)
+    parts, asked = [np.arange(len(data))], [0, 0]
+    plainly = _groups(distance, data.person, 3, centre, parts, "unpruned")
+    for way in ("compiled", "stepwise", "in blocks"):
+        assert np.array_equal(plainly, _groups(distance, data.person, 3, centre, parts, way)), way
+    from crowdveil.kernels.trajectory import spatiotemporal
+
+    look = spatiotemporal.look_around
+
+    def counting(*arguments):  # type: ignore[no-untyped-def]
+        *ends, computed = look(*arguments)
+        asked[0], asked[1] = asked[0] + computed, asked[1] + arguments[4] - arguments[3]
+        return (*ends, computed)
+
+    with patch.object(spatiotemporal, "look_around", counting):
+        _groups(distance, data.person, 3, centre, parts, "in blocks")
+    assert 0 < asked[0] < asked[1]
+
+
+@WAYS
+def test_equal_trajectories_are_shared_out_and_nobody_twice(way: Way) -> None:
+    """The farthest from the first one is another one, even if all are equal."""
+    data = Paths(np.zeros(20), np.zeros(20), np.tile([0.0, 5.0], 10), np.arange(0, 21, 2))
+    found = _groups(SpatioTemporal.of(data, 1.0), np.arange(10), 3, "once", [np.arange(10)], way)
+    assert sorted(np.bincount(found).tolist()) == [3, 3, 4]
+
+
+@WAYS
+def test_fewer_than_k_people_make_no_group(way: Way) -> None:
+    data = Paths(np.arange(4.0), np.zeros(4), np.zeros(4), np.arange(5))
+    distance = SpatioTemporal.of(data, 0.0)
+    assert _groups(distance, np.array([0, 0, 1, 1]), 3, "once", [np.arange(4)], way).tolist() == [-1] * 4
+    assert _groups(distance, np.array([0, 0, 1, 1]), 2, "once", [np.arange(4)], way).tolist() == [0] * 4
+    assert _groups(distance, np.zeros(0, np.int64), 2, "once", [], way).tolist() == []
+
+
+@WAYS
+def test_progress_rises_to_the_end(way: Way) -> None:
+    data = make_trajectories(City.make(3), 60, seed=4)
+    distance: Distance = SpatioTemporal.of(Paths.of(data), 0.1)
+    told: list[tuple[int, int]] = []
+    with _going(way):
+        grouping = Grouping(Unknown(distance) if way == "unpruned" else distance, data.person, 2)
+        grouping.groups([np.arange(20), np.arange(20, 60)], lambda done, total: told.append((done, total)))
+    assert told == sorted(told) and told[-1] == (60, 60)
+
+
+def test_any_number_of_threads_gives_the_same_groups() -> None:
+    data = make_trajectories(City.make(3), 300, seed=5)
+    distance = SpatioTemporal.of(Paths.of(data), 0.1)
+    parts = [part for part in np.split(np.arange(300), range(10, 300, 10))]
+    found = []
+    with patch.object(mdav, "BATCH", 20):
+        for threads in (1, 4):
+            with engine.use(engine.LocalEngine(threads)):
+                found.append(Grouping(distance, data.person, 2).groups(parts))
+    assert np.array_equal(*found)

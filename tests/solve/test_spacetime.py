@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crowdveil.model.arrays import row_slices
+from crowdveil.solve.trajectory import spacetime
+from crowdveil.solve.trajectory.spacetime import SpaceTimeGrid
+
+points = st.lists(st.tuples(st.integers(-900, 900), st.integers(-900, 900), st.integers(-500, 500)), max_size=25)
+
+
+@given(points=points, metres=st.sampled_from([7.0, 100.0, 450.0]), seconds=st.integers(1, 200), few=st.booleans())
+def test_whatever_is_near_is_in_a_cell_beside(
+    points: list[tuple[int, int, int]], metres: float, seconds: int, few: bool
+) -> None:
+    x, y, t = (np.array([p[i] for p in points], np.int64) for i in range(3))
+    with pytest.MonkeyPatch.context() as patch:
+        if few:
+            patch.setattr(spacetime, "_MOST", 5000)  # cells must be made larger then
+        grid = SpaceTimeGrid.of(x.astype(float), y.astype(float), t, metres, seconds)
+    assert sorted(grid.order.tolist()) == list(range(len(points)))
+    cell_of = row_slices(grid.cell_offsets)
+    slab_of = row_slices(grid.slab_offsets)
+    assert np.all(grid.slab[slab_of[cell_of]] == t[grid.order] // seconds)
+    for i, a in enumerate(grid.order):
+        for j, b in enumerate(grid.order):
+            if np.hypot(x[a] - x[b], y[a] - y[b]) > metres or abs(t[a] - t[b]) > seconds:
+                continue
+            assert abs(int(grid.slab[slab_of[cell_of[i]]] - grid.slab[slab_of[cell_of[j]]])) <= 1
+            apart = int(grid.cell[cell_of[j]] - grid.cell[cell_of[i]])
+            assert any(abs(apart - row * grid.columns) <= 1 for row in (-1, 0, 1))
+
+
+def test_far_points_and_small_cells_need_no_larger_numbers() -> None:
+    x = np.array([0.0, 3.0, 4e7])
+    grid = SpaceTimeGrid.of(x, x, np.array([0, 1, 10**15]), 1e-6, 1)
+    assert len(grid.cell) == 3 and grid.cell.min() > 0

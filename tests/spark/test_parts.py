@@ -1,0 +1,257 @@
+"""Parts of whole time steps without Spark: any way to cut the data gives the rows of a run on one machine."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spark_runs import same_rows
+from written_flows import written
+
+import crowdveil
+from crowdveil import testing
+from crowdveil.engine.packing import unpacked
+from crowdveil.errors import InputError, MissingExtraError, ParameterError
+from crowdveil.guarantees import (
+    DifferentialPrivacy,
+    DisjointFlows,
+    Finding,
+    FlowKAnonymity,
+    GeneralisationLimit,
+    Guarantee,
+    LeastInhabitedTiles,
+    LeastTiles,
+    MostArea,
+    TrueVolumes,
+    WellFormedFlows,
+    WithheldBudget,
+)
+from crowdveil.io.geojson import write_zones
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_rows import find_od_columns
+from crowdveil.io.source import open_source
+from crowdveil.io.steps import Steps
+from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.written import WrittenRelease
+from crowdveil.io.zones import read_zones
+from crowdveil.method import Method
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import FlowRelease
+from crowdveil.progress import no_progress
+from crowdveil.registry import METHODS, find_method
+from crowdveil.run.spark.merge_partitions import Gathered, checked_parts, in_parts
+from crowdveil.run.spark.rows import PACKS, PartReader, TripReader
+from crowdveil.run.spark.steps import StepsPart, row_schema
+from crowdveil.run.verification import form_of
+from crowdveil.synth.city import City
+from crowdveil.synth.trips import write_trips
+from test_every_method import _on_grid
+
+OD = [name for name in METHODS if find_method(name).takes is Flows]
+HOUR = 3600
+
+
+def _rows(release: FlowRelease) -> list[tuple[Any, ...]]:
+    names = release.areas.names
+    columns = (release.t[release.step], names[release.origin], names[release.destination], release.volume, release.people,
+               release.state)  # fmt: skip
+    return sorted(zip(*(c.tolist() for c in columns), strict=True))
+
+
+@pytest.mark.parametrize("name", OD)
+@settings(max_examples=20, deadline=None)
+@given(draw=st.data())
+def test_a_time_step_gives_the_same_alone_and_among_others(name: str, draw: st.DataObject) -> None:
+    method, data = find_method(name), draw.draw(testing.flows())
+    data = _on_grid(data) if name == "uniform" else data
+    parameters: dict[str, Any] = {"k": 2} if "k" in method.params.model_fields else {}
+    if "report_small" in method.params.model_fields:
+        parameters["report_small"] = draw.draw(st.booleans())
+    if name == "joint":
+        parameters["l_inhabited"] = draw.draw(st.integers(0, 2))
+    params = method.params.checked(parameters)
+
+    def run(flows: Flows) -> FlowRelease:
+        release = method.run(flows, params, np.random.default_rng(5), no_progress)
+        assert isinstance(release, FlowRelease)
+        return release
+
+    try:
+        whole = run(data)
+    except InputError as error:
+        if "withheld" in str(error) or "ask for fewer" in str(error):  # what is asked cannot be kept on this map
+            return
+        raise
+    cut = draw.draw(st.integers(1, data.steps))
+    pieces = [np.arange(low, min(low + cut, data.steps)) for low in range(0, data.steps, cut)]
+    parts = [run(replace(data.at_steps(steps), visited_tiles=data.visited)) for steps in pieces]
+    assert sorted(row for part in parts for row in _rows(part)) == _rows(whole)
+    assert np.concatenate([part.withheld for part in parts]).tolist() == whole.withheld.tolist()
+    figures = [part.figures for part in parts if part.figures is not None]
+    if whole.figures is not None:
+        assert np.array_equal(np.concatenate(figures)[:, 0], whole.figures[:, 0], equal_nan=True) or len(figures) < len(
+            parts
+        )
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few days of trips with people, in a small city."""
+    folder = tmp_path_factory.mktemp("city")
+    made = City.make(seed=3, tiles=36, people=300)
+    write_trips(made, folder / "trips.parquet", 6_000, 2, seed=3)
+    write_zones(made.zones, folder / "zones.geojson")
+    return folder
+
+
+def _read(city: Path) -> tuple[TripReader, pa.Table]:
+    """The trips in packs."""
+    source = open_source(city / "trips.parquet")
+    columns = find_od_columns(source, {}, False, ReadNotes())
+    zones = read_zones(city / "zones.geojson", notes=ReadNotes())
+    reader = TripReader(source, columns, zones, "UTC", TimeForm(), Steps(HOUR, "UTC"))
+    # Small pieces, so that rows of one step, and trips of one person, lie in several packs.
+    pieces = (batch.slice(at, 700) for batch in source.batches(columns.used) for at in range(0, batch.num_rows, 700))
+    packs = pa.concat_tables([pa.Table.from_batches(list(reader(iter([piece]))), PACKS) for piece in pieces])
+    return reader, packs.filter(pa.compute.is_null(packs["note"]))
+
+
+def _part(reader: TripReader, method: Method, numbers: np.ndarray) -> StepsPart:
+    none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.int32)
+    frame = Flows(reader.zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, "people")
+    params = method.params.checked({"k": 5} if "k" in method.params.model_fields else {})
+    promises = (*method.promises(frame, params), *form_of(method))
+    parts = PartReader(reader.schema, "people", reader.steps, HOUR, frame, method.needs_members)
+    counts = "trips" if method.rows == "noisy" else "people"
+    return StepsPart(method.name, params, 7, parts, promises, True, numbers, counts)
+
+
+@pytest.mark.parametrize("name", ["suppression", "joint", "mondrian", "laplace"])
+def test_parts_make_the_release_of_a_run_on_one_machine(name: str, city: Path, tmp_path: Path) -> None:
+    options = {} if name == "laplace" else {"k": 5}
+    made = crowdveil.anonymize(name, city / "trips.parquet", tmp_path / "out", zones=city / "zones.geojson", step="1h",
+                               seed=7, report=False, **options)  # fmt: skip
+    method, (reader, packs) = find_method(name), _read(city)
+    numbers = np.unique(packs["step"].to_numpy())
+    function = pickle.loads(pickle.dumps(_part(reader, method, numbers)))  # as it is sent to executors
+    assert not function.reader.frame.zones.lon.flags.writeable
+    place = np.searchsorted(numbers, packs["step"].to_numpy()) % 5
+    outcome = pa.concat_tables([function(packs.filter(pa.array(place == i))) for i in range(5)])
+    rows = outcome.filter(pa.compute.equal(outcome["kind"], "row")).select(row_schema(function.counts).names)
+    assert same_rows(rows, pq.read_table(tmp_path / "out/flows.parquet"))
+    gathered = Gathered.of(outcome["told"].drop_null().to_pylist()[::-1])
+    assert gathered.steps_table("UTC").equals(pq.read_table(tmp_path / "out/steps.parquet"))
+    assert gathered.cost.lines() == made.cost[:3]
+    assert all(finding.holds and finding.with_original for p, finding in gathered.checked(function.promises)
+               if p.name in ("true-volumes", "withheld-budget"))  # fmt: skip
+    assert gathered.facts(method, function.params) == dict(made.release.facts)
+    told = [(trial.attack, trial.after, trial.worst, trial.beaten) for trial in gathered.trials]
+    assert [(t["attack"], t["risk_percent"]) for t in made.manifest["risk"]] == [(a, after) for a, after, _, _ in told]
+
+
+def test_a_failing_time_step_is_named_among_all_of_the_data(city: Path) -> None:
+    reader, packs = _read(city)
+    numbers = np.unique(packs["step"].to_numpy())
+    part = _part(reader, find_method("atg-dual"), numbers)
+    hard = replace(part, params=find_method("atg-dual").params.checked({"k": 5, "suppress": 0, "v_target": 5}))
+    last = packs.filter(pa.compute.equal(packs["step"], int(numbers[-5])))
+    with pytest.raises(InputError, match=rf"^time step {len(numbers) - 4} of {len(numbers)}: v_target"):
+        hard(last)
+
+
+def _merged(promise: Guarantee, releases: list[WrittenRelease]) -> Finding:
+    """The finding of partitions, as it comes back from executors."""
+    lines = [json.dumps([promise.check(release).as_json()]) for release in releases]
+    return checked_parts([promise], [json.loads(line) for line in lines])[0][1]
+
+
+OF_FLOWS: tuple[Guarantee, ...] = (
+    FlowKAnonymity(k=10, counts="trips"), DisjointFlows(), WithheldBudget(suppress=0.1, k=10), GeneralisationLimit(tiles=2),
+    LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2), MostArea(km2=3), WellFormedFlows(), TrueVolumes(),
+    DifferentialPrivacy(epsilon=1, most_trips=1),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("promise", OF_FLOWS, ids=lambda promise: promise.name)
+@settings(max_examples=30)
+@given(draw=st.data())
+def test_partitions_find_what_is_found_in_all_of_it(promise: Guarantee, draw: st.DataObject) -> None:
+    """Outcome, counts and sentence of the whole, whatever time steps lie in which partition."""
+    areas = st.sampled_from(["a", "b", "ab", "c"])
+    row = st.tuples(st.sampled_from([0, 3600, 7200]), areas, areas, st.integers(8, 30), st.integers(8, 30))
+    rows = draw.draw(st.lists(row, max_size=8))
+    listed = [(t, 1, draw.draw(st.sampled_from([None, 0, 3, 20]))) for t in (0, 3600, 7200)]
+    place = {t: draw.draw(st.integers(0, 2)) for t in (0, 3600, 7200)}
+    parts = [
+        written([r for r in rows if place[r[0]] == i], [s for s in listed if place[s[0]] == i], counts="trips")
+        for i in range(3)
+    ]
+    assert _merged(promise, parts) == promise.check(written(rows, listed, counts="trips"))
+
+
+def test_counts_are_merged_and_never_read_out_of_sentences() -> None:
+    small = written([(0, "a", "b", 12, 12)])
+    merged = _merged(LeastTiles(tiles=2), [small] * 3)
+    assert merged.violated and merged.counts == {"rows": 3, "small": 3}
+    assert merged.detail == "3 rows looked at, 3 name a smaller area."
+    broken = written([(0, "nowhere", "b", 12, 12)])
+    flagged = _merged(WellFormedFlows(), [broken, small, broken])
+    assert flagged.counts["unlisted_area"] == 1, "a flag is no sum"
+    assert flagged.detail == "a row names an area that is not in the list of areas."
+
+
+def test_one_open_partition_leaves_the_whole_not_checked() -> None:
+    promise = WithheldBudget(suppress=0.1, k=10)
+    told, open_ = written([(0, "a", "b", 90, 90)], [(0, 90, 3)]), written([(0, "a", "b", 20, 10)], [(0, 20, None)])
+    over = written([(0, "a", "b", 20, 10)], [(0, 20, 11)])
+    assert _merged(promise, [told, told]).holds
+    merged = _merged(promise, [told, open_])
+    assert merged.outcome == "not checked" and merged.detail.endswith("not told in 1 time step.")
+    assert _merged(promise, [told, open_, over]).violated
+    assert _merged(promise, []).outcome == "not checked", "nothing was looked at"
+
+
+@given(st.lists(st.integers(0, 50)), st.integers(1, 60))
+def test_parts_are_runs_of_steps_that_are_not_too_large(sizes: list[int], most: int) -> None:
+    parts = in_parts(sizes, most)
+    assert [i for part in parts for i in part] == list(range(len(sizes)))
+    assert all(sum(sizes[i] for i in part) <= most or len(part) == 1 for part in parts)
+
+
+def test_what_cannot_be_done_in_parts_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"since v_target = sample looks at all time steps"):
+        crowdveil.anonymize("atg-dual", "trips.parquet", tmp_path / "out", spark=object(), v_target="sample")
+    with pytest.raises(ParameterError, match="cannot be done in parts, since"):
+        crowdveil.anonymize("microaggregation", "cabs.csv", tmp_path / "out", spark=object())
+    with pytest.raises(ParameterError, match="classic kind"):
+        crowdveil.anonymize("joint", "trips.parquet", tmp_path / "out", spark=object())
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_pyspark_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyspark", None)
+    request = crowdveil.run.pipeline.Request("joint", "trips.parquet", tmp_path / "out", engine="spark")
+    with pytest.raises(
+        MissingExtraError, match=r"needs the package pyspark: install it with pip install 'crowdveil\[spark\]'"
+    ):
+        crowdveil.run.pipeline.run(request)
+
+
+def test_what_is_told_is_plain_json(city: Path) -> None:
+    reader, packs = _read(city)
+    numbers = np.unique(packs["step"].to_numpy())
+    outcome = _part(reader, find_method("joint"), numbers)(packs)
+    (line,) = outcome["told"].drop_null().to_pylist()
+    told = json.loads(line)
+    assert {*told} == {"steps", "t", "crowd", "figures", "findings", "trials", "cost"}
+    people = {str(p) for p in unpacked(packs["packed"], reader.schema)["person"].to_pylist()}
+    assert not any(f'"{person}"' in line for person in people)

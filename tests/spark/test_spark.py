@@ -1,0 +1,326 @@
+"""Runs on Spark, with real executors: the same rows as on one machine, whatever happens to the cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from spark_runs import executors, same_rows
+
+import crowdveil
+from crowdveil.engine import StoppedEarly
+from crowdveil.engine.spark import SparkEngine
+from crowdveil.errors import InputError, OutputError, PromiseBrokenError
+from crowdveil.io.geojson import write_zones
+from crowdveil.model.flows import Flows
+from crowdveil.registry import METHODS, find_method
+from crowdveil.run import pipeline
+from crowdveil.run.spark import running
+from crowdveil.synth.city import City
+from crowdveil.synth.trips import write_trips
+
+pyspark = pytest.importorskip("pyspark")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # pyspark's own
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
+]
+SOURCES = Path(crowdveil.__file__).parents[1]
+OD = [name for name in METHODS if find_method(name).takes is Flows]
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("city")
+    made = City.make(seed=3, tiles=49, people=600)
+    write_trips(made, folder / "trips.parquet", 20_000, 2, seed=3)
+    write_zones(made.zones, folder / "zones.geojson")
+    return folder
+
+
+def _both(spark: Any, tmp_path: Path, method: str, data: Any, **options: Any) -> tuple[Any, Any]:
+    """Run on one machine and on the cluster, and hold the rows and the certificates against each other."""
+    here = crowdveil.anonymize(method, data, tmp_path / "here", seed=4, report=False, **options)
+    there = crowdveil.anonymize(method, str(data), tmp_path / "there", seed=4, report=False, spark=spark, **options)
+    assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "there")))
+    steps = [pq.read_table(tmp_path / place / "steps.parquet") for place in ("here", "there")]
+    assert steps[0].equals(steps[1])
+    features = [json.loads((tmp_path / place / "areas.geojson").read_text())["features"] for place in ("here", "there")]
+    by_name = [sorted(of_one, key=lambda f: f["properties"]["area"]) for of_one in features]
+    assert by_name[0] == by_name[1]
+    for part in ("method", "k_counts", "promises", "cost", "risk"):
+        assert here.manifest[part] == there.manifest[part], part
+    assert here.cost == there.cost
+    assert here.manifest["input"]["dropped"] == there.manifest["input"]["dropped"]
+    assert sorted(here.manifest["input"]["notes"]) == sorted(there.manifest["input"]["notes"])
+    return here, there
+
+
+def _options(method: str) -> dict[str, Any]:
+    return {} if method == "laplace" else {"k": 5, "report_small": True}
+
+
+@pytest.mark.parametrize("method", [name for name in OD if name != "uniform"])
+def test_a_city_gives_the_same_rows(method: str, spark: Any, city: Path, tmp_path: Path) -> None:
+    _both(spark, tmp_path, method, city / "trips.parquet", zones=city / "zones.geojson", step="3h", **_options(method))
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("method", [name for name in OD if name != "uniform"])
+def test_taxis_give_the_same_rows(method: str, spark: Any, realdata: Path, tmp_path: Path) -> None:
+    taxi = realdata / "nyc_taxi"
+    trips = taxi / "yellow_sample_2018_2020.parquet"
+    if method == "glove-sk":  # it takes minutes for all of them
+        pq.write_table(pq.read_table(trips).slice(0, 20_000), tmp_path / "fewer.parquet")
+        trips = tmp_path / "fewer.parquet"
+    _both(
+        spark, tmp_path, method, trips, zones=str(taxi / "taxi_zones.geojson"),
+        zone_id="OBJECTID", step="1w", tz="America/New_York", drop_invalid=True, **_options(method),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("tiles", [{"grid": "2km"}, {"h3": 7}, {"zones": "zones.geojson"}])
+def test_coordinates_are_put_into_zones_there(tiles: dict[str, Any], spark: Any, city: Path, tmp_path: Path) -> None:
+    ids = pq.read_table(city / "trips.parquet")
+    zones = {f["properties"]["zone_id"]: f for f in json.loads((city / "zones.geojson").read_text())["features"]}
+    centre = {name: np.mean(f["geometry"]["coordinates"][0], axis=0) for name, f in zones.items()}
+    table = {name: ids[name] for name in ids.column_names if name not in ("origin", "destination")}
+    for end in ("origin", "destination"):
+        places = np.array([centre[str(name)] for name in ids[end].to_pylist()])
+        table |= {f"{end}_lon": places[:, 0], f"{end}_lat": places[:, 1]}
+    pq.write_table(pa.table(table), tmp_path / "places.parquet")
+    tiles = {n: str(city / v) if n == "zones" else v for n, v in tiles.items()}
+    method = "uniform" if "grid" in tiles else "suppression"
+    _both(spark, tmp_path, method, tmp_path / "places.parquet", step="all", k=5, **tiles)
+
+
+def test_text_and_names_that_come_up(spark: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = [f"z{a},z{b},2024-03-31T{h:02}:30,{v}" for a, b, h, v in rng.integers([0, 0, 0, 1], [9, 9, 24, 9], (900, 4))]
+    rows += ["z1,,2024-03-31T01:00,3", "NA,z2,2024-03-31T01:00,3"]
+    (tmp_path / "flows.csv").write_text("origin;destination;time;volume\n".replace(";", ",") + "\n".join(rows) + "\n")
+    _both(spark, tmp_path, "suppression", tmp_path / "flows.csv", step="1h", tz="Europe/Paris", k=5, drop_invalid=True)
+    again = {"step": "1h", "tz": "Europe/Paris", "k": 5, "spark": spark}
+    with pytest.raises(InputError, match=r"flows.csv: \d row.* name"):
+        crowdveil.anonymize("suppression", str(tmp_path / "flows.csv"), tmp_path / "bad", **again)
+    assert {p.name for p in tmp_path.iterdir()} == {"flows.csv", "here", "there"}
+
+
+def test_a_data_frame_and_the_users_settings(spark: Any, city: Path, tmp_path: Path) -> None:
+    frame = spark.read.parquet(str(city / "trips.parquet"))
+    options = {"zones": str(city / "zones.geojson"), "step": "3h", "k": 5}
+    crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "here", **options)
+    result = crowdveil.anonymize("joint", frame, (tmp_path / "there").as_uri(), spark=spark, **options)
+    assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "there")))
+    assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "7"
+    assert not spark.catalog.listTables("global_temp")
+    assert "report.html" in {p.name for p in (tmp_path / "there").iterdir()}
+    assert result.manifest["files"]["report"]["name"] == "report.html"
+    assert all(not p.name.startswith((".", "_")) for p in (tmp_path / "there").rglob("*"))
+
+
+def test_a_release_is_verified_here_and_there_and_a_changed_part_is_found(
+    spark: Any, city: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    crowdveil.anonymize("joint", str(city / "trips.parquet"), out, zones=str(city / "zones.geojson"), k=5, spark=spark)
+    parts = json.loads((out / "manifest.json").read_text())["files"]["data"]["parts"]
+    assert {*parts} == {p.name for p in (out / "flows.parquet").iterdir()}
+    here = crowdveil.verify(out, str(city / "trips.parquet"), zones=str(city / "zones.geojson"))
+    there = crowdveil.verify(out, spark=spark)
+    assert [p for p, _ in here] == [p for p, _ in there]
+    assert all(f.holds for _, f in here) and not any(f.violated for _, f in there)
+    name = sorted(parts)[0]
+    table = pq.read_table(out / "flows.parquet" / name)
+    pq.write_table(table.slice(1), out / "flows.parquet" / name)
+    for spark_or_not in (None, spark):
+        with pytest.raises(PromiseBrokenError, match=r"flows\.parquet changed since"):
+            crowdveil.verify(out, spark=spark_or_not)
+
+
+@pytest.mark.parametrize("method", ["joint", "mondrian", "laplace"])
+def test_a_release_is_measured_and_held_against_the_original_there(
+    method: str, spark: Any, city: Path, tmp_path: Path
+) -> None:
+    trips, zones = str(city / "trips.parquet"), str(city / "zones.geojson")
+    out = tmp_path / "out"
+    crowdveil.anonymize(
+        method, trips, out, zones=zones, step="3h", report=False, **({} if method == "laplace" else {"k": 5})
+    )
+    here, there = (crowdveil.measure(trips, out, zones=zones, spark=s) for s in (None, spark))
+    assert there.as_json()["time_steps"] == here.as_json()["time_steps"] and there.said() == here.said()
+    for one, other in zip(here.scores, there.scores, strict=True):
+        assert one.asked.label == other.asked.label
+        for values in ("by_step", "mean", "pooled"):
+            assert np.allclose(getattr(one, values), getattr(other, values), rtol=1e-12, equal_nan=True), (
+                one.asked.label
+            )
+    here_found, there_found = (crowdveil.verify(out, trips, zones=zones, spark=s) for s in (None, spark))
+    assert [p for p, _ in here_found] == [p for p, _ in there_found]
+    for (promise, one), (_, other) in zip(here_found, there_found, strict=True):
+        assert one == other, promise.name  # outcome, counts and sentence
+        assert one.holds or promise.of_mechanism
+
+
+def test_another_original_is_found_there(spark: Any, city: Path, tmp_path: Path) -> None:
+    zones, out = str(city / "zones.geojson"), tmp_path / "out"
+    options = {"zones": zones, "step": "3h", "spark": spark}
+    crowdveil.anonymize("joint", str(city / "trips.parquet"), out, k=5, report=False, **options)
+    trips = pq.read_table(city / "trips.parquet")
+    pq.write_table(trips.slice(100), tmp_path / "fewer.parquet")
+    found = {p.name: f for p, f in crowdveil.verify(out, str(tmp_path / "fewer.parquet"), zones=zones, spark=spark)}
+    assert not found["true-volumes"].holds
+    late = trips.filter(pa.compute.greater(trips["departure"], trips["departure"][len(trips) // 2]))
+    pq.write_table(late, tmp_path / "late.parquet")
+    found = {p.name: f for p, f in crowdveil.verify(out, str(tmp_path / "late.parquet"), zones=zones, spark=spark)}
+    assert "time steps are not in the original" in found["true-volumes"].detail
+    with pytest.raises(InputError, match=r"time steps of it are not in the original"):
+        crowdveil.measure(str(tmp_path / "late.parquet"), out, zones=zones, spark=spark)
+
+
+def test_kept_rows_stay_kept_whatever_is_asked_of_them(spark: Any) -> None:
+    engine = SparkEngine(spark)
+    rows = engine.table(pa.table({"n": np.arange(100)}))
+    with engine.kept(rows):
+        for _ in range(2):
+            assert engine.gather(engine.sql("SELECT sum(n) AS n FROM {rows}", rows=rows))["n"].to_pylist() == [4950]
+            assert rows.storageLevel.useDisk
+    assert not rows.storageLevel.useDisk
+
+
+def test_data_and_release_in_another_file_system(spark: Any, city: Path, tmp_path: Path) -> None:
+    """Hadoop's viewfs stands for hdfs: and s3a:, which need a cluster: names have a scheme, and none is local."""
+    for folder in ("in", "out"):
+        (tmp_path / folder).mkdir()
+        spark.sparkContext._jsc.hadoopConfiguration().set(
+            f"fs.viewfs.mounttable.cluster.link./{folder}", (tmp_path / folder).as_uri()
+        )
+    shutil.copy(city / "trips.parquet", tmp_path / "in/trips.parquet")
+    trips, release = "viewfs://cluster/in/trips.parquet", "viewfs://cluster/out/a/release"
+    options = {"zones": str(city / "zones.geojson"), "spark": spark}
+    crowdveil.anonymize("joint", trips, release, k=5, step="3h", resume="viewfs://cluster/out/kept", **options)
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"a"}
+    crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "here", k=5, step="3h", zones=options["zones"])
+    assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "out/a/release")))
+    with pytest.raises(OutputError, match="the folder exists"):
+        crowdveil.anonymize("joint", trips, release, k=5, step="3h", **options)
+    crowdveil.anonymize("joint", trips, release, k=6, step="3h", overwrite=True, **options)
+    assert {p.name for p in (tmp_path / "out/a").iterdir()} == {"release"}
+    assert all(f.holds for _, f in crowdveil.verify(release, trips, **options))
+    assert crowdveil.measure(trips, release, ["S"], **options)["S"].pooled < 0.2
+    with pytest.raises(InputError, match="there is no such file"):
+        crowdveil.anonymize("joint", "viewfs://cluster/in/none.parquet", release + "2", k=5, **options)
+
+
+def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: Path) -> None:
+    options = {"zones": str(city / "zones.geojson"), "step": "1h", "k": 5}
+    crowdveil.anonymize("atg-dual", city / "trips.parquet", tmp_path / "here", **options)
+    stages: list[str] = []
+    killed: list[int] = []
+
+    def kill(done: int, total: int) -> None:
+        if stages[-1] == "anonymising" and done < total and not killed:
+            killed.append(executors()[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    request = pipeline.Request(
+        "atg-dual", str(city / "trips.parquet"), str(tmp_path / "there"), {"k": 5},
+        {"zones": str(city / "zones.geojson"), "step": "1h"}, spark=spark, report=False,
+    )  # fmt: skip
+    pipeline.run(request, kill, stages.append)
+    assert killed
+    assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "there")))
+
+
+def test_one_time_step_with_a_hundred_times_the_trips(spark: Any, city: Path, tmp_path: Path) -> None:
+    trips = pq.read_table(city / "trips.parquet")
+    few = trips.slice(0, 3_000)
+    moment = pa.chunked_array([pa.array([few["departure"][0].as_py()] * 3_000, few["departure"].type)])
+    heavy = few.set_column(few.column_names.index("departure"), "departure", moment)
+    pq.write_table(pa.concat_tables([trips.slice(0, 1_000), *[heavy] * 100]), tmp_path / "skewed.parquet")
+    _both(spark, tmp_path, "joint", tmp_path / "skewed.parquet", zones=str(city / "zones.geojson"), k=5)
+
+
+def test_a_run_that_was_cut_short_goes_on(
+    spark: Any, city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "WAVES_A_SLOT", 1)
+    options = {"zones": str(city / "zones.geojson"), "step": "3h", "k": 5, "spark": spark, "report": False}
+    kept, out = tmp_path / "kept", tmp_path / "out"
+    added: list[int] = []
+    real = running.FinishedParts.add
+
+    def add(self: Any, wave: Any, progress: Any) -> None:
+        if len(added) == 1:
+            raise KeyboardInterrupt
+        real(self, wave, progress)
+        added.append(len(wave.steps))
+
+    monkeypatch.setattr(running.FinishedParts, "add", add)
+    with pytest.raises(StoppedEarly, match=r"of 1[67] time steps are kept"):
+        crowdveil.anonymize("joint", str(city / "trips.parquet"), out, resume=kept, **options)
+    assert not out.exists() and {p.name for p in tmp_path.iterdir()} == {"kept"}
+    with pytest.raises(OutputError, match="of another run \\(other seed\\)"):
+        crowdveil.anonymize("joint", str(city / "trips.parquet"), out, resume=kept, seed=9, **options)
+    again: list[int] = []
+
+    def count(self: Any, wave: Any, progress: Any) -> None:
+        again.append(len(wave.steps))
+        real(self, wave, progress)
+
+    monkeypatch.setattr(running.FinishedParts, "add", count)
+    crowdveil.anonymize("joint", str(city / "trips.parquet"), out, resume=kept, **options)
+    assert not kept.exists()
+    options["spark"] = None
+    crowdveil.anonymize("joint", city / "trips.parquet", tmp_path / "here", **options)
+    assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "out")))
+    hours = pq.read_table(city / "trips.parquet")["departure"].cast(pa.timestamp("s")).cast(pa.int64()).to_numpy()
+    assert sum(added) + sum(again) == len(np.unique(hours // (3 * 3600)))  # none was done twice
+
+
+def test_a_failing_time_step_is_named_and_nothing_is_left(spark: Any, city: Path, tmp_path: Path) -> None:
+    options = {"zones": str(city / "zones.geojson"), "step": "3h", "k": 5, "suppress": 0, "v_target": 5}
+    said = []
+    for there in (None, spark):
+        with pytest.raises(InputError) as stopped:
+            crowdveil.anonymize("atg-dual", str(city / "trips.parquet"), tmp_path / "a/out", spark=there, **options)
+        said.append(str(stopped.value))
+    assert said[0].startswith("time step ") and said[1].startswith("time step ")
+    assert said[0].partition(": ")[2][:40] == said[1].partition(": ")[2][:40]
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command(city: Path, tmp_path: Path) -> None:
+    """In a process of its own, where no session runs."""
+    run = [sys.executable, "-c", "from crowdveil.cli.main import main; main()"]
+    there = ["--engine", "spark", "--master", "local[2]"]
+    command = [*run, "anonymize", "joint", str(city / "trips.parquet"), "--zones", str(city / "zones.geojson"), "--k", "5",
+               "-o", str(tmp_path / "out"), *there]  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": str(SOURCES)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "verified and written" in done.stdout
+    again = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert again.returncode == 2 and "the folder exists" in again.stderr.splitlines()[-1]
+    checked = subprocess.run([*run, "verify", str(tmp_path / "out"), *there], capture_output=True, text=True,
+                             env=environment, check=False)  # fmt: skip
+    assert checked.returncode == 0 and "BROKEN" not in checked.stdout
+    lost = subprocess.run([*run, "measure", str(city / "trips.parquet"), str(tmp_path / "out"), "--zones",
+                           str(city / "zones.geojson"), "-m", "E,areas", *there], capture_output=True, text=True,
+                          env=environment, check=False)  # fmt: skip
+    assert lost.returncode == 0 and "reconstruction error (E)" in lost.stdout, lost.stderr
+    no_java = environment | {"PATH": "", "JAVA_HOME": ""}
+    without = subprocess.run(command, capture_output=True, text=True, env=no_java, check=False)
+    assert without.returncode == 2 and "needs Java 17 or newer" in without.stderr.splitlines()[-1]

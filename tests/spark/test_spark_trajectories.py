@@ -1,0 +1,287 @@
+"""Trajectories on Spark, with real executors: the same rows as on one machine, numbered, checked and filtered there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from spark_runs import executors
+
+import crowdveil
+from crowdveil.engine.spark import SparkEngine
+from crowdveil.errors import InputError, OutputError, ParameterError, PromiseBrokenError
+from crowdveil.filters import Filter, filter_file
+from crowdveil.io.notes import ReadNotes
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.reading import TrajectoryReading
+from crowdveil.registry import METHODS, find_method
+from crowdveil.run import pipeline
+from crowdveil.run.spark import trajectory_running
+from crowdveil.run.spark.filtering import filter_there
+from crowdveil.run.spark.trajectory_running import NO_ATTACK
+from crowdveil.synth.city import City
+from crowdveil.synth.trajectories import write_trajectories
+
+pyspark = pytest.importorskip("pyspark")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # pyspark's own
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
+]
+DATA = "trajectories.parquet"
+TRACKS = [name for name in METHODS if find_method(name).takes is Trajectories]
+APART = [name for name in TRACKS if find_method(name).together(find_method(name).params.checked({})) is None]
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A day of drives in a small city, some of them by the same people."""
+    folder = tmp_path_factory.mktemp("city")
+    made = City.make(seed=3, tiles=49, people=200)
+    write_trajectories(made, folder / "drives.parquet", 1_200, 1, seed=3)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts so small that there are many."""
+    monkeypatch.setattr(trajectory_running, "PART_POINTS", 800)
+
+
+def _same(tmp_path: Path, here: Any, there: Any) -> None:
+    """Hold rows, areas and certificates against each other; numbers are the same, so the rows need not be sorted."""
+    rows = [pq.read_table(tmp_path / place / DATA) for place in ("here", "there")]
+    assert rows[0].equals(rows[1])
+    areas = [tmp_path / place / "areas.geojson" for place in ("here", "there")]
+    assert areas[0].exists() == areas[1].exists()
+    if areas[0].exists():
+        assert json.loads(areas[0].read_text()) == json.loads(areas[1].read_text())
+    for part in ("method", "k_counts", "promises", "cost"):
+        assert here.manifest[part] == there.manifest[part], part
+    assert here.cost[:2] == there.cost[:2]
+    assert here.manifest["input"]["dropped"] == there.manifest["input"]["dropped"]
+    notes = sorted([*here.manifest["input"]["notes"], NO_ATTACK])
+    assert notes == sorted(there.manifest["input"]["notes"])
+    assert there.manifest["risk"] is None
+    assert sorted(there.manifest["files"]["data"]["parts"]) == sorted(
+        p.name for p in (tmp_path / "there" / DATA).iterdir()
+    )
+
+
+def _both(spark: Any, tmp_path: Path, method: str, data: Any, **options: Any) -> tuple[Any, Any]:
+    here = crowdveil.anonymize(method, data, tmp_path / "here", seed=4, report=False, **options)
+    there = crowdveil.anonymize(method, str(data), tmp_path / "there", seed=4, report=False, spark=spark, **options)
+    _same(tmp_path, here, there)
+    return here, there
+
+
+@pytest.mark.parametrize("method", APART)
+def test_a_city_gives_the_same_rows(method: str, spark: Any, city: Path, tmp_path: Path) -> None:
+    _, there = _both(spark, tmp_path, method, city / "drives.parquet")
+    assert not any(finding.violated for _, finding in pipeline.verify(tmp_path / "there"))
+    assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "there", spark=spark))
+    assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "here", spark=spark))
+    assert there.cost[-1].startswith("distance to originals")
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("method", APART)
+def test_cabs_give_the_same_rows(method: str, spark: Any, realdata: Path, tmp_path: Path) -> None:
+    _both(spark, tmp_path, method, realdata / "sf_cabs" / "cabs_dataset_20080608_0800_1200.parquet")
+
+
+@pytest.mark.realdata
+def test_a_csv_and_tiles_of_the_user_give_the_same_rows(spark: Any, realdata: Path, tmp_path: Path) -> None:
+    folder = realdata / "sf_cabs"
+    _both(spark, tmp_path, "simple-generalization", folder / "mock_dataset.csv", zones=str(folder / "mock_tiles.geojson"),
+          overlapping_strategy="one")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {
+            "k": 4,
+            "interval_s": 300,
+            "parts_by": "first-time",
+            "centre": "remaining",
+            "aggregation": "closest-trajectory",
+        },
+        {"k": 2, "time_weight": 0.5, "count_trajectories": True, "exchange": False},
+    ],
+)
+def test_options_of_parts_give_the_same_rows(options: dict[str, Any], spark: Any, city: Path, tmp_path: Path) -> None:
+    _both(spark, tmp_path, "time-partitioned-microaggregation", city / "drives.parquet", **options)
+
+
+@pytest.mark.parametrize("side", [0.004, 1e-9])
+def test_numbers_close_up_where_trajectories_go(side: float, spark: Any, city: Path, tmp_path: Path) -> None:
+    """Tiles that hold some of the points, and none of them."""
+    points = pq.read_table(city / "drives.parquet")
+    x, y = (float(np.median(points[name].to_numpy())) for name in ("lon", "lat"))
+    ring = [[x, y], [x + side, y], [x + side, y + side], [x, y + side], [x, y]]
+    tile = {"type": "Feature", "properties": {"zone_id": "a"}, "geometry": {"type": "Polygon", "coordinates": [ring]}}
+    (tmp_path / "tiles.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": [tile]}))
+    here, _ = _both(
+        spark, tmp_path, "simple-generalization", city / "drives.parquet", zones=str(tmp_path / "tiles.geojson")
+    )
+    published = here.manifest["cost"]["published_trajectories"]
+    assert 0 < published < 1_200 if side > 0.001 else published == 0
+    assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "there", spark=spark))
+
+
+def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: Path) -> None:
+    method, stages, killed = "time-partitioned-microaggregation", [], []
+
+    def kill(done: int, total: int) -> None:
+        if stages[-1] == "anonymising" and done < total and not killed:
+            killed.append(executors()[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    here = crowdveil.anonymize(method, city / "drives.parquet", tmp_path / "here", seed=4, report=False)
+    request = pipeline.Request(
+        method, str(city / "drives.parquet"), str(tmp_path / "there"), seed=4, spark=spark, report=False
+    )
+    there = pipeline.run(request, kill, stages.append)
+    assert killed
+    _same(tmp_path, here, there)
+
+
+def _awkward(city: Path, folder: Path) -> Path:
+    """A CSV in no order, with ids that begin anew for each user, equal times, and rows that cannot be used."""
+    table = pq.read_table(city / "drives.parquet").slice(0, 9_000)
+    order = np.random.default_rng(1).permutation(len(table))
+    columns = {name: table[name].take(pa.array(order)).to_pylist() for name in table.column_names}
+    columns["trajectory_id"] = [f"t{int(i) % 40}" for i in columns["trajectory_id"]]
+    columns["timestamp"] = [t.replace(second=0, microsecond=0).isoformat(sep=" ") for t in columns["timestamp"]]
+    for row, column, value in ((3, "lat", None), (500, "lon", 190.5), (700, "timestamp", "noon"), (900, "trajectory_id", None),
+                               (901, "user_id", None)):  # fmt: skip
+        columns[column][row] = value
+    pacsv.write_csv(pa.table(columns), folder / "points.csv")
+    return folder / "points.csv"
+
+
+@pytest.mark.parametrize("method", APART)
+def test_awkward_rows_are_read_as_on_one_machine(method: str, spark: Any, city: Path, tmp_path: Path) -> None:
+    _, there = _both(spark, tmp_path, method, _awkward(city, tmp_path), drop_invalid=True)
+    assert there.manifest["input"]["dropped"]["are in a trajectory with such a row"] > 0
+    assert any("each pair of user and id" in note for note in there.manifest["input"]["notes"])
+    with pytest.raises(InputError, match=r"1 row has no usable value in column trajectory_id; mend them"):
+        crowdveil.anonymize(method, str(tmp_path / "points.csv"), tmp_path / "more", spark=spark)
+    assert not (tmp_path / "more").exists()
+
+
+def test_a_data_frame_and_a_folder_of_files_are_read(spark: Any, city: Path, tmp_path: Path) -> None:
+    method, table = "time-partitioned-microaggregation", pq.read_table(city / "drives.parquet")
+    (tmp_path / "drives").mkdir()
+    cut = len(table) // 3
+    for i in range(3):
+        pq.write_table(table.slice(i * cut, cut if i < 2 else None), tmp_path / "drives" / f"part-{i}.parquet")
+    here = crowdveil.anonymize(method, table, tmp_path / "here", seed=4, report=False)
+    for data in (str(tmp_path / "drives"), spark.read.parquet(str(city / "drives.parquet"))):
+        there = crowdveil.anonymize(method, data, tmp_path / "there", seed=4, overwrite=True, report=False, spark=spark)
+        _same(tmp_path, here, there)
+
+
+def test_what_is_wrong_is_one_sentence_and_leaves_nothing(spark: Any, city: Path, tmp_path: Path) -> None:
+    run = lambda **options: crowdveil.anonymize(  # noqa: E731
+        "time-partitioned-microaggregation", str(city / "drives.parquet"), tmp_path / "out", spark=spark, **options
+    )
+    with pytest.raises(InputError, match="k: wanted at most the people in the data, "):
+        run(k=5_000)
+    with pytest.raises(ParameterError, match="cannot be done in parts, since the weight of time"):
+        run(time_weight="document")
+    with pytest.raises(ParameterError, match="--pairing tells of the original"):
+        run(pairing=tmp_path / "pairs.csv")
+    with pytest.raises(ParameterError, match="swapmob cannot be done in parts"):
+        crowdveil.anonymize("swapmob", str(city / "drives.parquet"), tmp_path / "out", spark=spark)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_changed_file_is_seen_there(spark: Any, city: Path, tmp_path: Path) -> None:
+    crowdveil.anonymize(
+        "time-partitioned-microaggregation", str(city / "drives.parquet"), tmp_path / "out", spark=spark
+    )
+    assert "<html" in (tmp_path / "out" / "report.html").read_text()[:500]
+    part = sorted((tmp_path / "out" / DATA).iterdir())[0]
+    rows = pq.read_table(part)
+    moved = rows.set_column(0, "lat", pa.array(np.append(rows["lat"].to_numpy()[:-1], 37.0)))
+    pq.write_table(moved, part)
+    with pytest.raises(PromiseBrokenError, match=f"{DATA} changed since the release was made"):
+        crowdveil.verify(tmp_path / "out", spark=spark)
+    # Whoever mends the manifest as well is found by the promise itself.
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    from crowdveil.run.manifest import file_entry
+
+    manifest["files"]["data"] = file_entry(tmp_path / "out" / DATA)
+    (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
+    broken = [promise.name for promise, finding in crowdveil.verify(tmp_path / "out", spark=spark) if finding.violated]
+    assert broken == ["trajectory-k-anonymity"]
+    (tmp_path / "out" / DATA / part.name).unlink()
+    manifest["files"]["data"] = file_entry(tmp_path / "out" / DATA)
+    (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
+    found = {promise.name: finding.holds for promise, finding in crowdveil.verify(tmp_path / "out", spark=spark)}
+    assert not found["well-formed-trajectories"]
+
+
+def test_a_run_goes_on_from_finished_parts(
+    spark: Any, city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method, data = "time-partitioned-microaggregation", str(city / "drives.parquet")
+    monkeypatch.setattr(trajectory_running, "WAVES_A_SLOT", 1)
+    add, waves = trajectory_running.FinishedParts.add, []
+
+    limit = [1]
+
+    def counting(self: Any, wave: Any, progress: Any) -> None:
+        if len(waves) == limit[0]:
+            raise KeyboardInterrupt
+        waves.append(wave.steps.tolist())
+        add(self, wave, progress)
+
+    monkeypatch.setattr(trajectory_running.FinishedParts, "add", counting)
+    options: dict[str, Any] = {"seed": 4, "report": False, "spark": spark, "resume": tmp_path / "kept"}
+    with pytest.raises(KeyboardInterrupt, match="parts are kept in"):
+        crowdveil.anonymize(method, data, tmp_path / "there", **options)
+    first = [part for wave in waves for part in wave]
+    waves.clear()
+    limit[0] = -1
+    there = crowdveil.anonymize(method, data, tmp_path / "there", **options)
+    assert first
+    assert not set(first) & {part for wave in waves for part in wave}
+    assert not (tmp_path / "kept").exists()
+    here = crowdveil.anonymize(method, city / "drives.parquet", tmp_path / "here", seed=4, report=False)
+    _same(tmp_path, here, there)
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_filters_keep_the_same_rows(form: str, spark: Any, city: Path, tmp_path: Path) -> None:
+    data = _awkward(city, tmp_path) if form == "csv" else city / "drives.parquet"
+    options: dict[str, Any] = {"drop_invalid": form == "csv"}
+    filters = [Filter("min_locations", ("12",)), Filter("max_speed", ("70",))] if form == "parquet" else [
+        Filter("min_locations", ("3",)), Filter("time_window", ("2026-03-02T06:00", "2026-03-02T20:00"))]  # fmt: skip
+    notes, there_notes = ReadNotes(), ReadNotes()
+    here = filter_file(data, tmp_path / "here.parquet", filters, notes=notes, **options)
+    engine, reading = SparkEngine(spark), TrajectoryReading.checked(options)
+    target = str(tmp_path / "there.parquet")
+    there = filter_there(engine, str(data), target, filters, reading, notes=there_notes)
+    assert there == here
+    assert 0 < here.trajectories[1] < here.trajectories[0]
+    assert there_notes.dropped == notes.dropped
+    rows = [pq.read_table(tmp_path / name) for name in ("here.parquet", "there.parquet")]
+    assert rows[1].cast(rows[0].schema).equals(rows[0])
+    with pytest.raises(OutputError, match="the folder exists"):
+        filter_there(engine, str(data), target, filters, reading)
+    with pytest.raises(ParameterError, match=r"give a name that ends in \.parquet"):
+        filter_there(engine, str(data), str(tmp_path / "there.csv"), filters, reading)
+    assert filter_there(engine, str(data), target, filters, reading, overwrite=True) == here
