@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    set up, make a synthetic city, anonymise it, verify it"
+	@echo "make demo    set up, make a synthetic city, anonymize it, verify it"
 	@echo "make test    set up and run the tests, but for those that take long"
 	@echo "make test-all  all tests: jobs on a server under load and with killed workers, reports in a browser, Spark"
 	@echo "make check   formatting, lint, types, import rules, generated pages"
@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/crowdveil demo -o demo-out --overwrite
 
-# Fuzzed tests are seeded by hypothesis itself; two workers fit the smallest machine that we promise.
+# Fuzzed tests are seeded by hypothesis itself; two workers fit the smallest machine that we guarantee.
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 

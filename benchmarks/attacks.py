@@ -49,12 +49,14 @@ def people() -> Any:
 
 def attacked(data: Any, name: str, tile_m: float | None, knowledge: int) -> Any:
     """Ours."""
-    from crowdveil.attacks.adversary_view import Scene
+    from crowdveil.attacks.adversary_view import AttackScenario
     from crowdveil.progress import no_progress
     from crowdveil.registry import find_attack
 
     attack = find_attack(name)
-    return attack.run(Scene(data), attack.params.checked({"knowledge": knowledge, "tile_m": tile_m}), no_progress)
+    return attack.run(
+        AttackScenario(data), attack.params.checked({"knowledge": knowledge, "tile_m": tile_m}), no_progress
+    )
 
 
 def plain(data: Any, name: str) -> list[float]:

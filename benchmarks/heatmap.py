@@ -3,7 +3,7 @@
 From reading the file to the GeoJSON that was checked against the original, in a process that has done a small run before; best of
 several runs, CPU seconds. The peer's figures were measured once on two cores of the same kind, and two seconds of imports are
 taken off. Ours counts people, and finds more sectors than the document's method does (`document`: long sectors are not halved,
-nothing is withheld). The last line is the plain twin's CPU seconds over ours, for cutting the map of the whole day on the same
+nothing is suppressed). The last line is the plain twin's CPU seconds over ours, for cutting the map of the whole day on the same
 cells.
 
 `heatmap.py large` draws a made-up city of 200,000 drives; its last line is the share of the CPU seconds that cutting takes.
@@ -29,7 +29,7 @@ FILES = {
 }
 PEER = {("S", 5): 14.0, ("S", 10): 9.7, ("M", 5): 126.0, ("M", 10): 86.0}
 IMPORTS_S, ROUNDS = 2.0, 5
-DOCUMENT = {"halve_long": False, "withhold": 0.0}
+DOCUMENT = {"halve_long": False, "suppress": 0.0}
 
 
 def draw(path: str, k: int, **options: Any) -> Any:
@@ -51,7 +51,7 @@ def best_cpu(work: Callable[[], Any], rounds: int = ROUNDS) -> tuple[float, Any]
 
 def whole_way(size: str, k: int, document: bool) -> dict[str, float]:
     cpu, found = best_cpu(lambda: draw(str(CABS / FILES[size]), k, **(DOCUMENT if document else {})))
-    return {"best_cpu": cpu, "sectors": len(found), "withheld": found.cut.withheld, "points": found.data.points}
+    return {"best_cpu": cpu, "sectors": len(found), "suppressed": found.cut.suppressed, "points": found.data.points}
 
 
 def beside_the_twin() -> dict[str, float]:
@@ -60,7 +60,7 @@ def beside_the_twin() -> dict[str, float]:
 
     from crowdveil.io.trajectories import read_trajectories
     from crowdveil.kernels.trajectory.quadtree import k_anonymous_sectors as cut
-    from crowdveil.model.sectors import Frame
+    from crowdveil.model.sectors import SectorFrame
     from crowdveil.solve.trajectory.quadtree import rough_plane
 
     sys.path.insert(0, str(ROOT / "tests"))
@@ -68,9 +68,9 @@ def beside_the_twin() -> dict[str, float]:
 
     data = read_trajectories(CABS / FILES["L"])
     plane = rough_plane(data)
-    metres = plane.to_plane(data.lon, data.lat)
-    frame = Frame.around(plane, *metres, 100.0)
-    x, y = (frame.cells(along) for along in metres)
+    meters = plane.to_plane(data.lon, data.lat)
+    frame = SectorFrame.around(plane, *meters, 100.0)
+    x, y = (frame.cells(along) for along in meters)
     person = np.repeat(data.person, np.diff(data.offsets)).astype(np.int32)
     points = [Point(*row) for row in zip(x.tolist(), y.tolist(), person.tolist(), strict=True)]
     side = 1 << frame.depth
@@ -92,7 +92,7 @@ def main() -> None:
                 figures = measured(__file__, "whole", size, str(k), how)
                 label = f"{size}_k{k}_{how}"
                 say(f"{label}_sectors", int(figures["sectors"]))
-                say(f"{label}_withheld", f"{int(figures['withheld']):,} of {int(figures['points']):,}")
+                say(f"{label}_suppressed", f"{int(figures['suppressed']):,} of {int(figures['points']):,}")
                 say(f"{label}_cpu", figures["best_cpu"], "s")
                 if (size, k) in PEER:
                     peer = PEER[size, k]
@@ -125,7 +125,7 @@ def large_run(path: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         found = crowdveil.quadtree_heatmap(path, Path(folder) / "map.geojson")
     start = time.process_time()
-    k_anonymous_sectors(found.data, 5, 100.0, 5, withhold=0.01)
+    k_anonymous_sectors(found.data, 5, 100.0, 5, suppress=0.01)
     return {"points": found.data.points, "sectors": len(found), "cut": time.process_time() - start}
 
 

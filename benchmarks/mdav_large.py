@@ -45,8 +45,8 @@ def make(path: Path, trajectories: int) -> None:
     way[inner] += rng.standard_normal((int(inner.sum()), 2)) * 0.004
     hour = rng.choice([8, 9, 12, 17, 18, 21], trajectories) * 3600 + rng.normal(0, 3600, trajectories)
     leaves = 1_700_000_000 // 86_400 * 86_400 + rng.integers(0, 28, trajectories) * 86_400 + hour
-    metres = np.hypot(*((stops[end] - stops[start]) * [73_000, 111_000]).T)
-    t = leaves[journey] + share * (300 + metres / rng.uniform(4, 9, trajectories))[journey]
+    meters = np.hypot(*((stops[end] - stops[start]) * [73_000, 111_000]).T)
+    t = leaves[journey] + share * (300 + meters / rng.uniform(4, 9, trajectories))[journey]
     table = {
         "lat": way[:, 1].round(5),
         "lon": way[:, 0].round(5),

@@ -9,7 +9,7 @@ The loss beside it is the root mean square over all trajectories of the spatio-t
 The peer picks points in a way that misses the last ones, so ours is told by its picks too ("their points"). It counts
 trajectories, so that some of its groups are one person's; ours counts people, and with `count_trajectories` what it counts. It
 sorts trajectories into parts by their first time, where the document says mean time: both are told. The peer's λ for measuring is
-not known; with λ = 0.00658, taken here, time is worth a few metres.
+not known; with λ = 0.00658, taken here, time is worth a few meters.
 
 The data is looked for in ../shared/data/sf_cabs; without it there is nothing to measure.
 """

@@ -1,9 +1,9 @@
-"""Generalisation and reconstruction error of `joint` beside `atg-dual` (best target volume of each matrix).
+"""Generalization and reconstruction error of `joint` beside `atg-dual` (best target volume of each matrix).
 
-k = 10, at most 10 % withheld. On matrices like those of the literature, and on the yellow taxi sample by hour of day where it
-lies beside the checkout. For each data set the mean generalisation error and the reconstruction error of every method, and
+k = 10, at most 10 % suppressed. On matrices like those of the literature, and on the yellow taxi sample by hour of day where it
+lies beside the checkout. For each data set the mean generalization error and the reconstruction error of every method, and
 their ratios to those of `atg-dual`; dyadic splits on maps of fewer than 1,500 tiles. The last figure is the largest ratio of the
-generalisation error of `joint` on the tree, senegal_big aside, where nearly nothing is left to gain.
+generalization error of `joint` on the tree, senegal_big aside, where nearly nothing is left to gain.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DYADIC_TILES = 1500
 
 
 def errors_of(method: str, flows: Any, **parameters: Any) -> dict[str, Any]:
-    """Means over the matrices of the generalisation and the reconstruction error, the largest share withheld, and facts."""
+    """Means over the matrices of the generalization and the reconstruction error, the largest share suppressed, and facts."""
     from crowdveil.progress import no_progress
     from crowdveil.registry import find_method
 
@@ -43,11 +43,11 @@ def scores(flows: Any, release: Any) -> dict[str, float]:
     """The measures that are compared."""
     from crowdveil.api import measure
 
-    found = measure(flows, release, ["generalisation", "reconstruction-error", "suppressed"])
+    found = measure(flows, release, ["generalization", "reconstruction-error", "suppressed"])
     return {
-        "error": float(found["generalisation"].mean),
+        "error": float(found["generalization"].mean),
         "reconstruction": float(found["reconstruction-error"].mean),
-        "most_withheld": float(np.nanmax(found["suppressed"].by_step)),
+        "most_suppressed": float(np.nanmax(found["suppressed"].by_step)),
     }
 
 
@@ -85,7 +85,7 @@ def main() -> None:
             if parameters.get("splits") == "dyadic" and len(flows.zones) >= DYADIC_TILES:
                 continue
             found[label] = errors_of(method, flows, **parameters)
-            for what in ("error", "reconstruction", "most_withheld"):
+            for what in ("error", "reconstruction", "most_suppressed"):
                 say(f"{name}_{label}_{what}", found[label][what])
             if parameters.get("objective") == "reconstruction":
                 # What no partition of this kind can go below: the certified distance to the best one.

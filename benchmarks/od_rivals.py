@@ -1,4 +1,4 @@
-"""All OD methods side by side, k = 10 and at most 10 % withheld: generalisation Ḡ, reconstruction E, suppression S, seconds.
+"""All OD methods side by side, k = 10 and at most 10 % suppressed: generalization Ḡ, reconstruction E, suppression S, seconds.
 
 On matrices like those of the literature, and on the yellow taxi sample by hour of day where it lies beside the checkout; one
 thread, solving only. Ḡ is the mean over matrices of |o| + |d| over published trips, |o| the tiles that are published. For boxes
@@ -72,7 +72,7 @@ def solved(name: str, flows: Any, parameters: dict[str, Any]) -> tuple[float, An
         return timed(lambda: found.run(flows, params, np.random.default_rng(0), no_progress))
 
 
-def generalisation(flows: Any, release: Any, size: Any) -> float:
+def generalization(flows: Any, release: Any, size: Any) -> float:
     """Ḡ, with these sizes of areas."""
     errors = []
     for low, high in pairwise(release.offsets.tolist()):
@@ -108,10 +108,10 @@ def compare(name: str, flows: Any) -> dict[str, float]:
             release = first_of(release)
         say(f"{name}_{label}_seconds_a_matrix", seconds / max(1, here.steps))
         if label not in ("suppression", "laplace"):
-            errors[label] = generalisation(here, release, release.areas.size)
+            errors[label] = generalization(here, release, release.areas.size)
             say(f"{name}_{label}_G", errors[label])
         if label in BOXES:
-            met[label] = generalisation(here, release, tiles_met(release))
+            met[label] = generalization(here, release, tiles_met(release))
             say(f"{name}_{label}_G_meets", met[label])
         lost = crowdveil.measure(here, release, ["E", "S"])
         say(f"{name}_{label}_E", float(lost["E"].mean))
@@ -133,7 +133,7 @@ def first_of(table: Any) -> Any:
     """Flows or a release with their first time step alone."""
     from dataclasses import replace
 
-    more = {"withheld": table.withheld[:1]} if hasattr(table, "withheld") else {}
+    more = {"suppressed": table.suppressed[:1]} if hasattr(table, "suppressed") else {}
     return replace(table, t=table.t[:1], offsets=table.offsets[:2], **more)
 
 
@@ -143,12 +143,12 @@ def against_twins() -> None:
 
     from crowdveil.io.flows import with_trees
     from crowdveil.methods.od import glove, laplace, mondrian, oigh
-    from crowdveil.solve.od.region_space import System
+    from crowdveil.solve.od.region_space import RegionSpace
     from crowdveil.synth.profiles import make_profile
 
     nyc = with_trees(make_profile("nyc", np.random.default_rng(11)), "ward")
     senegal = make_profile("senegal", np.random.default_rng(11))
-    budget, rows, system = nyc.total // 10, rows_of(nyc, 0), System.trees(nyc)
+    budget, rows, system = nyc.total // 10, rows_of(nyc, 0), RegionSpace.trees(nyc)
     many, pair = rows_of(senegal, 0), nyc.origin.astype(np.int64) * len(nyc.zones) + nyc.destination
     rng = np.random.default_rng(0)
     tree = system.origins.tree

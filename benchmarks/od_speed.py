@@ -1,6 +1,6 @@
 """Solving matrices: `atg-dual` beside the plain recursive twin, `joint` beside `atg-dual`, all on one thread and the same data.
 
-k = 10, at most 10 % withheld, target volumes as published (nyc 100, senegal 300). Solving only: flows lie in memory and
+k = 10, at most 10 % suppressed, target volumes as published (nyc 100, senegal 300). Solving only: flows lie in memory and
 nothing is written. The last figure is how many times as fast as the twin `atg-dual` is on matrices like `senegal`.
 """
 
@@ -34,9 +34,9 @@ def main() -> None:
     from plain_atg import solve as plain_solve
 
     from crowdveil.io.flows import with_trees
-    from crowdveil.solve.od.boxes import Boxes
+    from crowdveil.solve.od.boxes import BoxSpace
     from crowdveil.solve.od.forest import Forest
-    from crowdveil.solve.od.region_space import System
+    from crowdveil.solve.od.region_space import RegionSpace
     from crowdveil.solve.od.step_matrix import Matrix
     from crowdveil.solve.od.targets import origins_near
     from crowdveil.synth.profiles import make_profile
@@ -44,7 +44,7 @@ def main() -> None:
     ratio = 0.0
     for name, count in MATRICES.items():
         flows = with_trees(make_profile(name, np.random.default_rng(11), count), "ward")
-        system = System.trees(flows)
+        system = RegionSpace.trees(flows)
         budgets = [
             int(flows.volume[a:b].sum()) // 10 for a, b in zip(flows.offsets[:-1], flows.offsets[1:], strict=True)
         ]
@@ -61,7 +61,7 @@ def main() -> None:
 
         def joint(flows: Any = flows, system: Any = system, budgets: Any = budgets) -> None:
             for step, budget in enumerate(budgets):
-                boxes = Boxes.of(flows, step, system, 10)
+                boxes = BoxSpace.of(flows, step, system, 10)
                 found = boxes.within(budget)
                 boxes.spend(found.choice, budget - found.suppressed)
 
@@ -89,11 +89,11 @@ def main() -> None:
         say(f"{name}_times_as_fast_as_plain", ratio)
     if "nyc" in MATRICES:
         flows = make_profile("nyc", np.random.default_rng(11), 4)
-        rectangles = System.rectangles(flows)
+        rectangles = RegionSpace.rectangles(flows)
 
         def dyadic() -> None:
             for step in range(4):
-                boxes = Boxes.of(flows, step, rectangles, 10)
+                boxes = BoxSpace.of(flows, step, rectangles, 10)
                 boxes.within(boxes.total // 10)
 
         dyadic()

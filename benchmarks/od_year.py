@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from crowdveil.model.flows import Flows
 
 MATRICES, DISTINCT = 7242, 400
-STAGES = ("reading", "anonymising", "writing", "verifying")
+STAGES = ("reading", "anonymizing", "writing", "verifying")
 QUADTREE_MATRICES, QUADTREE_DISTINCT = 2616, 40
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "atg-dual": ("atg-dual", {"v_target": 100}),
@@ -124,7 +124,7 @@ def quadtree(matrices: int) -> None:
     say("quadtree_rows_a_matrix", len(hours) // hours.steps)
     say("quadtree_passengers_a_matrix", hours.total // hours.steps)
     method = find_method("atg-exact")
-    params = method.params.checked({"k": 11, "v_target": 700, "scope": "origin", "report_small": True})
+    params = method.params.checked({"k": 11, "v_target": 700, "scope": "origin", "aggregate_small": True})
     solved, rows, begin = 0, 0, time.perf_counter()
     while solved < matrices:
         now = hours.at_steps(np.arange(min(hours.steps, matrices - solved)))

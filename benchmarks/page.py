@@ -20,7 +20,7 @@ from _bench import say
 
 sys.path.extend(str(Path(__file__).resolve().parents[1] / "tests" / part) for part in ("support", "reference"))
 SIDE, FLOWS, STEPS, DRAGS = 100, 100_000, 24, 60
-_FRAMES = """(ms) => new Promise((done) => {
+_FRAMES = """(ms) => new Guarantee((done) => {
     const took = []; let last = performance.now(); const begin = last;
     const step = (now) => {
         took.push(now - last); last = now;

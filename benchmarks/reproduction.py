@@ -1,13 +1,13 @@
 """What two papers report, beside what the methods here give: the tables of docs/reproduction.md.
 
-- Matet et al., Adaptative generalisation over a value hierarchy (Tables 3, 4 and 6): Ḡ, E, D, S and time at k = 10 and at most
-  10 % withheld, on matrices made up after its Table 2, and on the yellow taxi sample by hour of day where it lies beside the
+- Matet et al., Adaptative generalization over a value hierarchy (Tables 3, 4 and 6): Ḡ, E, D, S and time at k = 10 and at most
+  10 % suppressed, on matrices made up after its Table 2, and on the yellow taxi sample by hour of day where it lies beside the
   checkout.
 - Matet et al., A lightweight approach for origin-destination matrix anonymization (Table 1): areas, cost and share k-anonymous on
   a grid of 64 × 64 cells of 200 m, on the taxi sample with coordinates; left out where that is missing.
 
 One thread, CPU seconds of solving. Before the tables: cells of the papers that cannot be, since |E − D| ≤ S wherever nothing is
-added, E = S and D = 2 S where nothing is generalised, and neither exceeds 2. The last figure is the share of pairs of methods
+added, E = S and D = 2 S where nothing is generalized, and neither exceeds 2. The last figure is the share of pairs of methods
 that the first paper and we put into the same order by Ḡ, over its six data sets.
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from _bench import say
-from od_rivals import first_of, generalisation, solved, tiles_met
+from od_rivals import first_of, generalization, solved, tiles_met
 
 TAXI = Path(__file__).parents[2] / "shared" / "data" / "nyc_taxi"
 YELLOW, LONLAT = TAXI / "yellow_sample_2018_2020.parquet", TAXI / "yellow_2015-01_lonlat_50k.parquet"
@@ -183,7 +183,7 @@ def scores(method: str, flows: Any) -> dict[str, Any]:
     measures = measure(flows, release, ["E", "D", "S"])
     found |= {name: float(measures[name].mean) for name in ("E", "D", "S")}
     size = tiles_met(release) if method in BOXES else release.areas.size
-    return found | {"Ḡ": None if method in EXACT else generalisation(flows, release, size)}
+    return found | {"Ḡ": None if method in EXACT else generalization(flows, release, size)}
 
 
 def shape(name: str, flows: Any) -> list[str]:
@@ -208,7 +208,7 @@ def target_lines(name: str, flows: Any, found: dict[str, Any]) -> list[str]:
     for wanted in (float(TABLE_5.get(name, TABLE_5["nyc"])), "auto"):
         try:
             _, release = solved("atg-dual", flows, {"v_target": wanted})
-            row.append(number(generalisation(flows, release, release.areas.size)))
+            row.append(number(generalization(flows, release, release.areas.size)))
         except InputError:
             row.append("not possible")
     return row
@@ -357,7 +357,11 @@ def areas_of(flows: Any, k: int) -> list[list[str]]:
     rows = []
     for label, method, parameters, block in lines:
         paper = TABLE_1[k, block]
-        ways = [{"report_small": True, "include_empty": False}, {"report_small": True}, {"report_small": False}]
+        ways = [
+            {"aggregate_small": True, "include_empty": False},
+            {"aggregate_small": True},
+            {"aggregate_small": False},
+        ]
         scored = [area_scores(flows, method, {"k": k, **parameters, **way}) for way in ways]
         (mao, mad, cost, share, target), (_, mad_empty, cost_empty, _, _), plain = scored
         name = f"{label} {target:.0f}{' (`sample`)' * (parameters['v_target'] == 'sample')}" if block == 0 else label
@@ -394,7 +398,7 @@ def area_scores(flows: Any, method: str, parameters: dict[str, Any]) -> tuple[fl
     from crowdveil.api import measure
 
     _, release = solved(method, flows, parameters)
-    found = measure(flows, release, ["origin-area", "destination-area", "generalisation-cost", "k-anonymous"])
+    found = measure(flows, release, ["origin-area", "destination-area", "generalization-cost", "k-anonymous"])
     mao, mad, cost, share = (float(found[name].pooled) for name in ("MAO", "MAD", "G_δ", "k-anonymous"))
     return mao, mad, cost / len(flows.zones) / flows.total, 100 * share, float(release.facts.get("v_target_least", 0))
 

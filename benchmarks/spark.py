@@ -1,4 +1,4 @@
-"""Trips of thirty days to 720 anonymised hourly matrices, on Spark and on one machine; the ratio of the two, start-up aside.
+"""Trips of thirty days to 720 anonymized hourly matrices, on Spark and on one machine; the ratio of the two, start-up aside.
 
     python benchmarks/spark.py [TRIPS [METHOD]]
 

@@ -43,7 +43,7 @@ PEER = {
 ROUNDS = 7
 
 
-def anonymised(size: str, folder: Path) -> None:
+def anonymized(size: str, folder: Path) -> None:
     """A release and its pairing."""
     from crowdveil import anonymize
 
@@ -74,7 +74,7 @@ def ratios(folder: Path) -> float:
     """Each measure and all of them; returns the ratio of all on the small set."""
     of_all = {}
     for size in ("S", "M"):
-        anonymised(size, folder)
+        anonymized(size, folder)
         together = ",".join([*PEER, "TrajectoriesRemoved"])
         jobs = {name: peer[size] - IMPORTS for name, peer in PEER.items()}
         for names, theirs in {**jobs, together: sum(jobs.values())}.items():
@@ -88,7 +88,7 @@ def ratios(folder: Path) -> float:
 
 def large(folder: Path) -> None:
     """All measures in one command; and linkage alone, exact, by the λ of the document's example and by its formula."""
-    anonymised("L", folder)
+    anonymized("L", folder)
     command = [sys.executable, "-c", "from crowdveil.cli.main import main; main()"]
     files = [str(DATA / FILES["L"]), str(folder / "L"), "--pairing", str(folder / "L.parquet")]
     for label, more in (

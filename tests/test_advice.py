@@ -14,7 +14,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
-from crowdveil.run.verification import say_what_matters
+from crowdveil.run.verification import add_run_warnings
 
 
 def _flows(step_s: int | None) -> Flows:
@@ -34,7 +34,7 @@ def test_advice_names_what_the_method_has(name: str) -> None:
     params = method.params()
     data = _flows(3600) if method.takes is Flows else _trajectories()
     notes = ReadNotes()
-    say_what_matters(method, data, params, 0, notes, seed_given=False)
+    add_run_warnings(method, data, params, 0, notes, seed_given=False)
     (sentence,) = [said for said in notes.said if said.startswith("nothing could be published")]
     known = {*method.params.model_fields, *READINGS[method.takes].model_fields}
     named = {word for word in re.findall(r"[a-z]\w+_\w+|\bk\b", sentence)}
@@ -47,8 +47,8 @@ def test_advice_names_what_the_method_has(name: str) -> None:
 def test_what_cannot_be_changed_is_not_named() -> None:
     joint = all_methods()["joint"].params
     assert what_to_change(_flows(None), joint(k=2)) == "larger zones"
-    assert what_to_change(_flows(60), joint(max_area_km2=4, l_tiles=3)) == (
-        "a smaller k, a smaller l_tiles, a larger max_area_km2, larger zones or longer time steps"
+    assert what_to_change(_flows(60), joint(max_area_km2=4, min_tiles=3)) == (
+        "a smaller k, a smaller min_tiles, a larger max_area_km2, larger zones or longer time steps"
     )
     assert what_to_change(_trajectories(), all_methods()["swapmob"].params()) == (
         "a larger max_distance_m or a longer max_time_s"

@@ -31,7 +31,7 @@ from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method
 from crowdveil.report import trajectory_pictures
-from crowdveil.report.shapes import Frame, Rings
+from crowdveil.report.shapes import PictureFrame, Rings
 from crowdveil.run import pipeline
 
 HERE = 10.0
@@ -172,9 +172,9 @@ def test_written_areas_across_the_date_line_are_cut_there_and_read_in_one_piece(
     shapes = shapely.from_geojson([json.dumps(f["geometry"]) for f in features])
     assert shapely.is_valid(shapes).all() and np.abs(shapely.bounds(shapes)[:, [0, 2]]).max() <= 180
     rings = Rings.of_geometries([f["geometry"] for f in features])
-    frame = Frame.around(rings.lon, rings.lat)
+    frame = PictureFrame.around(rings.lon, rings.lat)
     x, _ = frame.place(rings.lon, rings.lat)
-    assert x.min() >= 0 and x.max() <= frame.width and frame.metres * frame.width < 7000
+    assert x.min() >= 0 and x.max() <= frame.width and frame.meters * frame.width < 7000
     assert len(rings.start) - 1 < len(shapely.get_rings(shapely.get_parts(shapes)))  # no seam is drawn
 
 
@@ -254,7 +254,7 @@ def test_a_heat_map_across_the_date_line_is_the_shifted_one(tmp_path: Path) -> N
 def test_tracks_are_drawn_in_one_piece() -> None:
     here = _people(np.random.default_rng(8))
     pictures = [trajectory_pictures.original(data) for data in (here, replace(here, lon=_shifted(here.lon)))]
-    frames = [Frame.around(p.lon, p.lat) for p in pictures]
+    frames = [PictureFrame.around(p.lon, p.lat) for p in pictures]
     assert (frames[0].width, frames[0].height) == (frames[1].width, frames[1].height)
     places = [frame.place(p.lon, p.lat) for frame, p in zip(frames, pictures, strict=True)]
     assert np.abs(places[0][0] - places[1][0]).max() <= 1

@@ -1,4 +1,4 @@
-"""The same contract for every method in the registry: what is promised of one is promised of all."""
+"""The same contract for every method in the registry: what is guaranteed of one is guaranteed of all."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _run(method: Method, data: Any, seed: int = 0, **parameters: Any) -> Any:
 
 
 def _small_k(method: Method) -> dict[str, Any]:
-    """The smallest k that is allowed, so that small data is not all withheld."""
+    """The smallest k that is allowed, so that small data is not all suppressed."""
     return {"k": 2} if "k" in method.params.model_fields else {}
 
 
@@ -77,7 +77,7 @@ def test_empty_data_gives_an_empty_release(method: Method) -> None:
 def test_one_row(method: Method, draw: st.DataObject) -> None:
     data = draw.draw(_data(method))
     one = data.where(np.arange(len(data)) == 0)
-    # Noise has rows where nobody travelled too: at most one for each pair of tiles.
+    # Noise has rows where nobody traveled too: at most one for each pair of tiles.
     most = one.steps * len(one.zones) ** 2 if method.rows == "noisy" else 1
     assert len(_run(method, one, **_small_k(method))) <= most
 
@@ -115,7 +115,7 @@ def test_same_seed_same_bytes(method: Method, draw: st.DataObject, tmp_path_fact
 @EVERY
 @FILES_SLOW
 @given(draw=st.data())
-def test_promises_are_kept_on_the_written_file(
+def test_guarantees_are_kept_on_the_written_file(
     method: Method, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     data = draw.draw(_data(method))
@@ -126,7 +126,7 @@ def test_promises_are_kept_on_the_written_file(
     result = pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), table_format=table_format))
     checked = pipeline.verify(out)
     assert checked and not any(finding.violated for _, finding in checked)
-    assert [p["name"] for p in result.manifest["promises"]] == [p.name for p, _ in checked]
+    assert [p["name"] for p in result.manifest["guarantees"]] == [p.name for p, _ in checked]
     assert result.manifest["k_counts"] == data.counts
 
 
@@ -228,8 +228,8 @@ def test_has_a_mirror_test_file(method: Method) -> None:
 
 
 @EVERY
-def test_a_heuristic_promises_no_anonymity_and_others_do(method: Method) -> None:
-    kinds = {p.kind for p in method.promises(_empty(method), method.params.checked({}))}
+def test_a_heuristic_guarantees_no_anonymity_and_others_do(method: Method) -> None:
+    kinds = {p.kind for p in method.guarantees(_empty(method), method.params.checked({}))}
     assert ("privacy" in kinds) == (method.status != "heuristic")
 
 

@@ -36,7 +36,7 @@ class Others(Params):
 def test_rows_say_what_was_declared() -> None:
     k, radius, mode, link, name = rows(Example)
     assert (k.name, k.option, k.kind, k.default, k.bounds) == ("k", "--k", "int", 3, "at least 2, at most 1,000")
-    assert (radius.option, radius.kind, radius.unit, radius.bounds) == ("--radius-m", "float", "metres", "above 0")
+    assert (radius.option, radius.kind, radius.unit, radius.bounds) == ("--radius-m", "float", "meters", "above 0")
     assert (mode.kind, mode.choices) == ("choice", ("all", "one"))
     assert link.kind == "bool" and link.default is False
     assert name.required and name.kind == "text" and name.help == "What."

@@ -41,10 +41,10 @@ spots = st.tuples(st.floats(-180, 180), st.floats(-88, 88))
 @unhurried
 @given(spots, spots, st.integers(1, 100_000))
 def test_speeds_are_near_those_on_the_ellipsoid(a: tuple[float, float], b: tuple[float, float], seconds: int) -> None:
-    metres = GEOD.inv(*a, *b)[2]
+    meters = GEOD.inv(*a, *b)[2]
     speed = leg_speeds_kmh(made([(*a, 0), (*b, seconds)]))
     assert speed.tolist()[1] == 0
-    assert speed[0] == pytest.approx(metres / seconds * 3.6, rel=0.006, abs=1e-6)
+    assert speed[0] == pytest.approx(meters / seconds * 3.6, rel=0.006, abs=1e-6)
 
 
 def test_speeds_do_not_cross_from_one_trajectory_to_the_next() -> None:

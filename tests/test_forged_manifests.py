@@ -1,4 +1,4 @@
-"""Certificates that somebody changed: whatever is done with the release, what comes of it is one sentence."""
+"""Manifests that somebody changed: whatever is done with the release, what comes of it is one sentence."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def release(trips: Path) -> Path:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where there is something in a certificate."""
+    """Where there is something in a manifest."""
     if isinstance(value, dict | list):
         for key in value if isinstance(value, dict) else range(len(value)):
             yield (*path, key)
@@ -48,7 +48,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(manifest: dict[str, Any], path: tuple[Any, ...], instead: Any) -> dict[str, Any]:
-    """The certificate with something else in a place, or, for an `...`, nothing."""
+    """The manifest with something else in a place, or, for an `...`, nothing."""
     made = copy.deepcopy(manifest)
     at: Any = made
     for key in path[:-1]:
@@ -60,8 +60,8 @@ def changed(manifest: dict[str, Any], path: tuple[Any, ...], instead: Any) -> di
     return made
 
 
-def test_certificates_of_any_form_end_in_a_sentence(trips: Path, release: Path, tmp_path: Path) -> None:
-    """Each place of a certificate is taken out, or holds what does not belong there."""
+def test_manifests_of_any_form_end_in_a_sentence(trips: Path, release: Path, tmp_path: Path) -> None:
+    """Each place of a manifest is taken out, or holds what does not belong there."""
     manifest = json.loads((release / "manifest.json").read_text())
     folder = tmp_path / "forged"
     shutil.copytree(release, folder)
@@ -86,7 +86,7 @@ def test_certificates_of_any_form_end_in_a_sentence(trips: Path, release: Path, 
 
 
 def test_lists_of_areas_of_any_form_end_in_a_sentence(trips: Path, tmp_path: Path) -> None:
-    """The same for the areas, with a certificate that fits."""
+    """The same for the areas, with a manifest that fits."""
     zones, folder = tmp_path / "zones.csv", tmp_path / "out"
     zones.write_text("zone_id,lon,lat\nn,2.3,48.8\ns,2.4,48.9\n")
     crowdveil.anonymize("suppression", trips, folder, zones=zones, k=5, report=False)

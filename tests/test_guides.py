@@ -28,9 +28,9 @@ import pytest
 
 from crowdveil import measure, read_flows
 from crowdveil.method import trips_within
-from crowdveil.solve.od.boxes import Boxes
+from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.forest import Forest
-from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.targets import origins_near, target_volumes
 
@@ -45,7 +45,7 @@ _NUMBER = re.compile(r"(?<!area-)\b\d[\d,]*(?:\.\d+)?\b")
 """Where several partitions are equally good, another one may be taken one day: the tutorial's numbers may be a little off."""
 
 Line = tuple[int, int]
-"""A piece of the solution: its cost A and the volume S that it withholds; at a price λ it costs A + λS."""
+"""A piece of the solution: its cost A and the volume S that it suppresses; at a price λ it costs A + λS."""
 
 
 def rendered(page: Path, folder: Path) -> str:
@@ -112,12 +112,12 @@ class Example:
             if name:
                 (folder / name).write_text(body)
         self.flows = read_flows(folder / "flows.csv", zones=folder / "zones.csv")
-        self.system = System.trees(self.flows)
+        self.system = RegionSpace.trees(self.flows)
         self.tree = self.system.origins.tree
         self.name = ["".join(sorted(self.flows.zones.ids[self.tree.node_tiles(n)])) for n in range(len(self.tree))]
         self.matrix = Matrix.of(self.flows, 0, self.system)
         self.total, self.budget = self.matrix.total, trips_within(0.1, self.matrix.total)
-        self.boxes = Boxes.of(self.flows, 0, self.system, self.k)
+        self.boxes = BoxSpace.of(self.flows, 0, self.system, self.k)
         self.targets = [(t, *self._forest(t)) for t in target_volumes(self.k, self.total)]
         solved = [t for t in self.targets if not isinstance(t[2], int)]
         self.target, self.forest, self.dual = min(solved, key=lambda t: t[2].cost / (self.total - t[2].suppressed))
@@ -251,7 +251,7 @@ def forest(e: Example) -> str:
          names[f.above[i]] if f.above[i] >= 0 else "the forest")
         for i in range(len(names))
     ]  # fmt: skip
-    return _table("box | v | cost | withheld by splitting it | part of", rows)
+    return _table("box | v | cost | suppressed by splitting it | part of", rows)
 
 
 def _piece_table(at: Solve) -> str:
@@ -312,10 +312,10 @@ def all_methods(e: Example) -> str:
     for name in ("suppression", "atg-dual", "atg-exact", "joint"):
         lost = measure("flows.csv", name, zones="zones.csv")
         told = [float(lost[m].pooled) for m in ("flows", "S", "G", "Ḡ", "E")]
-        withheld = round(told[1] * e.total)
-        found.append((f"`{name}`", f"{told[0]:g}", f"{withheld} ({100 * told[1]:.1f} %)", f"{told[2]:g}",
+        suppressed = round(told[1] * e.total)
+        found.append((f"`{name}`", f"{told[0]:g}", f"{suppressed} ({100 * told[1]:.1f} %)", f"{told[2]:g}",
                       f"{told[3]:.3f}", f"{told[4]:.3f}"))  # fmt: skip
-    return _table("method | rows | withheld | G = A | Ḡ | E", found)
+    return _table("method | rows | suppressed | G = A | Ḡ | E", found)
 
 
 MADE: dict[str, Callable[[Example], str]] = {
@@ -363,31 +363,31 @@ def sentences(e: Example) -> list[str]:
     c = cost
     return [
         f"{e.total} trips go between them", f"{e.budget} trips, since {e.total / 10:g} is rounded down",
-        f"{len(e.boxes)} boxes are left", f"{small} trips are withheld, {100 * small / e.total:.0f} %",
+        f"{len(e.boxes)} boxes are left", f"{small} trips are suppressed, {100 * small / e.total:.0f} %",
         f"With v_target = {e.target:g}:", f"keeps the budget of {e.budget}",
         f"C and D to CD costs {c['CD→CD'][1]} whole, and {c['CD→D'][1]} + {c['CD→CD'][0] - c['CD→D'][0]}λ",
         f"λ < {Fraction(c['CD→CD'][1] - c['CD→D'][1], c['CD→CD'][0] - c['CD→D'][0])}",
         f"λ = {price}, two pieces cost the same: {left_a} + {left_s} · {price} = {a} + {s} · {price} = "
-        f"{float(_worth((a, s), price)):g}. The left one withholds {left_s} trips",
-        f"{a}, with {s} trips withheld",
+        f"{float(_worth((a, s), price)):g}. The left one suppresses {left_s} trips",
+        f"{a}, with {s} trips suppressed",
         f"{a} − {price} · ({e.budget} − {s}) = {float(e.dual.least(e.budget)):g}", f"at most {gap['dual']:.3f} % from",
         f"{e.budget - s} trips of the budget were left", f"({e.exact.cost}, {e.exact.suppressed}): {fine} in place of {coarse} "
-        f"saves {a - e.exact.cost} and withholds {e.exact.suppressed - s}", f"`atg-dual` was {gap['exact']:.4f} % above it",
+        f"saves {a - e.exact.cost} and suppresses {e.exact.suppressed - s}", f"`atg-dual` was {gap['exact']:.4f} % above it",
         f"AB→AB holds {c['AB→AB'][0]} trips and costs {c['AB→AB'][1]}",
         f"A→AB ({c['A→AB'][0]} trips, {c['A→AB'][1]}) and B→A ({c['B→A'][0]}, {c['B→A'][1]}). "
         f"Together {c['A→AB'][1] + c['B→A'][1]}",
         f"A→B ({c['A→B'][0]}, {c['A→B'][1]}) and AB→A ({c['AB→A'][0]}, {c['AB→A'][1]}). Together {c['A→B'][1] + c['AB→A'][1]}",
-        f"to A→B and B→A: {c['A→B'][1] + c['B→A'][1]}, and the {cell[0, 0]} trips from A to A are withheld",
-        f"at λ = {found.price} costs {found.cost} and withholds {found.suppressed}", f"{rest} trips are left",
-        f"{was} ({c[was][1]}) becomes {now} ({c[now][1]}), and the {c[was][0] - c[now][0]} trips to D are withheld",
+        f"to A→B and B→A: {c['A→B'][1] + c['B→A'][1]}, and the {cell[0, 0]} trips from A to A are suppressed",
+        f"at λ = {found.price} costs {found.cost} and suppresses {found.suppressed}", f"{rest} trips are left",
+        f"{was} ({c[was][1]}) becomes {now} ({c[now][1]}), and the {c[was][0] - c[now][0]} trips to D are suppressed",
         f"That makes {spent}, with all {e.budget} trips used",
         f"{found.cost} − {found.price} · {rest} = {found.least(e.budget)}, so the certified gap is {gap['joint']:.3f} %",
         f"From A, {cell[0, 0]} trips to A and {cell[0, 2]} to C are left over: {cell[0, 0] + cell[0, 2]}",
         f"{cell[2, 1]} + {cell[2, 2]} from C, and {cell[3, 0]} + {cell[3, 3]} from D",
         f"From B {cell[1, 2]} + {cell[1, 3]} = {cell[1, 2] + cell[1, 3]} are left",
-        f"{e.budget} trips are withheld, which is at least k", f"it is not 0 (here it is {cell[1, 3]})",
+        f"{e.budget} trips are suppressed, which is at least k", f"it is not 0 (here it is {cell[1, 3]})",
         f"the smallest crowd in `flows.csv` is {min(c[box][0] for box in after)}",
-        f"{e.budget} of {e.total - e.budget} + {e.budget} trips are withheld, {100 * e.budget / e.total:.1f} %",
+        f"{e.budget} of {e.total - e.budget} + {e.budget} trips are suppressed, {100 * e.budget / e.total:.1f} %",
     ]  # fmt: skip
 
 

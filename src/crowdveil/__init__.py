@@ -1,4 +1,4 @@
-"""Crowdveil hides every traveller in a crowd of at least k, and proves it on the file that it writes."""
+"""Crowdveil hides every traveler in a crowd of at least k, and proves it on the file that it writes."""
 
 from __future__ import annotations
 

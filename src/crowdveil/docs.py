@@ -16,9 +16,9 @@ from crowdveil.registry import METHODS, all_aggregations, all_attacks, all_dista
 DOCS = Path(__file__).parents[2] / "docs"
 _HEAD = "<!-- Generated from the code by `make docs`; change the code, not this page. -->\n"
 _STATUS = {
-    "proved": "the promise follows from what the method does",
-    "argued": "the promise rests on an argument with stated assumptions",
-    "heuristic": "no promise of anonymity; only measured risk",
+    "proven": "the guarantee follows from what the method does",
+    "argued": "the guarantee rests on an argument with stated assumptions",
+    "heuristic": "no guarantee of anonymity; only measured risk",
 }
 
 

@@ -5,7 +5,7 @@
     ├── ParameterError      a parameter, an option or a run file that is wrong     exit code 2
     ├── OutputError         the place to write to: exists, not writable, full      exit code 2
     ├── MissingExtraError   an optional dependency is not installed                exit code 2
-    └── PromiseBrokenError  a release does not keep what it promises               exit code 1
+    └── GuaranteeViolatedError  a release does not keep what it guarantees               exit code 1
 
 A message is one sentence: what was wanted, what was got, what to do. It names files, columns, parameters,
 row numbers and counts, and never a value of the data.
@@ -43,8 +43,8 @@ class MissingExtraError(CrowdveilError):
         super().__init__(f"{purpose} needs the package {package}: install it with pip install 'crowdveil[{extra}]'.")
 
 
-class PromiseBrokenError(CrowdveilError):
-    """A release does not keep what it promises; nothing was published."""
+class GuaranteeViolatedError(CrowdveilError):
+    """A release does not keep what it guarantees; nothing was published."""
 
     exit_code = 1
 

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from crowdveil.params import Params, read_share
 
-_UNITS = {"_m": "metres", "_s": "seconds", "_km2": "square kilometres", "_kmh": "km/h"}
+_UNITS = {"_m": "meters", "_s": "seconds", "_km2": "square kilometers", "_kmh": "km/h"}
 
 
 @dataclass(frozen=True)

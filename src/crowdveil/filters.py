@@ -115,12 +115,12 @@ def leg_speeds_kmh(data: Trajectories) -> Floats:
     """
     if data.points == 0:
         return np.zeros(0)
-    metres = great_circle_m(data.lon[:-1], data.lat[:-1], data.lon[1:], data.lat[1:])
+    meters = great_circle_m(data.lon[:-1], data.lat[:-1], data.lon[1:], data.lat[1:])
     seconds = np.diff(data.t).astype(np.float64)
-    still = metres == 0
+    still = meters == 0
     speed = np.where(still, 0.0, np.inf)
     moving = seconds > 0
-    speed[moving] = metres[moving] / seconds[moving] * 3.6
+    speed[moving] = meters[moving] / seconds[moving] * 3.6
     speeds = np.append(speed, 0.0)
     speeds[data.offsets[1:] - 1] = 0.0
     return speeds

@@ -1,4 +1,4 @@
-"""The form of a certificate and of a list of areas: what whoever reads them may count on, since they may come from anybody."""
+"""The form of a manifest and of a list of areas: what whoever reads them may count on, since they may come from anybody."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Stated(_Form):
     statement: str
 
 
-class _Promise(_Stated):
+class _Guarantee(_Stated):
     outcome: Literal["holds", "violated", "not checked"]
     checked: str
     with_original: bool
@@ -68,24 +68,24 @@ class _Risk(_Form):
     knowledge: str | None
     risk_percent_before: Number
     risk_percent: Number
-    promise: str | None
+    guarantee: str | None
 
 
 class _CostOfFlows(_Form):
     published_volume: int
     published_flows: int
     published_time_steps: int
-    withheld_volume_percent: int | float = 0
+    suppressed_volume_percent: int | float = 0
 
 
 class _CostOfTrajectories(_Form):
     published_trajectories: int
     published_points: int
-    withheld_trajectories_percent: int | float
+    suppressed_trajectories_percent: int | float
 
 
-class Certificate(_Form):
-    """All that a certificate must have; more may be in it."""
+class Manifest(_Form):
+    """All that a manifest must have; more may be in it."""
 
     format: Literal[2]
     created: str
@@ -95,7 +95,7 @@ class Certificate(_Form):
     method: _Method
     input: _Input
     k_counts: str
-    promises: list[_Promise]
+    guarantees: list[_Guarantee]
     cost: _CostOfFlows | _CostOfTrajectories
     risk: list[_Risk] | None
     files: dict[str, _File]
@@ -109,7 +109,7 @@ class HeatMapManifest(_Form):
     analysis: str
     parameters: dict[str, JsonValue]
     k_counts: str
-    promises: list[_Promise]
+    guarantees: list[_Guarantee]
     files: dict[str, _File]
 
 
@@ -123,8 +123,8 @@ class _SectorAbout(_Form):
     parameters: dict[str, JsonValue]
     k: int
     k_counts: Literal["people", "trajectories"]
-    withheld_locations: int | None
-    promises: list[_Stated]
+    suppressed_locations: int | None
+    guarantees: list[_Stated]
     plane: _Plane
 
 

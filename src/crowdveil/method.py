@@ -16,9 +16,9 @@ from crowdveil.model.trajectories import Outline
 from crowdveil.params import Params
 from crowdveil.progress import Progress
 
-Status = Literal["proved", "argued", "heuristic"]
-"""proved: the promise follows from the text of the method; argued: from an argument with stated assumptions;
-heuristic: no promise of anonymity, only measured risk."""
+Status = Literal["proven", "argued", "heuristic"]
+"""proven: the guarantee follows from the text of the method; argued: from an argument with stated assumptions;
+heuristic: no guarantee of anonymity, only measured risk."""
 
 
 Rows = Literal["exact", "overlapping", "noisy"]
@@ -44,16 +44,16 @@ class Method:
         Its parameters.
     run
         (data, params, rng, progress) → release. Reads no file, changes no input, draws from `rng` alone.
-    promises
-        What a release made with these parameters promises. The checkers know nothing of the method.
+    guarantees
+        What a release made with these parameters guarantees. The checkers know nothing of the method.
     status
-        How sure the promise of anonymity is.
+        How sure the guarantee of anonymity is.
     needs_members
         Whether it puts flows together, and so must know who is behind each where k counts people.
     rows
         What the rows of its releases say, if they are flows.
     tell
-        From the parameters and the figures of all time steps that have any, a row each, what the certificate says of them;
+        From the parameters and the figures of all time steps that have any, a row each, what the manifest says of them;
         None where the method says nothing, or has no such figures.
     together
         From the parameters, why the data cannot be done in parts (as it is written behind "since"), or None if it can: then
@@ -72,7 +72,7 @@ class Method:
     takes: type
     params: type[Params]
     run: Callable[[Any, Any, np.random.Generator, Progress], Release]
-    promises: Callable[[Any, Any], tuple[Guarantee, ...]]
+    guarantees: Callable[[Any, Any], tuple[Guarantee, ...]]
     status: Status
     doc: str
     needs_members: bool = False

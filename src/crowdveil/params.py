@@ -48,15 +48,15 @@ class FlowParams(Params):
 
     k: int = Field(10, ge=2)
     """Smallest crowd."""
-    report_small: bool = False
-    """Report the withheld destinations of an origin as one area, where a crowd of k goes there."""
+    aggregate_small: bool = False
+    """Report the suppressed destinations of an origin as one area, where a crowd of k goes there."""
     include_empty: bool = True
     """Let reported areas hold places that nobody goes to; without them it can be seen that somebody goes to each part."""
 
     @property
     def reporting(self) -> Reporting:
         """What becomes of small volumes."""
-        return Reporting(self.report_small, self.include_empty)
+        return Reporting(self.aggregate_small, self.include_empty)
 
 
 _A_SHARE = "a share such as 10% or 0.1 (a number of trips has its own option, suppress_trips or --suppress-trips)"

@@ -1,6 +1,6 @@
 """Crowds that somebody asks for: sizes of k in use, each with where it comes from.
 
-A number alone makes nothing anonymous and is no legal judgement; it is where people begin who do not know which k to take.
+A number alone makes nothing anonymous and is no legal judgment; it is where people begin who do not know which k to take.
 """
 
 from __future__ import annotations
@@ -42,6 +42,6 @@ PRESETS = (
     ),
     Preset(
         "ACRO", 10,
-        "The checker of research outputs takes 10 as the least count of a cell, unless an organisation says otherwise.",
+        "The checker of research outputs takes 10 as the least count of a cell, unless an organization says otherwise.",
     ),
 )  # fmt: skip

@@ -48,10 +48,10 @@ METHODS: dict[str, str] = {
 ENTRY_POINTS = "crowdveil.methods"
 
 MEASURES: dict[str, str] = {
-    "generalisation": "crowdveil.measures.od.generalization",
-    "generalisation-total": "crowdveil.measures.od.generalization",
-    "generalisation-cost": "crowdveil.measures.od.generalization",
-    "generalisation-boxes": "crowdveil.measures.od.boxes",
+    "generalization": "crowdveil.measures.od.generalization",
+    "generalization-total": "crowdveil.measures.od.generalization",
+    "generalization-cost": "crowdveil.measures.od.generalization",
+    "generalization-boxes": "crowdveil.measures.od.boxes",
     "origin-area": "crowdveil.measures.od.area",
     "destination-area": "crowdveil.measures.od.area",
     "origin-tiles": "crowdveil.measures.od.area",
@@ -76,7 +76,7 @@ MEASURES: dict[str, str] = {
     "aid-found": "crowdveil.measures.trajectory.range_queries",
     "rmse": "crowdveil.measures.trajectory.rmse",
     "rmse-document": "crowdveil.measures.trajectory.rmse",
-    "normalised-rmse": "crowdveil.measures.trajectory.rmse",
+    "normalized-rmse": "crowdveil.measures.trajectory.rmse",
     "record-linkage": "crowdveil.measures.trajectory.record_linkage",
     "propensity-score": "crowdveil.measures.trajectory.propensity",
     "trajectories-removed": "crowdveil.measures.trajectory.removed",

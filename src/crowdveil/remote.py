@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from crowdveil.errors import CrowdveilError, InputError, ParameterError, PromiseBrokenError
+from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ TIMEOUT_S = 120.0
 RETRIES = 2
 AGAIN_S = 0.5
 PARTIAL_CONTENT, BAD_REQUEST = 206, 400
-_ERRORS: dict[str, type[CrowdveilError]] = {"promise_broken": PromiseBrokenError, "bad_input": InputError}
+_ERRORS: dict[str, type[CrowdveilError]] = {"guarantee_broken": GuaranteeViolatedError, "bad_input": InputError}
 _ID = re.compile(r"[0-9a-f]{32}")
 
 

@@ -50,7 +50,7 @@ def flows(draw: st.DrawFn, max_tiles: int = 6, max_steps: int = 3, empty: bool =
     columns = (_BASE + step * _HOUR, origin.astype(np.int32), destination.astype(np.int32), np.array(volume, np.int64))
     if not with_people:
         return Flows.from_rows(tiles, *columns, step_s=_HOUR)
-    # Neighbours in a ring of a few people, so that flows share some of theirs.
+    # Neighbors in a ring of a few people, so that flows share some of theirs.
     crowds = [sorted((first + i) % _POOL for i in range(draw(st.integers(1, v)))) for v, first in
               ((v, draw(st.integers(0, _POOL - 1))) for v in volume)]  # fmt: skip
     people = np.array([len(c) for c in crowds], np.int64)

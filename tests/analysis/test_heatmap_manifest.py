@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
-from test_forged_certificates import changed, places
 from test_quadtree_heatmap import cabs
 
 import crowdveil
-from crowdveil.errors import CrowdveilError, InputError, PromiseBrokenError
+from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, InputError
 from crowdveil.io.written import file_hash
+from test_forged_manifests import changed, places
 
 INSTEAD: tuple[Any, ...] = (None, 7, {}, float("nan"), 10**30, "x")
 
@@ -39,7 +39,7 @@ def copied(made: Path, tmp_path: Path) -> Path:
 
 
 def _outcomes(path: Path, original: Any = None) -> dict[str, str]:
-    return {promise.name: finding.outcome.value for promise, finding in crowdveil.verify(path, original)}
+    return {guarantee.name: finding.outcome.value for guarantee, finding in crowdveil.verify(path, original)}
 
 
 def _fit(folder: Path) -> None:
@@ -69,13 +69,13 @@ def test_a_map_is_verified_from_its_files_and_with_the_original(made: Path) -> N
     assert others["sector-k-anonymity"] == "violated"
 
 
-def test_the_manifest_states_what_was_checked_and_no_withheld_number(made: Path) -> None:
+def test_the_manifest_states_what_was_checked_and_no_suppressed_number(made: Path) -> None:
     text = (made / "map" / "manifest.json").read_text()
     manifest = json.loads(text)
     assert manifest["format"] == 2 and manifest["analysis"] == "quadtree-heatmap" and manifest["k_counts"] == "people"
     assert manifest["parameters"]["min_k"] == 5
-    assert {p["outcome"] for p in manifest["promises"]} == {"holds"} and all(
-        "checked" in p for p in manifest["promises"]
+    assert {p["outcome"] for p in manifest["guarantees"]} == {"holds"} and all(
+        "checked" in p for p in manifest["guarantees"]
     )
     assert {e["name"] for e in manifest["files"].values()} == {"heatmap.geojson", "heatmap.png", "heatmap.html"}
     assert "secret" not in text and "cabs" not in text
@@ -102,7 +102,7 @@ def test_on_the_command_line(command: Any, made: Path, copied: Path) -> None:
 @pytest.mark.parametrize("name", ["heatmap.geojson", "heatmap.png", "heatmap.html"])
 def test_every_file_has_a_hash(copied: Path, name: str) -> None:
     (copied / name).write_bytes((copied / name).read_bytes() + b"\n")
-    with pytest.raises(PromiseBrokenError, match=f"{name} changed since the map was made"):
+    with pytest.raises(GuaranteeViolatedError, match=f"{name} changed since the map was made"):
         crowdveil.verify(copied)
     (copied / name).unlink()
     with pytest.raises(InputError, match=f"lacks {name}"):
@@ -123,25 +123,25 @@ def test_a_map_without_a_manifest_and_a_manifest_of_another_format(copied: Path,
 @pytest.mark.parametrize(
     "change",
     [
-        lambda m: m["promises"].pop(0),
-        lambda m: m.update(promises=[]),
-        lambda m: m["promises"][0]["parameters"].update(k=2),
-        lambda m: m["promises"][0].update(name="disjoint-flows", parameters={}),
+        lambda m: m["guarantees"].pop(0),
+        lambda m: m.update(guarantees=[]),
+        lambda m: m["guarantees"][0]["parameters"].update(k=2),
+        lambda m: m["guarantees"][0].update(name="disjoint-flows", parameters={}),
     ],
     ids=["one is left out", "none is stated", "another k", "of something else"],
 )
 def test_guarantees_that_were_taken_out_of_a_manifest_are_missed(copied: Path, change: Any) -> None:
     whole = (copied / "manifest.json").read_text()
     _edit(copied / "manifest.json", change)
-    with pytest.raises(PromiseBrokenError, match="contradict one another"):
+    with pytest.raises(GuaranteeViolatedError, match="contradict one another"):
         crowdveil.verify(copied)
     # The same in the map itself, with hashes that fit.
     (copied / "manifest.json").write_text(whole)
     _edit(copied / "heatmap.geojson", lambda c: change(c["crowdveil"]))
     _fit(copied)
-    with pytest.raises(PromiseBrokenError, match="contradict one another"):
+    with pytest.raises(GuaranteeViolatedError, match="contradict one another"):
         crowdveil.verify(copied)
-    with pytest.raises(PromiseBrokenError, match="contradict one another"):
+    with pytest.raises(GuaranteeViolatedError, match="contradict one another"):
         crowdveil.verify(copied / "heatmap.geojson")
 
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 import crowdveil
 from crowdveil import testing
 from crowdveil.analysis.quadtree_heatmap import HeatMap, HeatMapParams, run
-from crowdveil.errors import CrowdveilError, InputError, OutputError, ParameterError, PromiseBrokenError
+from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.guarantees import guarantee_from_manifest
 from crowdveil.guarantees.sectors import SectorGuarantee
 from crowdveil.io.sectors import read_sectors
@@ -26,7 +26,7 @@ from crowdveil.runfiles.ours import read_analysis_file
 
 
 def cabs(people: int = 40, points: int = 1500, far: bool = True, seed: int = 1, lat: float = 48.85) -> pa.Table:
-    """Rides around a centre, and one person far out."""
+    """Rides around a center, and one person far out."""
     rng = np.random.default_rng(seed)
     who = rng.integers(0, people, points)
     place = rng.normal(0, 0.02, (points, 2)) * rng.random((points, 1))
@@ -46,7 +46,7 @@ def found() -> HeatMap:
 def test_every_sector_holds_a_crowd_and_the_table_says_so(found: HeatMap) -> None:
     table = found.sectors.to_pydict()
     assert len(table["sector"]) == len(found) > 50 and min(table["people"]) >= 5
-    assert sum(table["locations"]) == 1498 and found.withheld is None and found.cut.withheld == 2
+    assert sum(table["locations"]) == 1498 and found.suppressed is None and found.cut.suppressed == 2
     area = (np.array(table["east_m"]) - table["west_m"]) * (np.array(table["north_m"]) - table["south_m"]) / 1e6
     assert np.allclose(table["area_km2"], area) and np.allclose(table["locations_per_km2"], table["locations"] / area)
     assert min(table["area_km2"]) == pytest.approx(0.01)
@@ -101,37 +101,37 @@ def test_files_hold_no_id_and_the_page_asks_nobody(found: HeatMap, tmp_path: Pat
     assert len(data["sectors"]) == len(found) and sum(s[4] for s in data["sectors"]) == 1498
 
 
-def test_the_file_says_what_it_promises(found: HeatMap, tmp_path: Path) -> None:
+def test_the_file_says_what_it_guarantees(found: HeatMap, tmp_path: Path) -> None:
     found.write(tmp_path / "map.geojson")
     written = read_sectors(tmp_path / "map.geojson")
-    assert written.about["withheld_locations"] is None and written.about["parameters"]["min_k"] == 5
-    promises = [guarantee_from_manifest(entry) for entry in written.about["promises"]]
-    for promise in promises:
-        assert isinstance(promise, SectorGuarantee)
-        assert not promise.check_sectors(written).violated and promise.check_sectors(written, found.data).holds
+    assert written.about["suppressed_locations"] is None and written.about["parameters"]["min_k"] == 5
+    guarantees = [guarantee_from_manifest(entry) for entry in written.about["guarantees"]]
+    for guarantee in guarantees:
+        assert isinstance(guarantee, SectorGuarantee)
+        assert not guarantee.check_sectors(written).violated and guarantee.check_sectors(written, found.data).holds
 
 
 @pytest.mark.parametrize(
-    ("change", "promise"),
+    ("change", "guarantee"),
     [
         ({"people": 4}, "sector-k-anonymity"),
         ({"people": 6}, "sector-k-anonymity"),
         ({"locations": 7}, "sector-k-anonymity"),
         ({"columns": 64, "rows": 64}, "sector-k-anonymity"),
-        ({"withheld_people": 5}, "every-location-counted"),
+        ({"suppressed_people": 5}, "every-location-counted"),
     ],
 )
-def test_nothing_broken_is_put_in_place(found: HeatMap, tmp_path: Path, change: dict[str, int], promise: str) -> None:
+def test_nothing_broken_is_put_in_place(found: HeatMap, tmp_path: Path, change: dict[str, int], guarantee: str) -> None:
     wrong = {}
     for name, value in change.items():
         wrong[name] = value
-        if name != "withheld_people":
+        if name != "suppressed_people":
             values = np.array(getattr(found.cut, name))
             values[3] = value if values[3] != value else value + 1
             wrong[name] = values
     broken = replace(found, cut=replace(found.cut, **wrong))
     for name in ("map", "map.geojson", "map.html"):
-        with pytest.raises(PromiseBrokenError, match=promise):
+        with pytest.raises(GuaranteeViolatedError, match=guarantee):
             broken.write(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
@@ -139,7 +139,7 @@ def test_nothing_broken_is_put_in_place(found: HeatMap, tmp_path: Path, change: 
 @given(testing.trajectories(max_trajectories=12))
 @settings(max_examples=40)
 def test_any_trajectories(tmp_path_factory: pytest.TempPathFactory, data: Trajectories) -> None:
-    params = HeatMapParams(min_k=2, min_sector_length_m=150, withhold=0.1)
+    params = HeatMapParams(min_k=2, min_sector_length_m=150, suppress=0.1)
     if len(np.unique(data.person)) < 2:
         with pytest.raises(InputError, match="wanted at most the"):
             run(data, params)
@@ -171,7 +171,7 @@ def test_without_people_trajectories_count(command: Any, tmp_path: Path) -> None
 @pytest.mark.parametrize("lat", [0.0, 70.0, -55.0])
 def test_a_map_anywhere(lat: float, tmp_path: Path) -> None:
     # Large sectors on the outskirts have sides that are not straight in degrees.
-    crowdveil.quadtree_heatmap(cabs(lat=lat, far=True), tmp_path / "map.geojson", withhold=0, min_k=3)
+    crowdveil.quadtree_heatmap(cabs(lat=lat, far=True), tmp_path / "map.geojson", suppress=0, min_k=3)
     crowdveil.quadtree_heatmap(cabs(lat=lat), tmp_path / "large.geojson", min_sector_length_m=3333.3)
 
 
@@ -186,7 +186,7 @@ def test_a_map_anywhere(lat: float, tmp_path: Path) -> None:
         ({"min_sector_length_m": -100}, "min_sector_length_m"),
         ({"min_sector_length_m": float("nan")}, "min_sector_length_m"),
         ({"min_sector_length_m": float("inf")}, "min_sector_length_m"),
-        ({"withhold": 0.7}, "withhold"),
+        ({"suppress": 0.7}, "suppress"),
         ({"merge_sectors": "perhaps"}, "merge_sectors"),
         ({"sides": 4}, "sides: there is no such parameter"),
         ({"original": "cabs.csv"}, "leave out original"),
@@ -288,4 +288,4 @@ def test_analyze_holds_every_analysis(command: Any) -> None:
 def test_cabs_of_san_francisco(realdata: Path, tmp_path: Path) -> None:
     data = realdata / "sf_cabs" / "cabs_dataset_20080608.parquet"
     found = crowdveil.quadtree_heatmap(data, tmp_path / "map.geojson", min_k=10)
-    assert len(found) > 3000 and found.withheld is not None and found.withheld < 0.001 * found.data.points
+    assert len(found) > 3000 and found.suppressed is not None and found.suppressed < 0.001 * found.data.points

@@ -16,7 +16,7 @@ from plain_measures import rebuilt, releases, tiles
 import crowdveil
 from crowdveil.analysis import estimates as estimates_module
 from crowdveil.analysis.estimates import Groups, estimates, pieces_of
-from crowdveil.analysis.study import Opened, Side, Study, StudyReading, study_of
+from crowdveil.analysis.study import Opened, Study, StudyReading, StudySide, study_of
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.projection import LocalProjection
@@ -98,7 +98,7 @@ def test_any_shares_and_weights_are_the_dense_twin(draw: st.DataObject) -> None:
         inside[area], touch[area] = (table[of_area] == 1).all(axis=0), (table[of_area] > 0).any(axis=0)
     made, missing = in_zones(areas, shares, weight)
     assert missing == without
-    found = estimates(Side(release, made), Groups.steps(release))
+    found = estimates(StudySide(release, made), Groups.steps(release))
     full = _plain(release, part, whole, inside, touch)
     assert _dense(found, len(release.t), table.shape[1]) == pytest.approx(full)
     assert len(found) == np.count_nonzero(full[2])  # a pair that rows touch is listed, even with an estimate of 0
@@ -111,7 +111,7 @@ def test_bounds_hold_the_estimate_and_every_way_to_spread_a_row(draw: st.DataObj
     release = draw.draw(releases(data))
     shares, _ = in_zones(release.areas, _cells_of(data, 2))
     zone_of = np.arange(len(data.zones)) % 2
-    found = _dense(estimates(Side(release, shares), Groups.steps(release)), len(release.t), 2)
+    found = _dense(estimates(StudySide(release, shares), Groups.steps(release)), len(release.t), 2)
     happened = np.zeros_like(found[0])
     for row, step in enumerate(release.step):
         o = draw.draw(st.sampled_from(tiles(release, release.origin[row]).tolist()))
@@ -168,7 +168,7 @@ PLANE = LocalProjection(2.0, 48.0)
 
 
 def _squares(*corners: tuple[float, float, float, float]) -> Zones:
-    """Rectangles of metres (west, south, east, north) as zones named 0, 1, …"""
+    """Rectangles of meters (west, south, east, north) as zones named 0, 1, …"""
     boxes = shapely.box(*np.array(corners, float).T)
     shapes = shapely.transform(boxes, lambda xy: np.column_stack(PLANE.to_globe(xy[:, 0], xy[:, 1])))
     middle = shapely.centroid(shapes)
@@ -234,7 +234,7 @@ def test_weights_move_volume_between_the_tiles_of_an_area() -> None:
 
 
 def test_borders_that_were_drawn_twice_do_not_touch() -> None:
-    """A metre off: 0.1 % of a tile. Zones are still the tiles, and bounds are still tight."""
+    """A meter off: 0.1 % of a tile. Zones are still the tiles, and bounds are still tight."""
     near = _squares(*((w + 0.9, s, e + 0.9, n) for w, s, e, n in STREET))
     own, off = (
         estimates(_study(_hand(), **to).released, Groups(np.zeros(2, np.int64), 1)) for to in ({}, {"to_zones": near})

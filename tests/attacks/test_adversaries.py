@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_worlds import TOY, published, walk, world
 
-from crowdveil.attacks.adversary_view import Scene, cut
+from crowdveil.attacks.adversary_view import AttackScenario, cut
 from crowdveil.attacks.base import Risk
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
@@ -21,9 +21,9 @@ from crowdveil.registry import find_attack
 KNOWING = ["location", "sequence", "time", "unique-location", "frequency", "probability", "proportion"]
 
 
-def attacked(name: str, scene: Scene | Trajectories, **parameters: Any) -> Risk:
+def attacked(name: str, scene: AttackScenario | Trajectories, **parameters: Any) -> Risk:
     attack = find_attack(name)
-    scene = scene if isinstance(scene, Scene) else Scene(scene)
+    scene = scene if isinstance(scene, AttackScenario) else AttackScenario(scene)
     found: Risk = attack.run(scene, attack.params.checked(parameters), no_progress)
     return found
 
@@ -87,12 +87,12 @@ def test_a_place_that_is_known_twice_is_two_records() -> None:
 
 
 def test_places_are_tiles_where_these_are_given() -> None:
-    """B and C are 5.6 km apart, and a point some metres from C is at the same place by tiles of a kilometre."""
+    """B and C are 5.6 km apart, and a point some meters from C is at the same place by tiles of a kilometer."""
     data = world([walk("B"), walk("C"), walk("B")])
     near = replace(data, lat=data.lat + np.array([0.0, 0.0, 1e-5]))
     assert attacked("location", near).crowd.tolist() == [1, 1, 1]
     assert attacked("location", near, tile_m=1000.0).crowd.tolist() == [2, 1, 2]
-    scene = Scene(data, published([walk("B"), walk("B")], [0, 2]), "trajectories")
+    scene = AttackScenario(data, published([walk("B"), walk("B")], [0, 2]), "trajectories")
     assert attacked("location", scene, tile_m=1000.0).crowd.tolist() == [2, 0, 2]
 
 
@@ -100,9 +100,9 @@ def test_people_are_linked_where_the_release_links_them() -> None:
     """Both trajectories of the first person are published under one new number: A and D are at two people then, not at one."""
     data = world([walk("AB"), walk("CD"), walk("AD")], [0, 0, 1])
     linked = replace(published([walk("AD"), walk("CD"), walk("AB")], [2, 1, 0]), person=np.array([2, 1, 1]))
-    found = attacked("location", Scene(data, linked, "people"), knowledge=2)
+    found = attacked("location", AttackScenario(data, linked, "people"), knowledge=2)
     assert found.crowd.tolist() == [1, 2] and found.units == "people"
-    assert attacked("location", Scene(data, linked, "trajectories"), knowledge=2).crowd.tolist() == [1, 1, 1]
+    assert attacked("location", AttackScenario(data, linked, "trajectories"), knowledge=2).crowd.tolist() == [1, 1, 1]
 
 
 def test_times_are_cut_on_the_calendar() -> None:
@@ -140,7 +140,7 @@ def test_the_original_as_plain_loops_find_it(name: str, draw: st.DataObject) -> 
     person = [sorted(set(person)).index(p) for p in person]
     h, units = draw.draw(st.integers(1, 4)), draw.draw(st.sampled_from(["people", "trajectories"]))
     tolerance = {"tolerance": draw.draw(st.sampled_from([0.0, 0.25, 0.5, 1.0]))} if name in KNOWING[4:] else {}
-    found = attacked(name, Scene(world(walks, person), units=units), knowledge=h, **tolerance)
+    found = attacked(name, AttackScenario(world(walks, person), units=units), knowledge=h, **tolerance)
     plain_walks = _plain_units(walks)
     targets, labels = _joined(plain_walks, person) if units == "people" else (plain_walks, person)
     crowds = plain.crowds(name, targets, targets, labels, labels, h, **tolerance)
@@ -159,7 +159,7 @@ def test_the_release_as_plain_loops_find_it(name: str, draw: st.DataObject) -> N
     source = [draw.draw(st.integers(0, len(walks) - 1)) for _ in released] if draw.draw(st.booleans()) else None
     h = draw.draw(st.integers(1, 4))
     tolerance = {"tolerance": draw.draw(st.sampled_from([0.0, 0.25, 0.5]))} if name in KNOWING[4:] else {}
-    scene = Scene(world(walks, person), published(released, source), units="trajectories")
+    scene = AttackScenario(world(walks, person), published(released, source), units="trajectories")
     found = attacked(name, scene, knowledge=h, **tolerance)
     labels = list(range(len(released))) if source is None else [person[s] for s in source]
     wanted = [None] * len(walks) if source is None else person
@@ -178,5 +178,7 @@ def test_home_and_work_as_plain_loops_find_it(walks: Any, released: Any, visited
     known, candidates, own = _plain_units(walks), _plain_units(released), list(range(len(walks)))
     before = attacked("home-work", world(walks), visited=visited)
     assert before.crowd.tolist() == plain.home_work(known, known, own, own, visited)
-    after = attacked("home-work", Scene(world(walks), published(released, source), "trajectories"), visited=visited)
+    after = attacked(
+        "home-work", AttackScenario(world(walks), published(released, source), "trajectories"), visited=visited
+    )
     assert after.crowd.tolist() == plain.home_work(known, candidates, source, own, visited)

@@ -39,8 +39,8 @@ def test_totals_that_few_are_behind() -> None:
     """From c go 4 in the first step and 5 in the second: both are few, together they are 9; b is reached by 24 and 5."""
     rows = [(0, "a", "b", 20, 20), (0, "c", "b", 4, 4), (60, "c", "b", 5, 5)]
     found = attacked("singleton-margins", flow_release(rows, [(0, 24, 30), (60, 5, 7), (120, 0, None)]))
-    # By step: a 20, c 4, c 5, and b 24, b 5; over steps: a 20, c 9, and b 29. Withheld: 30, 7.
-    assert found.values == {"totals": 8, "smallest": 4, "totals_below_k": 4, "withheld_totals_below_k": 1}
+    # By step: a 20, c 4, c 5, and b 24, b 5; over steps: a 20, c 9, and b 29. Suppressed: 30, 7.
+    assert found.values == {"totals": 8, "smallest": 4, "totals_below_k": 4, "suppressed_totals_below_k": 1}
     assert found.beats_k and found.worst == 4
     fine = attacked("singleton-margins", flow_release(rows[:1], [(0, 20, 10)]))
     assert not fine.beats_k and fine.worst == 10
@@ -94,11 +94,11 @@ def test_nothing_can_be_subtracted_from_what_says_not_all() -> None:
         assert not found.beats_k and why in found.explanation
 
 
-def test_what_was_withheld_can_be_one_pair_alone() -> None:
-    """Of nine pairs of tiles eight are published: the twelve trips that were withheld are the ninth."""
+def test_what_was_suppressed_can_be_one_pair_alone() -> None:
+    """Of nine pairs of tiles eight are published: the twelve trips that were suppressed are the ninth."""
     pairs = [(o, d) for o, d in product("abc", "abc") if (o, d) != ("c", "c")]
     found = attacked("differencing", flow_release([(0, o, d, 10, 10) for o, d in pairs], [(0, 80, 12)]))
-    assert found.values["withheld_totals_of_one_pair"] == 1 and not found.beats_k and found.worst == 12
+    assert found.values["suppressed_totals_of_one_pair"] == 1 and not found.beats_k and found.worst == 12
     few = attacked("differencing", flow_release([(0, o, d, 10, 10) for o, d in pairs], [(0, 80, 3)]))
     assert few.beats_k and few.worst == 3
 

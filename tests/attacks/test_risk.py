@@ -1,4 +1,4 @@
-"""Adversaries against promises: those that a promise speaks of stop a run that breaks it, and no others do."""
+"""Adversaries against guarantees: those that a guarantee speaks of stop a run that breaks it, and no others do."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from small_worlds import NOON, flow_release, published, walk, world
 
 from crowdveil import testing
 from crowdveil.attacks.base import Interval
-from crowdveil.attacks.risk import Trial, _visits_alone, against_promises, refuse_beaten
-from crowdveil.errors import PromiseBrokenError
+from crowdveil.attacks.risk import RiskEstimate, _visits_alone, against_guarantees, refuse_beaten
+from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import (
     CombinationKAnonymity,
     Finding,
@@ -34,13 +34,13 @@ THREE = TrajectoryKAnonymity(k=3, counts="people")
 PAIRS = CombinationKAnonymity(k=2, knowledge=2, interval_s=None, counts="people")
 
 
-def _stopped(trials: list[Trial]) -> set[str]:
+def _stopped(trials: list[RiskEstimate]) -> set[str]:
     return {trial.attack for trial in trials if trial.stops}
 
 
 def test_copies_of_three_people_hold() -> None:
     data = world([walk("ABC"), walk("ABD"), walk("ABE")])
-    trials = against_promises(data, published([walk("ABC")] * 3, [2, 0, 1]), [THREE], "proved")
+    trials = against_guarantees(data, published([walk("ABC")] * 3, [2, 0, 1]), [THREE], "proven")
     assert [t.attack for t in trials] == ["location", "sequence", "time", "sequence"]
     assert not _stopped(trials) and {t.worst for t in trials} == {3} and {t.within for t in trials} == {THREE.name}
     refuse_beaten(trials)
@@ -50,30 +50,30 @@ def test_copies_of_two_people_are_found_by_all_and_stop_the_run() -> None:
     """Three copies, two of them of one person: the files look right, and the crowd is two."""
     data = world([walk("ABC"), walk("ABD"), walk("ABE")], [0, 0, 1])
     release = published([walk("ABC")] * 3, [0, 1, 2])
-    trials = against_promises(data, release, [THREE], "proved")
+    trials = against_guarantees(data, release, [THREE], "proven")
     assert _stopped(trials) == {"location", "sequence", "time"} and {t.worst for t in trials} == {2}
-    with pytest.raises(PromiseBrokenError, match="a crowd of 2 in place of 3, so nothing was published"):
+    with pytest.raises(GuaranteeViolatedError, match="a crowd of 2 in place of 3, so nothing was published"):
         refuse_beaten(trials)
-    refuse_beaten(against_promises(data, release, [THREE], "argued"))
+    refuse_beaten(against_guarantees(data, release, [THREE], "argued"))
     counted = TrajectoryKAnonymity(k=3, counts="trajectories")
-    refuse_beaten(against_promises(data, release, [counted], "proved"))
+    refuse_beaten(against_guarantees(data, release, [counted], "proven"))
 
 
 def test_a_missing_copy_is_found_by_who_knows_published_points_alone() -> None:
     """What is known of the original does not lead to it, since the odd one lies elsewhere; its own points do."""
     data = world([walk("ABC")] * 4)
-    trials = against_promises(data, published([walk("ABC")] * 3 + [walk("GH")], [0, 1, 2, 3]), [THREE], "proved")
+    trials = against_guarantees(data, published([walk("ABC")] * 3 + [walk("GH")], [0, 1, 2, 3]), [THREE], "proven")
     assert [t.stops for t in trials] == [False, False, False, True]
 
 
-def test_without_a_promise_it_is_measured_and_told() -> None:
+def test_without_a_guarantee_it_is_measured_and_told() -> None:
     data = world([walk("ABC"), walk("DEF")])
-    trials = against_promises(data, published([walk("ABC"), walk("DEF")], [0, 1]), [], "heuristic")
+    trials = against_guarantees(data, published([walk("ABC"), walk("DEF")], [0, 1]), [], "heuristic")
     assert [(t.before, t.after, t.within, t.stops) for t in trials] == [(100, 100, None, False)] * 3
     assert trials[0].line() == "found by location, 2 places by 500 m  100 % (in the original 100 %)"
     assert trials[0].as_json() == {
         "attack": "location", "knowledge": "2 places by 500 m", "risk_percent_before": 100, "risk_percent": 100,
-        "promise": None,
+        "guarantee": None,
     }  # fmt: skip
 
 
@@ -81,18 +81,18 @@ def test_pairs_of_visits_that_two_share_hold_and_one_alone_does_not() -> None:
     data = world([walk("ABC"), walk("ABC"), walk("ACB")])
     same = [NOON] * 3
     shared = [walk("AB", same[:2]), walk("AB", same[:2]), walk("A", same[:1])]
-    assert not _stopped(against_promises(data, published(shared, [0, 1, 2]), [PAIRS], "proved"))
+    assert not _stopped(against_guarantees(data, published(shared, [0, 1, 2]), [PAIRS], "proven"))
     alone = [walk("AB", same[:2]), walk("BA", same[:2]), walk("A", same[:1])]
-    trials = against_promises(data, published(alone, [0, 1, 2]), [PAIRS], "proved")
+    trials = against_guarantees(data, published(alone, [0, 1, 2]), [PAIRS], "proven")
     assert [t.stops for t in trials] == [False, True, False, True], "both have A and B, each in an order of its own"
 
 
-def test_the_number_of_rows_of_a_visit_is_more_than_is_promised() -> None:
+def test_the_number_of_rows_of_a_visit_is_more_than_is_guaranteed() -> None:
     """With exact times published, one stays for three rows and one for two: who counts rows finds them, and that is told."""
     known = CombinationKAnonymity(k=2, knowledge=2, interval_s=3600, counts="people")
     data = world([walk("AAB", [NOON, NOON + 1, NOON + 3600]), walk("AB", [NOON + 2, NOON + 3601])])
     release = published([walk("AAB", [NOON, NOON + 1, NOON + 3600]), walk("AB", [NOON + 2, NOON + 3601])], [0, 1])
-    trials = against_promises(data, release, [known], "proved")
+    trials = against_guarantees(data, release, [known], "proven")
     assert not _stopped(trials) and [t.within is None for t in trials] == [False, False, True, False]
     assert _visits_alone(release, known).offsets.tolist() == [0, 2, 4]
 
@@ -110,7 +110,7 @@ def test_what_is_proved_holds_against_adversaries(method: Any, data: Trajectorie
         return
     params = method.params.checked({"k": 2})
     release = method.run(data, params, np.random.default_rng(seed), no_progress)
-    refuse_beaten(against_promises(data, release, method.promises(data, params), method.status, seed))
+    refuse_beaten(against_guarantees(data, release, method.guarantees(data, params), method.status, seed))
 
 
 def test_an_adversary_stops_a_run_whose_checker_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,38 +120,38 @@ def test_an_adversary_stops_a_run_whose_checker_is_broken(tmp_path: Path, monkey
     own = microaggregation.METHOD
     careless = lambda d, p, r, s: own.run(replace(d, person=np.arange(6), people_ids=d.ids), p, r, s)  # noqa: E731
     monkeypatch.setattr(pipeline, "find_method", lambda name: replace(own, run=careless))
-    with pytest.raises(PromiseBrokenError, match="trajectory-k-anonymity does not hold against an adversary"):
+    with pytest.raises(GuaranteeViolatedError, match="trajectory-k-anonymity does not hold against an adversary"):
         run(Request("microaggregation", data, tmp_path / "out", {"k": 3}))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_certificate_tells_risks_in_whole_percents_and_no_more(tmp_path: Path) -> None:
+def test_the_manifest_tells_risks_in_whole_percents_and_no_more(tmp_path: Path) -> None:
     data = world([walk("ABC"), walk("ABD"), walk("ABE"), walk("FGH"), walk("FGC"), walk("FGB")])
     result = run(Request("microaggregation", data, tmp_path / "out", {"k": 3}))
     risk = result.manifest["risk"]
     assert [entry["attack"] for entry in risk] == ["location", "sequence", "time", "sequence"]
     for entry in risk:
-        assert set(entry) == {"attack", "knowledge", "risk_percent_before", "risk_percent", "promise"}
+        assert set(entry) == {"attack", "knowledge", "risk_percent_before", "risk_percent", "guarantee"}
         assert isinstance(entry["risk_percent"], int) and entry["risk_percent"] <= 33
-        assert entry["promise"] == "trajectory-k-anonymity"
+        assert entry["guarantee"] == "trajectory-k-anonymity"
     assert [line for line in result.cost if line.startswith("found by location, 2 places by 500 m")]
 
 
 def test_a_small_row_stops_a_run() -> None:
     crowd = FlowKAnonymity(k=10, counts="people")
     flows = flow_release([(0, "a", "b", 12, 10), (0, "c", "b", 12, 9)])
-    trials = against_promises(None, flows, [crowd], "proved")  # type: ignore[arg-type]
+    trials = against_guarantees(None, flows, [crowd], "proven")  # type: ignore[arg-type]
     assert [(t.attack, t.stops, t.worst) for t in trials] == [
         ("homogeneity-area", False, None), ("homogeneity-tile", False, None), ("minimum-crowd", True, 9),
         ("singleton-margins", True, 9),
     ]  # fmt: skip
-    refuse_beaten(against_promises(None, flow_release([(0, "a", "b", 12, 10)]), [crowd], "proved"))  # type: ignore[arg-type]
+    refuse_beaten(against_guarantees(None, flow_release([(0, "a", "b", 12, 10)]), [crowd], "proven"))  # type: ignore[arg-type]
 
 
 def test_rows_inside_others_stop_a_run_where_rows_say_all_that_is_in_them() -> None:
     crowd, flows = FlowKAnonymity(k=10, counts="people"), flow_release([(0, "ab", "c", 25, 15), (0, "a", "c", 20, 12)])
-    assert not _stopped(against_promises(None, flows, [crowd], "proved"))  # type: ignore[arg-type]
-    assert _stopped(against_promises(None, flows, [crowd, TrueVolumes()], "proved")) == {"differencing"}  # type: ignore[arg-type]
+    assert not _stopped(against_guarantees(None, flows, [crowd], "proven"))  # type: ignore[arg-type]
+    assert _stopped(against_guarantees(None, flows, [crowd, TrueVolumes()], "proven")) == {"differencing"}  # type: ignore[arg-type]
 
 
 def test_an_interval_holds_its_mean_and_is_exact_only_if_it_is_known() -> None:

@@ -29,7 +29,7 @@ def toy(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def flows(tmp_path: Path) -> Path:
-    """A release of thirty trips from a to b, and nine from b to a that are withheld."""
+    """A release of thirty trips from a to b, and nine from b to a that are suppressed."""
     table = pa.table({"origin": ["a"] * 30 + ["b"] * 9, "destination": ["b"] * 30 + ["a"] * 9})
     crowdveil.anonymize("suppression", table, tmp_path / "flows", k=10)
     return tmp_path / "flows"
@@ -81,7 +81,7 @@ def test_all_of_them_with_a_release_beside(command: Any, toy: Path, tmp_path: Pa
 def test_flows_are_attacked_in_their_release(command: Any, flows: Path, tmp_path: Path) -> None:
     ran = command("attack", "all", flows)
     assert ran.code == 0 and "1 row looked at, 0 with fewer than 10 trips." in ran.out and IN_THE_HOUSE not in ran.out
-    assert "one destination for all: told, not promised" in ran.out
+    assert "one destination for all: told, not guaranteed" in ran.out
     assert command("attack", "homogeneity", flows, "-o", tmp_path / "h.json").code == 0
     found = json.loads((tmp_path / "h.json").read_text())
     assert (

@@ -22,7 +22,7 @@ ZONES = "id,lon,lat\n1,2.0,48.0\n2,2.1,48.0\n3,2.2,48.1\n"
 
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
-    """Trips of two hours between three zones, and a release that withholds those of few people."""
+    """Trips of two hours between three zones, and a release that suppresses those of few people."""
     groups = ((1, 2, 12, 8), (2, 3, 11, 8), (1, 1, 2, 8), (3, 1, 15, 9), (3, 2, 5, 9), (2, 2, 3, 11))
     lines = [f"{o},{d},2026-03-02T{h:02d}:10:00,u{i}" for o, d, n, h in groups for i in range(n)]
     (tmp_path / "trips.csv").write_text("origin,destination,time,user\n" + "\n".join(lines) + "\n")
@@ -105,8 +105,8 @@ def test_a_release_read_back_is_the_one_that_was_written(made: Path, table_forma
     for side in ("origin", "destination"):
         names = [r.areas.names[getattr(r, side)].tolist() for r in (back, wanted)]
         assert names[0] == names[1]
-    told = (np.diff(wanted.offsets) > 0) | (wanted.withheld > 0)  # a step of which nothing is told is not listed
-    assert back.t.tolist() == wanted.t[told].tolist() and back.withheld.tolist() == wanted.withheld[told].tolist()
+    told = (np.diff(wanted.offsets) > 0) | (wanted.suppressed > 0)  # a step of which nothing is told is not listed
+    assert back.t.tolist() == wanted.t[told].tolist() and back.suppressed.tolist() == wanted.suppressed[told].tolist()
 
 
 def test_what_is_wrong_is_told_in_one_sentence(command: Any, made: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from crowdveil.errors import InputError, ParameterError
 
 PEER = {
     "original_dataset": "cabs.csv",
-    "anonymized_dataset": "anonymised.csv",
+    "anonymized_dataset": "anonymized.csv",
     "output_folder": "output/",
     "main_output_file": "measures.json",
     "measures": [
@@ -47,7 +47,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             lines.append(f"{lat:.5f},{lon:.5f},2026/03/02 08:{(i + 3 * e) % 60:02d}:00,{100 + i},{i // 2}")
     (tmp_path / "cabs.csv").write_text("\n".join(lines) + "\n")
     kept = [line for line in lines if line == lines[0] or int(line.split(",")[3]) % 3]
-    (tmp_path / "anonymised.csv").write_text("\n".join(kept) + "\n")
+    (tmp_path / "anonymized.csv").write_text("\n".join(kept) + "\n")
     monkeypatch.chdir(tmp_path)
     crowdveil.anonymize("microaggregation", "cabs.csv", "out", k=3, time_weight=0.5, pairing="kept.csv")
     return tmp_path
@@ -128,14 +128,14 @@ def test_a_file_of_measures_that_is_wrong(command: Any, made: Path) -> None:
 
 
 def test_a_plain_file_with_other_ids_has_no_pairing_until_it_is_given(command: Any, made: Path) -> None:
-    text = Path("anonymised.csv").read_text()
+    text = Path("anonymized.csv").read_text()
     ids = sorted({line.split(",")[3] for line in text.splitlines()[1:]})
     for old in ids:
         text = text.replace(f",{old},", f",new-{old},")
     Path("renamed.csv").write_text(text)
     assert "not known" in [*command("measure", "cabs.csv", "renamed.csv", "-m", "rmse").err.splitlines()][-1]
     ran = command("measure", "cabs.csv", "renamed.csv")
-    assert ran.code == 0 and "left out rmse, rmse-document, normalised-rmse, record-linkage: " in ran.err
+    assert ran.code == 0 and "left out rmse, rmse-document, normalized-rmse, record-linkage: " in ran.err
     Path("pairs.csv").write_text("published_id,trajectory_id\n" + "".join(f"new-{old},{old}\n" for old in ids))
     found = crowdveil.measure("cabs.csv", "renamed.csv", ["rmse", "RL"], pairing="pairs.csv")
     assert found["rmse"].pooled == 0 and found["RL"].pooled == pytest.approx(100 * 20 / 30)

@@ -1,4 +1,4 @@
-"""Commands of whoever runs a service: serve, worker, token; on both data bases."""
+"""Commands of whoever runs a service: serve, worker, token; on both databases."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ def test_with_the_original_everything_is_checked(command: Any, made: Path) -> No
 
 
 def test_the_manifest_says_what_was_checked_with_the_original(made: Path) -> None:
-    promises = json.loads((made / "out" / "manifest.json").read_text())["promises"]
-    assert {p["name"]: p["with_original"] for p in promises} == {
+    guarantees = json.loads((made / "out" / "manifest.json").read_text())["guarantees"]
+    assert {p["name"]: p["with_original"] for p in guarantees} == {
         "flow-k-anonymity": False, "disjoint-flows": False, "well-formed-flows": False, "true-volumes": True,
     }  # fmt: skip
 

@@ -55,7 +55,7 @@ def test_methods_that_keep_no_budget_are_marked(flows: Flows) -> None:
     assert remarks["suppression"] == remarks["atg-soft"] == "budget not kept"
     assert remarks["laplace"] == "noise in place of k, budget not kept" and remarks["glove"] == "rows overlap"
     glove = next(row for row in found.table.to_pylist() if row["method"] == "glove")
-    assert all(glove[name] is not None for name in ("generalisation", "reconstruction-error", "suppressed"))
+    assert all(glove[name] is not None for name in ("generalization", "reconstruction-error", "suppressed"))
 
 
 def test_all_methods_where_none_are_named(flows: Flows) -> None:
@@ -134,14 +134,14 @@ def test_a_sweep_has_a_row_for_each_pair(flows: Flows, tmp_path: Path) -> None:
     assert [(row["k"], row["suppress"]) for row in table] == [(5, 0.1), (10, 0.1), (5, 0.2), (10, 0.2)]
     wanted = crowdveil.compare(flows, ["joint"], k=10, suppress=0.2, sample=2)
     assert wanted.flows.steps == 2
-    assert table[3]["generalisation"] == wanted.outcomes[0].mean("Ḡ")
+    assert table[3]["generalization"] == wanted.outcomes[0].mean("Ḡ")
     best = found.recommended
     assert best is not None and found.recommendation().startswith(f"Take k = {best.k} and suppress = ")
     assert pacsv.read_csv(tmp_path / "s" / "sweep.csv").to_pylist() == table
     assert (tmp_path / "s" / "sweep.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_method_without_a_budget_is_weighed_by_what_it_withholds_too(flows: Flows) -> None:
+def test_a_method_without_a_budget_is_weighed_by_what_it_suppresses_too(flows: Flows) -> None:
     found = crowdveil.sweep("suppression", flows, k=[2, 50])
     assert found.weighed == "E" and found.recommended is not None and found.recommended.k == 2
     assert "E of every larger k is more than twice" in found.recommendation()
@@ -206,7 +206,7 @@ def test_budgets_can_be_numbers_of_trips(flows: Flows) -> None:
     [
         (lambda f: crowdveil.compare(f, ["no-such"]), "no method no-such"),
         (lambda f: crowdveil.compare(f, ["simple-generalization"]), "name others"),
-        (lambda f: crowdveil.compare(f, ["joint:colour=red"]), "joint: colour: there is no such parameter"),
+        (lambda f: crowdveil.compare(f, ["joint:color=red"]), "joint: color: there is no such parameter"),
         (lambda f: crowdveil.compare(f, ["joint:splits"]), "as in joint:splits=dyadic"),
         (lambda f: crowdveil.compare(f, []), "at least one"),
         (lambda f: crowdveil.compare(f, k=1), "k: wanted"),
@@ -239,7 +239,7 @@ def test_a_k_beyond_the_data_is_refused(flows: Flows) -> None:
 
 
 def test_steps_below_k_are_not_compared_on() -> None:
-    """Every method withholds them whole, so that they would only blur the means."""
+    """Every method suppresses them whole, so that they would only blur the means."""
     zones = Zones.from_ids(["a", "b"])
     t, n = np.arange(4), np.zeros(4, np.int32)
     flows = Flows.from_rows(zones, t, n, n, np.array([30, 9, 10, 40]), step_s=3600)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from crowdveil.engine.error_marshalling import in_one_sentence, telling, told
-from crowdveil.errors import InputError, MissingExtraError, OutputError, ParameterError, PromiseBrokenError
+from crowdveil.errors import GuaranteeViolatedError, InputError, MissingExtraError, OutputError, ParameterError
 
 
-@pytest.mark.parametrize("kind", [InputError, ParameterError, OutputError, PromiseBrokenError])
+@pytest.mark.parametrize("kind", [InputError, ParameterError, OutputError, GuaranteeViolatedError])
 def test_an_error_of_ours_crosses(kind: type[Exception]) -> None:
     def fail(_: object) -> None:
         raise kind('time step 3 of 7: "k" is [too] large')

@@ -1,4 +1,4 @@
-"""Each checker goes red on a release that breaks its promise, and on nothing else."""
+"""Each checker goes red on a release that breaks its guarantee, and on nothing else."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from crowdveil.guarantees import (
     DisjointSectors,
     EveryLocationCounted,
     FlowKAnonymity,
-    GeneralisationLimit,
+    GeneralizationLimit,
     LeastInhabitedTiles,
     LeastTiles,
-    LocationsOnTileCentres,
+    LocationsOnTileCenters,
     MostArea,
     NoOwnPoints,
     OriginalPoints,
     SectorKAnonymity,
     SharedTilePairs,
+    SuppressionBudget,
     SwappedTrajectories,
     TrajectoryKAnonymity,
     TrueVolumes,
     WellFormedFlows,
     WellFormedSectors,
     WellFormedTrajectories,
-    WithheldBudget,
     guarantee_from_manifest,
 )
 from crowdveil.io.written import WrittenRelease
 
 GOOD = [(0, "a", "b", 12, 10), (0, "b", "a", 30, 11), (3600, "ab", "c", 10, 10)]
 EVERY = (
-    FlowKAnonymity(k=7, counts="trips"), DisjointFlows(), WithheldBudget(suppress=0.1, k=7),
-    GeneralisationLimit(tiles=9), LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2), MostArea(km2=1.5),
-    WellFormedFlows(), TrueVolumes(), BoundedVolumes(), LocationsOnTileCentres(), WellFormedTrajectories(),
+    FlowKAnonymity(k=7, counts="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=7),
+    GeneralizationLimit(tiles=9), LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2), MostArea(km2=1.5),
+    WellFormedFlows(), TrueVolumes(), BoundedVolumes(), LocationsOnTileCenters(), WellFormedTrajectories(),
     DifferentialPrivacy(epsilon=0.5, most_trips=2), TrajectoryKAnonymity(k=3, counts="people"),
     CombinationKAnonymity(k=3, knowledge=2, interval_s=None, counts="people"), OriginalPoints(),
     SwappedTrajectories(swaps=1, counts="people"), NoOwnPoints(counts="people"),
@@ -57,20 +57,20 @@ EVERY = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("promise", [FlowKAnonymity(k=10, counts="people"), DisjointFlows(), WellFormedFlows()])
-def test_a_good_release_passes(promise: Any) -> None:
-    assert promise.check(written(GOOD)).holds
+@pytest.mark.parametrize("guarantee", [FlowKAnonymity(k=10, counts="people"), DisjointFlows(), WellFormedFlows()])
+def test_a_good_release_passes(guarantee: Any) -> None:
+    assert guarantee.check(written(GOOD)).holds
 
 
 def test_k_looks_at_people_and_not_at_volume() -> None:
-    promise = FlowKAnonymity(k=10, counts="people")
-    finding = promise.check(written([*GOOD, (0, "c", "c", 500, 9)]))
+    guarantee = FlowKAnonymity(k=10, counts="people")
+    finding = guarantee.check(written([*GOOD, (0, "c", "c", 500, 9)]))
     assert finding.violated and "1 below k" in finding.detail
 
 
-@pytest.mark.parametrize(("withheld", "holds"), [([0, None, 10], True), ([9], False), ([0, 1], False)])
-def test_k_looks_at_withheld_totals(withheld: list[int | None], holds: bool) -> None:
-    steps = [(3600 * i, 0, n) for i, n in enumerate(withheld)]
+@pytest.mark.parametrize(("suppressed", "holds"), [([0, None, 10], True), ([9], False), ([0, 1], False)])
+def test_k_looks_at_suppressed_totals(suppressed: list[int | None], holds: bool) -> None:
+    steps = [(3600 * i, 0, n) for i, n in enumerate(suppressed)]
     assert FlowKAnonymity(k=10, counts="people").check(written(GOOD, steps)).holds is holds
 
 
@@ -149,7 +149,7 @@ def test_two_areas_of_one_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("suppress", "withheld", "holds"),
+    ("suppress", "suppressed", "holds"),
     [
         (0.1, 10, True),
         (0.1, 11, False),
@@ -160,10 +160,10 @@ def test_two_areas_of_one_name() -> None:
         (1, 500, True),
     ],
 )
-def test_withheld_totals_keep_the_budget(suppress: float, withheld: int, holds: bool) -> None:
+def test_suppressed_totals_keep_the_budget(suppress: float, suppressed: int, holds: bool) -> None:
     """Ninety trips are published; what the table of steps says of that does not matter."""
-    release = written([(0, "a", "b", 90, 10), (3600, "a", "b", 10, 10)], [(0, 900, withheld), (3600, 10, 0)])
-    finding = WithheldBudget(suppress=suppress, k=10).check(release)
+    release = written([(0, "a", "b", 90, 10), (3600, "a", "b", 10, 10)], [(0, 900, suppressed), (3600, 10, 0)])
+    finding = SuppressionBudget(suppress=suppress, k=10).check(release)
     assert finding.holds is holds and finding.violated is not holds and "not told" not in finding.detail
 
 
@@ -174,13 +174,13 @@ def test_withheld_totals_keep_the_budget(suppress: float, withheld: int, holds: 
 )
 def test_totals_that_are_not_told(counts: str, published: int, crowd: int, open_steps: int) -> None:
     rows = [(0, "a", "b", published, crowd), (3600, "a", "b", 30, 30)]
-    finding = WithheldBudget(suppress=0.1, k=10).check(written(rows, [(0, 1, None), (3600, 1, 0)], counts=counts))
+    finding = SuppressionBudget(suppress=0.1, k=10).check(written(rows, [(0, 1, None), (3600, 1, 0)], counts=counts))
     assert finding.counts["open"] == open_steps and ("not told in 1 time step" in finding.detail) == bool(open_steps)
     assert finding.outcome == ("not checked" if open_steps else "holds"), "one open step is not shown to hold"
 
 
 def test_a_budget_of_which_nothing_is_told_is_not_checked() -> None:
-    finding = WithheldBudget(suppress=0.1, k=10).check(written([(0, "a", "b", 12, 10)], [(0, 12, None)]))
+    finding = SuppressionBudget(suppress=0.1, k=10).check(written([(0, "a", "b", 12, 10)], [(0, 12, None)]))
     assert finding.outcome == "not checked"
 
 
@@ -196,14 +196,14 @@ def _points(**columns: Any) -> WrittenRelease:
     return WrittenRelease(Path("out"), pa.table({k: v for k, v in table.items() if v is not None}), None, features)
 
 
-@pytest.mark.parametrize("promise", [LocationsOnTileCentres(), WellFormedTrajectories()])
-def test_good_trajectories_pass(promise: Any) -> None:
-    assert promise.check(_points()).holds
-    assert promise.check(_points(user_id=[2, 2, 1])).holds
+@pytest.mark.parametrize("guarantee", [LocationsOnTileCenters(), WellFormedTrajectories()])
+def test_good_trajectories_pass(guarantee: Any) -> None:
+    assert guarantee.check(_points()).holds
+    assert guarantee.check(_points(user_id=[2, 2, 1])).holds
 
 
-def test_a_position_off_the_centres() -> None:
-    assert LocationsOnTileCentres().check(_points(lon=[2.0, 3.000001, 2.0])).violated
+def test_a_position_off_the_centers() -> None:
+    assert LocationsOnTileCenters().check(_points(lon=[2.0, 3.000001, 2.0])).violated
 
 
 @pytest.mark.parametrize(
@@ -227,39 +227,39 @@ def test_ill_formed_trajectories(columns: dict[str, Any], fault: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "crowd", "withheld", "fault"),
+    ("counts", "crowd", "suppressed", "fault"),
     [
         ("trips", 12, None, ""),
         ("people", 12, None, "crowd"),
         ("trips", 11, None, "crowd"),
-        ("trips", 12, 3, "withheld"),
+        ("trips", 12, 3, "suppressed"),
     ],
 )
-def test_nothing_exact_stands_beside_noise(counts: str, crowd: int, withheld: int | None, fault: str) -> None:
-    release = written([(0, "a", "b", 12, crowd)], [(0, 12, withheld)], counts=counts)
+def test_nothing_exact_stands_beside_noise(counts: str, crowd: int, suppressed: int | None, fault: str) -> None:
+    release = written([(0, "a", "b", 12, crowd)], [(0, 12, suppressed)], counts=counts)
     finding = DifferentialPrivacy(epsilon=1, most_trips=1).check(release)
     assert finding.outcome == ("violated" if fault else "not checked") and fault in finding.detail
 
 
-def test_promises_survive_the_manifest() -> None:
-    for promise in EVERY:
-        entry = json.loads(json.dumps({"name": promise.name, "parameters": promise.model_dump()}))
-        assert guarantee_from_manifest(entry) == promise
+def test_guarantees_survive_the_manifest() -> None:
+    for guarantee in EVERY:
+        entry = json.loads(json.dumps({"name": guarantee.name, "parameters": guarantee.model_dump()}))
+        assert guarantee_from_manifest(entry) == guarantee
 
 
 @pytest.mark.parametrize(
     "entry", [{"name": "no-such", "parameters": {}}, {"name": "flow-k-anonymity", "parameters": {"k": 0}}]
 )
-def test_a_manifest_with_an_unknown_promise_is_refused(entry: dict[str, Any]) -> None:
+def test_a_manifest_with_an_unknown_guarantee_is_refused(entry: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="cannot check"):
         guarantee_from_manifest(entry)
 
 
 def test_names_are_unique_and_statements_are_sentences() -> None:
     assert len({g.name for g in GUARANTEES}) == len(GUARANTEES)
-    assert {type(promise) for promise in EVERY} == set(GUARANTEES)
-    for promise in EVERY:
-        assert promise.statement().endswith(".")
+    assert {type(guarantee) for guarantee in EVERY} == set(GUARANTEES)
+    for guarantee in EVERY:
+        assert guarantee.statement().endswith(".")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def _written(walks: list[list[tuple[int, int]]]) -> WrittenRelease:
     return WrittenRelease(Path("out"), pa.table(table), None, [])
 
 
-def _promise(k: int, knowledge: int, interval_s: int | None = None, counts: str = "people") -> CombinationKAnonymity:
+def _guarantee(k: int, knowledge: int, interval_s: int | None = None, counts: str = "people") -> CombinationKAnonymity:
     return CombinationKAnonymity.model_validate(
         {"k": k, "knowledge": knowledge, "interval_s": interval_s, "counts": counts}
     )
@@ -54,22 +54,22 @@ AB = [(1, 0), (2, 0)]
 )
 def test_combinations(walks: list[list[tuple[int, int]]], knowledge: int, holds: bool) -> None:
     written = _written(walks)
-    assert _promise(2, knowledge).check(written).outcome == ("not checked" if holds else "violated")
-    assert _promise(2, knowledge, counts="trajectories").check(written).holds is holds
-    finding = _promise(2, knowledge).check_behind(written, np.arange(len(walks)))
+    assert _guarantee(2, knowledge).check(written).outcome == ("not checked" if holds else "violated")
+    assert _guarantee(2, knowledge, counts="trajectories").check(written).holds is holds
+    finding = _guarantee(2, knowledge).check_behind(written, np.arange(len(walks)))
     assert finding.holds is holds and finding.with_original
 
 
 def test_people_are_counted_where_they_are_known() -> None:
     written = _written([AB, AB])
-    assert not _promise(2, 2).check_behind(written, np.array([7, 7])).holds
-    assert _promise(2, 2, counts="trajectories").check_behind(written, np.array([7, 7])).holds
-    assert not _promise(2, 2).check_behind(written, np.array([7])).holds
+    assert not _guarantee(2, 2).check_behind(written, np.array([7, 7])).holds
+    assert _guarantee(2, 2, counts="trajectories").check_behind(written, np.array([7, 7])).holds
+    assert not _guarantee(2, 2).check_behind(written, np.array([7])).holds
 
 
 @pytest.mark.parametrize(("interval_s", "holds"), [(None, False), (60, False), (120, True), (0, True)])
 def test_times_as_finely_as_they_may_be_known(interval_s: int | None, holds: bool) -> None:
-    assert _promise(2, 2, interval_s).check(_written([[(1, 0), (2, 70)], [(1, 61), (2, 119)]])).violated is not holds
+    assert _guarantee(2, 2, interval_s).check(_written([[(1, 0), (2, 70)], [(1, 61), (2, 119)]])).violated is not holds
 
 
 @given(
@@ -83,5 +83,5 @@ def test_is_what_itertools_counts(walks: list[list[int]], k: int, knowledge: int
     short = [[s for i, s in enumerate(walk) if i == 0 or s != walk[i - 1]] for walk in walks]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(combinations, "_BLOCK", block)
-        finding = _promise(k, knowledge).check_behind(_written([[(s, 0) for s in w] for w in walks]), np.array(owner))
+        finding = _guarantee(k, knowledge).check_behind(_written([[(s, 0) for s in w] for w in walks]), np.array(owner))
     assert finding.holds is all_shared(short, owner, k, knowledge)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from written_flows import AREAS, written
 
-from crowdveil.guarantees import GeneralisationLimit, LeastInhabitedTiles, LeastTiles, MostArea
+from crowdveil.guarantees import GeneralizationLimit, LeastInhabitedTiles, LeastTiles, MostArea
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
@@ -17,11 +17,11 @@ LARGE = {**AREAS, "cd": ["c", "d"], "wide": ["c", "d", "e", "f"]}
 
 def test_flows_to_several_tiles_are_limited_and_others_are_not() -> None:
     rows: list[tuple[Any, ...]] = [(0, "ab", "c", 10, 10), (0, "a", "ab", 10, 10)]
-    assert GeneralisationLimit(tiles=3).check(written(rows)).holds
-    finding = GeneralisationLimit(tiles=2.5).check(written(rows))
+    assert GeneralizationLimit(tiles=3).check(written(rows)).holds
+    finding = GeneralizationLimit(tiles=2.5).check(written(rows))
     assert finding.violated and "1 are larger" in finding.detail
     reported = [rows[0], (*rows[1], "reported")]
-    assert GeneralisationLimit(tiles=2.5).check(written(reported)).holds, "small destinations together have no limit"
+    assert GeneralizationLimit(tiles=2.5).check(written(reported)).holds, "small destinations together have no limit"
 
 
 def test_small_areas_are_found_only_if_a_row_names_them() -> None:
@@ -35,8 +35,8 @@ def test_small_areas_are_found_only_if_a_row_names_them() -> None:
 
 def test_an_area_that_is_not_listed_has_no_size() -> None:
     rows = [(0, "ab", "nowhere", 10, 10)]
-    for promise in (LeastTiles(tiles=1), MostArea(km2=100)):
-        assert promise.check(written(rows)).violated
+    for guarantee in (LeastTiles(tiles=1), MostArea(km2=100)):
+        assert guarantee.check(written(rows)).violated
 
 
 def _visited(*tiles: str) -> Flows:
@@ -48,11 +48,11 @@ def _visited(*tiles: str) -> Flows:
 
 def test_inhabited_tiles_need_the_original() -> None:
     rows = [(0, "ab", "wide", 10, 10)]
-    promise = LeastInhabitedTiles(tiles=2)
-    alone = promise.check(written(rows, areas=LARGE))
+    guarantee = LeastInhabitedTiles(tiles=2)
+    alone = guarantee.check(written(rows, areas=LARGE))
     assert alone.outcome == "not checked"
-    assert promise.check_with(written(rows, areas=LARGE), _visited("a", "b", "c", "f")).holds
-    finding = promise.check_with(written(rows, areas=LARGE), _visited("a", "b", "f"))
+    assert guarantee.check_with(written(rows, areas=LARGE), _visited("a", "b", "c", "f")).holds
+    finding = guarantee.check_with(written(rows, areas=LARGE), _visited("a", "b", "f"))
     assert finding.violated and finding.with_original and "1 name an area with fewer" in finding.detail
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from written_flows import honest, written
 
 from crowdveil import testing
-from crowdveil.guarantees import TrueVolumes, WithheldBudget, painting
+from crowdveil.guarantees import SuppressionBudget, TrueVolumes, painting
 from crowdveil.io.written import WrittenRelease
 from crowdveil.model.flows import Flows, trips_within
 from crowdveil.model.zones import Zones
@@ -140,7 +140,7 @@ def _with_column(release: WrittenRelease, column: str, values: Any) -> WrittenRe
 @given(data=testing.flows(), cuts=st.lists(st.integers(1, 5)), k=st.integers(1, 12), share=st.sampled_from([0, 0.3, 4]))
 def test_the_budget_with_the_original_is_exact(data: Flows, cuts: list[int], k: int, share: float) -> None:
     release = honest(data, cuts, k)
-    promise = WithheldBudget(suppress=share, k=k)
+    guarantee = SuppressionBudget(suppress=share, k=k)
     published = dict(zip(release.listed_steps()[0].tolist(), release.listed("published")[0].tolist(), strict=True))
     kept = True
     for step, t in enumerate(data.t.tolist()):
@@ -152,35 +152,35 @@ def test_the_budget_with_the_original_is_exact(data: Flows, cuts: list[int], k: 
         crowd = int(data.people[here].sum()) if members is None else len(members)
         most = int(share) if share > 1 else trips_within(share, volume)
         kept &= volume - out <= most or (out == 0 and crowd < k)
-    finding = promise.check_with(release, data)
+    finding = guarantee.check_with(release, data)
     assert finding.holds == kept and finding.with_original
-    alone = promise.check(release)
+    alone = guarantee.check(release)
     assert not alone.violated or finding.violated, "what files alone refute is refuted with the original too"
 
 
 def test_the_budget_finds_more_than_files_tell() -> None:
-    """The second hour withholds 1 of 10 trips, by one person, and does not tell."""
+    """The second hour suppresses 1 of 10 trips, by one person, and does not tell."""
     release = written(ROWS, STEPS, TILES)
-    assert WithheldBudget(suppress=0.15, k=2).check_with(release, _flows()).holds
-    assert WithheldBudget(suppress=0.125, k=2).check_with(release, _flows()).holds
-    assert WithheldBudget(suppress=0.1, k=2).check_with(release, _flows()).violated
+    assert SuppressionBudget(suppress=0.15, k=2).check_with(release, _flows()).holds
+    assert SuppressionBudget(suppress=0.125, k=2).check_with(release, _flows()).holds
+    assert SuppressionBudget(suppress=0.1, k=2).check_with(release, _flows()).violated
     nothing = written(ROWS[:2], STEPS[:1], TILES)
-    assert WithheldBudget(suppress=0.15, k=4).check_with(nothing, _flows()).holds, "three people in all"
-    assert WithheldBudget(suppress=0.15, k=3).check_with(nothing, _flows()).violated
+    assert SuppressionBudget(suppress=0.15, k=4).check_with(nothing, _flows()).holds, "three people in all"
+    assert SuppressionBudget(suppress=0.15, k=3).check_with(nothing, _flows()).violated
     late = written(_changed(ROWS, (2, 0), 7200), STEPS, TILES)
-    assert WithheldBudget(suppress=1, k=3).check_with(late, _flows()).violated
+    assert SuppressionBudget(suppress=1, k=3).check_with(late, _flows()).violated
 
 
 def test_a_step_below_k_is_counted_in_people_and_not_in_flows() -> None:
     """In the first hour five people make nine appearances; in the second, three people make three."""
     flows = _flows()
     nothing = written([], [], TILES)
-    assert WithheldBudget(suppress=0.1, k=6).check_with(nothing, flows).holds
-    finding = WithheldBudget(suppress=0.1, k=5).check_with(nothing, flows)
+    assert SuppressionBudget(suppress=0.1, k=6).check_with(nothing, flows).holds
+    finding = SuppressionBudget(suppress=0.1, k=5).check_with(nothing, flows)
     assert finding.violated and (finding.counts["over"], finding.counts["below_k"]) == (1, 1)
     nameless = replace(flows, member=None, member_offsets=None)
-    assert WithheldBudget(suppress=0.1, k=5).check_with(nothing, nameless).holds, "four people are sure"
-    assert WithheldBudget(suppress=0.1, k=4).check_with(nothing, nameless).violated
+    assert SuppressionBudget(suppress=0.1, k=5).check_with(nothing, nameless).holds, "four people are sure"
+    assert SuppressionBudget(suppress=0.1, k=4).check_with(nothing, nameless).violated
 
 
 def test_somebody_in_two_flows_of_a_row_is_one_person_and_two_trips() -> None:

@@ -19,7 +19,7 @@ from test_sectors import GOOD, feature, original
 from written_flows import written
 
 import crowdveil
-from crowdveil.errors import PromiseBrokenError
+from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import (
     GUARANTEES,
     BoundedVolumes,
@@ -30,24 +30,24 @@ from crowdveil.guarantees import (
     EveryLocationCounted,
     Finding,
     FlowKAnonymity,
-    GeneralisationLimit,
+    GeneralizationLimit,
     Guarantee,
     LeastInhabitedTiles,
     LeastTiles,
-    LocationsOnTileCentres,
+    LocationsOnTileCenters,
     MostArea,
     NoOwnPoints,
     OriginalPoints,
     Outcome,
     SectorKAnonymity,
     SharedTilePairs,
+    SuppressionBudget,
     SwappedTrajectories,
     TrajectoryKAnonymity,
     TrueVolumes,
     WellFormedFlows,
     WellFormedSectors,
     WellFormedTrajectories,
-    WithheldBudget,
 )
 from crowdveil.guarantees.base import FROM_FILES, refuse_broken, refuse_unchecked, tally
 from crowdveil.guarantees.flows import within_budget
@@ -93,8 +93,8 @@ def _map(folder: Path, change: Callable[[dict[str, Any]], object]) -> WrittenSec
     return read_sectors(folder / "map.geojson")
 
 
-def _broken_map(promise: Any, change: Callable[[dict[str, Any]], object]) -> Callable[[Path], Finding]:
-    return lambda folder: promise.check_sectors(_map(folder, change), original())
+def _broken_map(guarantee: Any, change: Callable[[dict[str, Any]], object]) -> Callable[[Path], Finding]:
+    return lambda folder: guarantee.check_sectors(_map(folder, change), original())
 
 
 A, B = [1.0, 2.0, 3.0], [5.0, 6.0, 7.0]
@@ -102,8 +102,8 @@ VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     FlowKAnonymity: lambda _: FlowKAnonymity(k=13, counts="trips").check(written(ROW, counts="trips")),
     DisjointFlows: lambda _: DisjointFlows().check(written([*ROW, (0, "ab", "b", 12, 12)])),
     DifferentialPrivacy: lambda _: DifferentialPrivacy(epsilon=1, most_trips=1).check(written(ROW)),
-    WithheldBudget: lambda _: WithheldBudget(suppress=0.1, k=5).check_with(written(ROW), _flows(14)),
-    GeneralisationLimit: lambda _: GeneralisationLimit(tiles=2).check(written([(0, "a", "ab", 12, 12)])),
+    SuppressionBudget: lambda _: SuppressionBudget(suppress=0.1, k=5).check_with(written(ROW), _flows(14)),
+    GeneralizationLimit: lambda _: GeneralizationLimit(tiles=2).check(written([(0, "a", "ab", 12, 12)])),
     LeastTiles: lambda _: LeastTiles(tiles=2).check(written(ROW)),
     LeastInhabitedTiles: lambda _: LeastInhabitedTiles(tiles=2).check_with(written([(0, "a", "ab", 12, 12)]), _flows(12)),
     MostArea: lambda _: MostArea(km2=3).check(written([(0, "a", "ab", 12, 12)])),
@@ -120,7 +120,7 @@ VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     SwappedTrajectories: lambda _: SwappedTrajectories(swaps=1, counts="people").check_from(_walks(A), _people(A, B), None),
     NoOwnPoints: lambda _: NoOwnPoints(counts="people").check_from(_walks(A), _people(A, B), np.array([0])),
     SharedTilePairs: lambda _: SharedTilePairs(least=2, tile_size_m=500, lon0=0, lat0=0, counts="people").check(_walks(A)),
-    LocationsOnTileCentres: lambda _: LocationsOnTileCentres().check(_walks(A, areas=True)),
+    LocationsOnTileCenters: lambda _: LocationsOnTileCenters().check(_walks(A, areas=True)),
     WellFormedTrajectories: lambda _: WellFormedTrajectories().check(
         replace(_walks(A), data=_walks(A).data.append_column("name", [["x", "y", "z"]]))
     ),
@@ -128,7 +128,7 @@ VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
         SectorKAnonymity(k=2, counts="people"), lambda c: c["features"][0]["properties"].update(people=3)
     ),
     DisjointSectors: _broken_map(DisjointSectors(), lambda c: c["features"].append(feature(3, 90.0, 150.0, 3, 2))),
-    EveryLocationCounted: _broken_map(EveryLocationCounted(k=2), lambda c: c["crowdveil"].update(withheld_locations=9)),
+    EveryLocationCounted: _broken_map(EveryLocationCounted(k=2), lambda c: c["crowdveil"].update(suppressed_locations=9)),
     WellFormedSectors: _broken_map(WellFormedSectors(), lambda c: c["features"][0]["properties"].update(sector=4)),
 }  # fmt: skip
 
@@ -151,7 +151,7 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     walks, sectors = _walks(A, A), _map(tmp_path, lambda _: None)
     of_flows: list[Guarantee] = [
         FlowKAnonymity(k=10, counts="trips"), DisjointFlows(), DifferentialPrivacy(epsilon=1, most_trips=1),
-        WithheldBudget(suppress=0.1, k=10), GeneralisationLimit(tiles=4), LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2),
+        SuppressionBudget(suppress=0.1, k=10), GeneralizationLimit(tiles=4), LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2),
         MostArea(km2=9), WellFormedFlows(), TrueVolumes(), BoundedVolumes(),
     ]  # fmt: skip
     of_walks: list[Guarantee] = [
@@ -166,7 +166,7 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     findings |= {p.name: p.check_sectors(sectors) for p in of_sectors}
     assert not any(finding.violated for finding in findings.values())
     assert {name for name, finding in findings.items() if finding.outcome is Outcome.NOT_CHECKED} == {
-        "differential-privacy", "withheld-budget", "least-inhabited-tiles", "true-volumes", "bounded-volumes",
+        "differential-privacy", "suppressed-budget", "least-inhabited-tiles", "true-volumes", "bounded-volumes",
         "trajectory-k-anonymity", "combination-k-anonymity", "original-points", "swapped-trajectories", "no-own-points",
         "shared-tile-pairs", "every-location-counted",
     }  # fmt: skip
@@ -182,10 +182,10 @@ def test_a_run_publishes_nothing_that_is_violated_or_a_privacy_guarantee_that_no
     open_ = crowd.check(_walks(A, A))
     refuse_broken([(crowd, open_)])
     with pytest.raises(
-        PromiseBrokenError, match="trajectory-k-anonymity could not be checked, so nothing was published"
+        GuaranteeViolatedError, match="trajectory-k-anonymity could not be checked, so nothing was published"
     ):
         refuse_unchecked([(crowd, open_)])
-    with pytest.raises(PromiseBrokenError, match="trajectory-k-anonymity is violated"):
+    with pytest.raises(GuaranteeViolatedError, match="trajectory-k-anonymity is violated"):
         refuse_unchecked([(crowd, crowd.check(_walks(A, B)))])
     refuse_unchecked([(noise, noise.judged(False, {}, open_=True)), (truth, truth.judged(False, {}, open_=True))])
     assert [kind.name for kind in GUARANTEES if kind.of_mechanism] == ["differential-privacy"]
@@ -218,12 +218,12 @@ def test_the_budget_is_the_whole_part_of_the_share(volume: int, share: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("withheld", "volume", "budget", "within"),
+    ("suppressed", "volume", "budget", "within"),
     [(1, 3, 1 / 3, True), (2, 3, 1 / 3, False), (10**9, 3 * 10**9, 1 / 3, True), (3, 10, 0.3, True), (5, 5, 0.9999999999, False),
      (0, 0, 0.0, True), (1, 0, 1.0, False), (11, 500, 11, True), (12, 500, 11, False), (11, 500, 11.9, True)],
 )  # fmt: skip
-def test_budgets_by_hand(withheld: int, volume: int, budget: float, within: bool) -> None:
-    assert within_budget(withheld, volume, budget) is within
+def test_budgets_by_hand(suppressed: int, volume: int, budget: float, within: bool) -> None:
+    assert within_budget(suppressed, volume, budget) is within
 
 
 def test_a_method_that_reckons_its_budget_wrong_publishes_nothing(
@@ -238,6 +238,6 @@ def test_a_method_that_reckons_its_budget_wrong_publishes_nothing(
     for name, module in list(sys.modules.items()):
         if name.startswith("crowdveil.") and hasattr(module, "trips_within"):
             monkeypatch.setattr(module, "trips_within", lambda budget, volume: volume)
-    with pytest.raises(PromiseBrokenError, match="withheld-budget is violated"):
+    with pytest.raises(GuaranteeViolatedError, match="suppressed-budget is violated"):
         crowdveil.anonymize("atg-coupled", tmp_path / "flows.csv", tmp_path / "wrong", **options)
     assert not (tmp_path / "wrong").exists()

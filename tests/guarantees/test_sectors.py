@@ -27,13 +27,13 @@ PLANE = LocalProjection(2.0, 48.0)
 CROWD, DISJOINT, COUNTED, FORM = (
     SectorKAnonymity(k=2, counts="people"), DisjointSectors(), EveryLocationCounted(k=2), WellFormedSectors(),
 )  # fmt: skip
-# x and y in metres, and person: two in the west, one of them on the line to the east, three in the east, and two outside.
+# x and y in meters, and person: two in the west, one of them on the line to the east, three in the east, and two outside.
 POINTS = [(10, 10, 0), (20, 90, 1), (100, 0, 0), (150, 50, 2), (190, 99, 2), (-5, 50, 1), (150, 100, 2)]
 
 
 def original(points: list[tuple[float, float, int]] = POINTS) -> Trajectories:
     x, y, person = (np.array(c) for c in zip(*points, strict=True))
-    lon, lat = PLANE.to_globe(x + 1e-3, y + 1e-3)  # there and back again is half a millimetre
+    lon, lat = PLANE.to_globe(x + 1e-3, y + 1e-3)  # there and back again is half a millimeter
     n = len(points)
     return Trajectories(lon, lat, np.zeros(n, int), np.arange(n + 1), np.arange(n), person.astype(int), np.arange(3))
 
@@ -53,22 +53,22 @@ def feature(sector: int, west: float, east: float, locations: int, people: int) 
 
 GOOD: dict[str, Any] = {
     "type": "FeatureCollection",
-    "crowdveil": {"k_counts": "people", "withheld_locations": 2, "plane": {"longitude": 2.0, "latitude": 48.0}},
+    "crowdveil": {"k_counts": "people", "suppressed_locations": 2, "plane": {"longitude": 2.0, "latitude": 48.0}},
     "features": [feature(1, 0.0, 100.0, 2, 2), feature(2, 100.0, 200.0, 3, 2)],
 }
 
 
-def findings(content: dict[str, Any], promise: SectorGuarantee, folder: Path, data: Trajectories | None) -> bool:
+def findings(content: dict[str, Any], guarantee: SectorGuarantee, folder: Path, data: Trajectories | None) -> bool:
     (folder / "map.geojson").write_text(json.dumps(content))
-    found = promise.check_sectors(read_sectors(folder / "map.geojson"), data)
+    found = guarantee.check_sectors(read_sectors(folder / "map.geojson"), data)
     assert found.detail.endswith(".")
-    assert found.holds or found.violated or (promise is COUNTED and data is None)
+    assert found.holds or found.violated or (guarantee is COUNTED and data is None)
     return not found.violated
 
 
-@pytest.mark.parametrize("promise", [CROWD, DISJOINT, COUNTED, FORM], ids=lambda p: p.name)
-def test_a_right_map_passes(promise: SectorGuarantee, tmp_path: Path) -> None:
-    assert findings(GOOD, promise, tmp_path, None) and findings(GOOD, promise, tmp_path, original())
+@pytest.mark.parametrize("guarantee", [CROWD, DISJOINT, COUNTED, FORM], ids=lambda p: p.name)
+def test_a_right_map_passes(guarantee: SectorGuarantee, tmp_path: Path) -> None:
+    assert findings(GOOD, guarantee, tmp_path, None) and findings(GOOD, guarantee, tmp_path, original())
 
 
 def _properties(content: dict[str, Any]) -> dict[str, Any]:
@@ -105,10 +105,10 @@ FAULTS: list[tuple[str, SectorGuarantee, bool, Callable[[dict[str, Any]], object
     ("an outline elsewhere", DISJOINT, False, _shifted),
     ("an outline with a notch", DISJOINT, False, _notched),
     ("twice the same", DISJOINT, False, lambda c: c["features"].append(feature(3, 100.0, 200.0, 3, 2))),
-    ("withheld: another number", COUNTED, True, lambda c: c["crowdveil"].update(withheld_locations=3)),
-    ("withheld: not told", COUNTED, True, lambda c: c["crowdveil"].update(withheld_locations=None)),
-    ("withheld: one", COUNTED, False, lambda c: c["crowdveil"].update(withheld_locations=1)),
-    ("withheld: less than nothing", COUNTED, False, lambda c: c["crowdveil"].update(withheld_locations=-1)),
+    ("suppressed: another number", COUNTED, True, lambda c: c["crowdveil"].update(suppressed_locations=3)),
+    ("suppressed: not told", COUNTED, True, lambda c: c["crowdveil"].update(suppressed_locations=None)),
+    ("suppressed: one", COUNTED, False, lambda c: c["crowdveil"].update(suppressed_locations=1)),
+    ("suppressed: less than nothing", COUNTED, False, lambda c: c["crowdveil"].update(suppressed_locations=-1)),
     ("another property", FORM, False, lambda c: _properties(c).update(who="ann")),
     ("another number", FORM, False, lambda c: _properties(c).update(sector=7)),
     ("another area", FORM, False, lambda c: _properties(c).update(area_km2=0.02)),
@@ -116,19 +116,19 @@ FAULTS: list[tuple[str, SectorGuarantee, bool, Callable[[dict[str, Any]], object
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("promise", "needs", "fault"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS])
-def test_every_fault_is_found(promise: SectorGuarantee, needs: bool, fault: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("guarantee", "needs", "fault"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS])
+def test_every_fault_is_found(guarantee: SectorGuarantee, needs: bool, fault: Any, tmp_path: Path) -> None:
     content = copy.deepcopy(GOOD)
     fault(content)
-    assert not findings(content, promise, tmp_path, original())
-    assert needs or not findings(content, promise, tmp_path, None)
+    assert not findings(content, guarantee, tmp_path, original())
+    assert needs or not findings(content, guarantee, tmp_path, None)
 
 
-def test_withheld_locations_of_few_are_not_told(tmp_path: Path) -> None:
+def test_suppressed_locations_of_few_are_not_told(tmp_path: Path) -> None:
     data = original(POINTS[:-1])  # one location of one person outside
     content = copy.deepcopy(GOOD)
     for told, holds in ((2, False), (1, False), (0, False), (None, True)):
-        content["crowdveil"]["withheld_locations"] = told
+        content["crowdveil"]["suppressed_locations"] = told
         assert findings(content, COUNTED, tmp_path, data) is holds
 
 
@@ -136,9 +136,9 @@ def test_many_columns_are_painted_band_by_band(tmp_path: Path) -> None:
     points = [(10.0 * i + 5, 50.0, p) for i in range(1100) for p in (0, 1)]
     content = copy.deepcopy(GOOD)
     content["features"] = [feature(i + 1, 10.0 * i, 10.0 * i + 10, 2, 2) for i in range(1100)]
-    content["crowdveil"]["withheld_locations"] = 0
-    for promise in (CROWD, DISJOINT, COUNTED, FORM):
-        assert findings(content, promise, tmp_path, original(points))
+    content["crowdveil"]["suppressed_locations"] = 0
+    for guarantee in (CROWD, DISJOINT, COUNTED, FORM):
+        assert findings(content, guarantee, tmp_path, original(points))
     content["features"].append(feature(1101, 5110.0, 5130.0, 2, 2))
     assert not findings(content, DISJOINT, tmp_path, None)
 

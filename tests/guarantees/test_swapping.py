@@ -42,24 +42,24 @@ def _written(rows: list[list[tuple[float, int]]]) -> WrittenRelease:
     return WrittenRelease(Path("out"), pa.table(table), None, [])
 
 
-def _holds(promise: Guarantee, rows: Any, source: Any = None, original: Any = ORIGINAL) -> bool:
-    finding = promise.check_from(_written(rows), _original(original), None if source is None else np.array(source))
+def _holds(guarantee: Guarantee, rows: Any, source: Any = None, original: Any = ORIGINAL) -> bool:
+    finding = guarantee.check_from(_written(rows), _original(original), None if source is None else np.array(source))
     assert finding.with_original and finding.outcome != "not checked"
     return finding.holds
 
 
-@pytest.mark.parametrize("promise", [OriginalPoints(), PEOPLE, TRAJECTORIES])
-def test_a_swapped_release_passes(promise: Guarantee) -> None:
-    assert _holds(promise, SWAPPED)
-    assert _holds(promise, [])
+@pytest.mark.parametrize("guarantee", [OriginalPoints(), PEOPLE, TRAJECTORIES])
+def test_a_swapped_release_passes(guarantee: Guarantee) -> None:
+    assert _holds(guarantee, SWAPPED)
+    assert _holds(guarantee, [])
 
 
-@pytest.mark.parametrize("promise", [OriginalPoints(), PEOPLE, TRAJECTORIES, NoOwnPoints(counts="people")])
-def test_files_alone_say_nothing(promise: Guarantee) -> None:
-    finding = promise.check(_written(SWAPPED))
+@pytest.mark.parametrize("guarantee", [OriginalPoints(), PEOPLE, TRAJECTORIES, NoOwnPoints(counts="people")])
+def test_files_alone_say_nothing(guarantee: Guarantee) -> None:
+    finding = guarantee.check(_written(SWAPPED))
     assert finding.outcome == "not checked"
-    entry = {"name": promise.name, "parameters": promise.model_dump(mode="json")}
-    assert guarantee_from_manifest(entry) == promise
+    entry = {"name": guarantee.name, "parameters": guarantee.model_dump(mode="json")}
+    assert guarantee_from_manifest(entry) == guarantee
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_a_point_of_several_people_proves_no_swap() -> None:
 
 
 def test_points_that_stayed_at_home() -> None:
-    promise = NoOwnPoints(counts="people")
-    assert _holds(promise, [[(5.0, 0), (7.0, 120)], [(0.0, 0)]], [0, 1])
-    assert not _holds(promise, [[(5.0, 0), (1.0, 60)], [(0.0, 0)]], [0, 1])
-    assert not _holds(promise, [[(5.0, 0), (7.0, 120)]], [0, 1])
+    guarantee = NoOwnPoints(counts="people")
+    assert _holds(guarantee, [[(5.0, 0), (7.0, 120)], [(0.0, 0)]], [0, 1])
+    assert not _holds(guarantee, [[(5.0, 0), (1.0, 60)], [(0.0, 0)]], [0, 1])
+    assert not _holds(guarantee, [[(5.0, 0), (7.0, 120)]], [0, 1])
     # Of another trajectory of the same person: only where trajectories count is it somebody else's.
-    assert not _holds(promise, [[(8.0, 300)]], [1])
+    assert not _holds(guarantee, [[(8.0, 300)]], [1])
     assert _holds(NoOwnPoints(counts="trajectories"), [[(8.0, 300)]], [1])

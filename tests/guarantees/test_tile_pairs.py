@@ -11,22 +11,22 @@ import pytest
 from crowdveil.guarantees import SharedTilePairs
 from crowdveil.io.written import WrittenRelease
 
-METRE = 1 / 111_319.49
+METER = 1 / 111_319.49
 
 
 def _written(*walks: list[int]) -> WrittenRelease:
-    """Walks along the equator, by the metres east of the corner."""
-    flat = [metres for walk in walks for metres in walk]
+    """Walks along the equator, by the meters east of the corner."""
+    flat = [meters for walk in walks for meters in walk]
     table = {
         "lat": [0.001] * len(flat),
-        "lon": [metres * METRE for metres in flat],
+        "lon": [meters * METER for meters in flat],
         "timestamp": pa.array([1000 * i for walk in walks for i in range(len(walk))], pa.timestamp("ms", tz="UTC")),
         "trajectory_id": [i + 1 for i, walk in enumerate(walks) for _ in walk],
     }
     return WrittenRelease(Path("out"), pa.table(table), None, [])
 
 
-def _promise(least: int, counts: str = "people") -> SharedTilePairs:
+def _guarantee(least: int, counts: str = "people") -> SharedTilePairs:
     return SharedTilePairs.model_validate(
         {"least": least, "tile_size_m": 1000.0, "lon0": 0.0, "lat0": 0.0, "counts": counts}
     )
@@ -47,15 +47,15 @@ def _promise(least: int, counts: str = "people") -> SharedTilePairs:
     ],
 )
 def test_steps(walks: list[list[int]], least: int, holds: bool) -> None:
-    assert _promise(least, "trajectories").check(_written(*walks)).holds is holds
+    assert _guarantee(least, "trajectories").check(_written(*walks)).holds is holds
     behind = np.arange(len(walks))
-    assert _promise(least).check_behind(_written(*walks), behind).holds is holds
+    assert _guarantee(least).check_behind(_written(*walks), behind).holds is holds
 
 
 def test_two_trajectories_of_one_person_are_one() -> None:
     written = _written([100, 1200], [900, 1900])
-    assert _promise(2).check(written).outcome == "not checked"
-    finding = _promise(2).check_behind(written, np.array([4, 4]))
+    assert _guarantee(2).check(written).outcome == "not checked"
+    finding = _guarantee(2).check_behind(written, np.array([4, 4]))
     assert finding.violated and finding.with_original
-    assert _promise(2, "trajectories").check_behind(written, np.array([4, 4])).holds
-    assert not _promise(2).check_behind(written, np.array([4])).holds
+    assert _guarantee(2, "trajectories").check_behind(written, np.array([4, 4])).holds
+    assert not _guarantee(2).check_behind(written, np.array([4])).holds

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from crowdveil.errors import PromiseBrokenError
+from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import TrajectoryKAnonymity, guarantee_from_manifest
 from crowdveil.io.written import WrittenRelease
 from crowdveil.model.release import TrajectoryRelease
@@ -55,7 +55,7 @@ def test_k_equal_ones_of_k_people_pass() -> None:
         [(2.0, 48.0, 0)],
         B,
     ],
-    ids=["a second later", "a metre east", "a metre north", "a point less", "a point more"],
+    ids=["a second later", "a meter east", "a meter north", "a point less", "a point more"],
 )
 def test_a_copy_that_differs_is_none(third: list[Row]) -> None:
     finding = PEOPLE.check(_written(A, A, third))
@@ -79,13 +79,13 @@ def test_one_persons_group_is_not_checked_by_the_files_and_violated_with_people(
     assert counting.check_behind(files, np.array([7, 7, 7, 0, 1, 2])).holds
 
 
-def test_the_promise_says_what_it_counts() -> None:
+def test_the_guarantee_says_what_it_counts() -> None:
     assert PEOPLE.statement().endswith("to at least 2 others of other people.")
     again = guarantee_from_manifest({"name": "trajectory-k-anonymity", "parameters": PEOPLE.model_dump(mode="json")})
     assert again == PEOPLE
 
 
-def test_a_release_that_breaks_the_promise_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_that_breaks_the_guarantee_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A method at fault: the last trajectory ends a second later than its copies."""
     from crowdveil.methods.trajectory import microaggregation
 
@@ -99,7 +99,7 @@ def test_a_release_that_breaks_the_promise_is_not_published(tmp_path: Path, monk
 
     monkeypatch.setattr(microaggregation, "release_of", wrong)
     data = make_trajectories(City.make(2), 40, seed=3)
-    with pytest.raises(PromiseBrokenError, match="trajectory-k-anonymity is violated, so nothing was published"):
+    with pytest.raises(GuaranteeViolatedError, match="trajectory-k-anonymity is violated, so nothing was published"):
         pipeline.run(pipeline.Request("microaggregation", data, tmp_path / "out", {"k": 3}))
     assert list(tmp_path.iterdir()) == []
 
@@ -110,5 +110,5 @@ def test_a_changed_file_is_refused_later(tmp_path: Path) -> None:
     assert not any(finding.violated for _, finding in pipeline.verify(out))
     file = out / "trajectories.parquet"
     pq.write_table(pq.read_table(file).slice(1), file)
-    with pytest.raises(PromiseBrokenError, match=r"trajectories\.parquet changed since the release was made"):
+    with pytest.raises(GuaranteeViolatedError, match=r"trajectories\.parquet changed since the release was made"):
         pipeline.verify(out)

@@ -44,7 +44,7 @@ def _written(folder: Path, rows: list[tuple[Any, ...]], row_group_size: int) -> 
     }
     pq.write_table(pa.table(columns), folder / "flows.parquet", row_group_size=row_group_size)
     whole, times = pa.array([], pa.int64()), pa.array([], pa.timestamp("ms"))
-    pq.write_table(pa.table({"t": times, "published": whole, "withheld": whole}), folder / "steps.parquet")
+    pq.write_table(pa.table({"t": times, "published": whole, "suppressed": whole}), folder / "steps.parquet")
     features = [{"properties": {"area": name, "tiles": [name]}} for name in AREAS]
     (folder / "areas.geojson").write_text(json.dumps({"features": features}))
     return read_release(folder, {"data": "flows.parquet", "steps": "steps.parquet", "areas": "areas.geojson"})
@@ -97,13 +97,13 @@ def test_areas_are_drawn_unless_they_are_too_many(most: int, drawn: int, monkeyp
     assert [len(properties["tiles"]) for properties, _ in features] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("column", ["t", "origin_area", "destination_area", "volume", "trips", "state", "withheld"])
+@pytest.mark.parametrize("column", ["t", "origin_area", "destination_area", "volume", "trips", "state", "suppressed"])
 def test_a_column_that_is_missing_is_told(column: str, tmp_path: Path) -> None:
     """Of a release that somebody sends, whatever its manifest says."""
     written = _written(tmp_path, [(0, "a", "b")], 10)
-    steps = pa.table({"t": written.data["t"], "withheld": pa.array([0], pa.int64())})
+    steps = pa.table({"t": written.data["t"], "suppressed": pa.array([0], pa.int64())})
     data = written.data
-    if column == "withheld":
+    if column == "suppressed":
         steps = steps.drop_columns([column])
     else:
         data = data.drop_columns([column])
@@ -121,20 +121,20 @@ def _as_text(table: pa.Table, name: str) -> pa.Table:
 
 
 @pytest.mark.parametrize("change", [_again, _as_text])
-@pytest.mark.parametrize(("file", "column"), [("flows", "volume"), ("steps", "withheld"), ("steps", "published")])
+@pytest.mark.parametrize(("file", "column"), [("flows", "volume"), ("steps", "suppressed"), ("steps", "published")])
 def test_tables_of_another_form_are_told(change: Any, file: str, column: str, tmp_path: Path) -> None:
     tables = {"flows": _written(tmp_path, [(0, "a", "b")], 1).data}
-    tables["steps"] = pa.table({"t": tables["flows"]["t"], "published": [1], "withheld": [0]})
+    tables["steps"] = pa.table({"t": tables["flows"]["t"], "published": [1], "suppressed": [0]})
     for name, table in tables.items():
         pq.write_table(change(table, column) if name == file else table, tmp_path / f"{name}.parquet")
     with pytest.raises(InputError, match="the release lacks a file, or one is broken"):
         read_release(tmp_path, {"data": "flows.parquet", "steps": "steps.parquet"})
 
 
-@pytest.mark.parametrize("column", ["t", "published", "withheld"])
+@pytest.mark.parametrize("column", ["t", "published", "suppressed"])
 def test_a_table_of_steps_that_lacks_a_column_is_told(column: str, tmp_path: Path) -> None:
     flows = _written(tmp_path, [(0, "a", "b")], 1).data
-    steps = pa.table({"t": flows["t"], "published": [1], "withheld": [0]}).drop_columns([column])
+    steps = pa.table({"t": flows["t"], "published": [1], "suppressed": [0]}).drop_columns([column])
     for name, table in (("flows", flows), ("steps", steps)):
         pq.write_table(table, tmp_path / f"{name}.parquet")
     with pytest.raises(InputError, match=f"the table of time steps has no column {column}"):

@@ -27,7 +27,7 @@ from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import all_methods
-from crowdveil.run.verification import check, form_of
+from crowdveil.run.verification import check, structural_guarantees
 
 IDS = [f"z{i}" for i in range(6)]
 
@@ -92,7 +92,7 @@ def test_small_weights_keep_their_sum_and_the_loss_is_told(tmp_path: Path) -> No
         "suppression", _table(rows), tmp_path / "out", zones=zones, weight="w", user="user", k=10
     )
     cost = result.manifest["cost"]
-    assert cost["published_volume"] == 12 and cost["withheld_volume_percent"] == 3
+    assert cost["published_volume"] == 12 and cost["suppressed_volume_percent"] == 3
     assert cost["flows_rounded_to_0_percent"] > 60 and cost["rounding_loss_percent"] == 3
     assert any("12 of 12.4 (96.8 %)" in line for line in result.lines())
     assert any("rounded to whole trips" in note for note in result.manifest["input"]["notes"])
@@ -153,7 +153,7 @@ def test_every_method_copes_with_flows_of_no_trips(
     if name == "uniform":
         data = _on_grid(data)
     params = method.params.checked(
-        {"k": k, "report_small": small, **({"v_target": 5} if "v_target" in method.params.model_fields else {})}
+        {"k": k, "aggregate_small": small, **({"v_target": 5} if "v_target" in method.params.model_fields else {})}
     )
     try:
         release = method.run(data, params, np.random.default_rng(0), no_progress)
@@ -163,8 +163,8 @@ def test_every_method_copes_with_flows_of_no_trips(
         return  # a budget that cannot be kept
     folder = tmp_path_factory.mktemp("out")
     written = read_release(folder, write_release(release, folder, "parquet", None))
-    promises = (*method.promises(data, params), *form_of(method))
-    broken = [(p.name, f.detail) for p, f in check(written, promises, data) if not f.holds]
+    guarantees = (*method.guarantees(data, params), *structural_guarantees(method))
+    broken = [(p.name, f.detail) for p, f in check(written, guarantees, data) if not f.holds]
     assert broken == []
 
 

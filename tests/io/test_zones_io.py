@@ -54,7 +54,7 @@ def test_every_format_and_coordinate_system_gives_the_same_zones(
         projected.to_parquet(file)
     else:
         projected.to_file(file, **({"SPATIAL_INDEX": "NO"} if ending == "fgb" else {}))
-    # The corners of a box in metres are the same places, though its sides bend.
+    # The corners of a box in meters are the same places, though its sides bend.
     same_zones(read_zones(file), atol=1e-7 if crs == 4326 else 2e-3)
     same_zones(read_zones(str(file), zone_id="zone_id"), atol=1e-7 if crs == 4326 else 2e-3)
 

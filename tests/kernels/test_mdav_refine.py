@@ -25,7 +25,7 @@ def enough(person: list[int], group: list[int], groups: int, k: int) -> bool:
     return all(len({p for p, g in zip(person, group, strict=True) if g == own}) >= k for own in range(groups))
 
 
-def neighbours(group: list[int], groups: int) -> list[list[int]]:
+def neighbors(group: list[int], groups: int) -> list[list[int]]:
     """All that one move or one exchange leads to."""
     made = []
     for i in range(len(group)):
@@ -56,7 +56,7 @@ def test_nothing_is_left_to_gain(data: st.DataObject) -> None:
     found = after.tolist()
     assert enough(person, found, groups, k)
     assert spread(square, found) <= spread(square, before)
-    for other in neighbours(found, groups):
+    for other in neighbors(found, groups):
         if enough(person, other, groups, k):
             assert spread(square, other) >= spread(square, found) - 2 * LEAST_GAIN
 

@@ -116,10 +116,10 @@ def _check_rows(compared: OdComparison, group: int, rows: Any, total: float) -> 
     cost = sum((o + d) * v for o, d, v in sizes)
     lost = 2 * 0.01 * len(compared.original.zones) * (total - published)
     wanted = {
-        "generalisation": mean((o + d) * v for o, d, v in sizes),
-        "generalisation-total": cost,
-        "generalisation-cost": cost + lost,
-        "generalisation-boxes": mean(
+        "generalization": mean((o + d) * v for o, d, v in sizes),
+        "generalization-total": cost,
+        "generalization-cost": cost + lost,
+        "generalization-boxes": mean(
             (met(release.origin[i]) + met(release.destination[i])) * int(release.volume[i]) for i in rows
         ),
         "origin-tiles": mean(o * v for o, _, v in sizes),
@@ -176,10 +176,10 @@ def test_worked_out_by_hand() -> None:
     """The reconstruction is 4 trips a→b and 4 a→c; the trip c→a is lost. |U| = 3, V = 9, V⁺ = 8."""
     compared = OdComparison.between(*_hand())
     wanted = {
-        "generalisation": 3,
-        "generalisation-total": 24,
-        "generalisation-cost": 24 + 2 * 0.01 * 3,
-        "generalisation-boxes": 3,
+        "generalization": 3,
+        "generalization-total": 24,
+        "generalization-cost": 24 + 2 * 0.01 * 3,
+        "generalization-boxes": 3,
         "origin-area": NAN,
         "destination-area": NAN,
         "origin-tiles": 1,
@@ -221,7 +221,7 @@ def test_boxes_meet_tiles_that_they_do_not_hold() -> None:
     assert tiles_met(areas).tolist() == [3, 1]
 
 
-def test_areas_in_square_kilometres() -> None:
+def test_areas_in_square_kilometers() -> None:
     from crowdveil.model.tessellation import grid_frame, grid_zones
 
     frame = grid_frame(np.array([2.0, 2.04]), np.array([48.0, 48.0]), 1000.0)
@@ -247,8 +247,8 @@ def test_means_leave_out_steps_in_which_nothing_was_published() -> None:
     )  # fmt: skip
     compared = OdComparison.between(later, release)
     found = {measure.name: scores(Asked.of(measure), compared) for measure in _of_flows()}
-    assert found["generalisation"].by_step.tolist() == pytest.approx([3, NAN], nan_ok=True)
-    assert found["generalisation"].mean == 3 and found["generalisation"].pooled == 3
+    assert found["generalization"].by_step.tolist() == pytest.approx([3, NAN], nan_ok=True)
+    assert found["generalization"].mean == 3 and found["generalization"].pooled == 3
     assert found["reconstruction-error"].by_step[1] == 1 and found["common-part"].by_step[1] == 0
     assert found["reconstruction-error"].mean == pytest.approx((5 / 9 + 1) / 2)
     assert found["reconstruction-error"].pooled == pytest.approx(6 / 10)

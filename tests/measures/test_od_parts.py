@@ -29,7 +29,7 @@ def _of_steps(release: FlowRelease, steps: np.ndarray) -> FlowRelease:
     columns = {n: getattr(release, n)[rows] for n in ("origin", "destination", "volume", "people", "state")}
     offsets = np.concatenate([[0], np.cumsum(np.diff(release.offsets)[steps])])
     return replace(
-        release, t=release.t[steps], offsets=offsets, withheld=release.withheld[steps], figures=None, **columns
+        release, t=release.t[steps], offsets=offsets, suppressed=release.suppressed[steps], figures=None, **columns
     )
 
 

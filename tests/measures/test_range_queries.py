@@ -72,8 +72,8 @@ def test_half_of_every_crowd_is_half_of_the_answers(movers: Trajectories) -> Non
 
 @settings(max_examples=30)
 @given(trajectories(), st.sampled_from(["data", "box"]), st.integers(0, 3))
-def test_means_are_those_of_the_definition(data: Trajectories, centres: Any, seed: int) -> None:
-    params = RangeQueryParams(queries=12, radius_m=3000, windows_s="0,400,900", centres=centres, seed=seed)
+def test_means_are_those_of_the_definition(data: Trajectories, centers: Any, seed: int) -> None:
+    params = RangeQueryParams(queries=12, radius_m=3000, windows_s="0,400,900", centers=centers, seed=seed)
     compared = TrajectoryComparison(data, released(data, keep=slice(0, None, 2), north=0.003, later=20))
     for name in NAMES:
         for w, found in enumerate(value(name, compared, params)):
@@ -101,7 +101,7 @@ def test_queries_are_as_asked(movers: Trajectories) -> None:
         assert (queries.begin == np.floor(queries.begin)).all()
         assert queries.begin.mean() == pytest.approx(window / 3, rel=0.05)
         assert queries.end.mean() == pytest.approx(window * 2 / 3, rel=0.05)
-    box = draw_queries(compared, params.model_copy(update={"centres": "box"}), 0)
+    box = draw_queries(compared, params.model_copy(update={"centers": "box"}), 0)
     for column, of in ((box.x, x), (box.y, y)):
         assert of.min() <= column.min() and column.max() <= of.max()
         assert column.mean() == pytest.approx((of.min() + of.max()) / 2, abs=0.02 * np.ptp(of))
@@ -161,9 +161,9 @@ def test_mean_distortion_by_hand() -> None:
 
 def test_parameters_are_rows_and_windows_take_many_forms() -> None:
     listed = {row.name: row for row in rows(RangeQueryParams)}
-    assert list(listed) == ["queries", "radius_m", "windows_s", "centres", "seed"]
+    assert list(listed) == ["queries", "radius_m", "windows_s", "centers", "seed"]
     assert listed["windows_s"].kind == "text" and listed["windows_s"].default == "0,300,600,1800,3600"
-    assert listed["windows_s"].unit == "seconds" and listed["centres"].choices == ("data", "box")
+    assert listed["windows_s"].unit == "seconds" and listed["centers"].choices == ("data", "box")
     for form in ("0, 300", [0, 300], (0, 300), "00,300"):
         assert RangeQueryParams.checked({"windows_s": form}).windows == (0, 300)
     assert RangeQueryParams.checked({"windows_s": 60}).windows == (60,)
@@ -176,7 +176,7 @@ def test_windows_that_are_none_are_refused(wrong: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"queries": 0}, {"radius_m": -1}, {"centres": "sea"}, {"seed": -1}, {"radius_m": 1.5}]
+    "wrong", [{"queries": 0}, {"radius_m": -1}, {"centers": "sea"}, {"seed": -1}, {"radius_m": 1.5}]
 )
 def test_other_impossible_parameters_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=next(iter(wrong))):

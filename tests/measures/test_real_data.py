@@ -44,7 +44,7 @@ def test_suppression_has_e_equal_to_s_and_d_to_twice_s(taxis: Flows) -> None:
     found = measured(taxis, _release(taxis, "suppression"), named_measures(None))
     assert found["E"].by_step == pytest.approx(found["S"].by_step)
     assert found["D"].by_step == pytest.approx(2 * found["S"].by_step)
-    assert np.all(found["generalisation"].by_step == 2) and found["volume-by-origin-size"].mean[0] == 1
+    assert np.all(found["generalization"].by_step == 2) and found["volume-by-origin-size"].mean[0] == 1
     assert found["flows"].pooled == np.count_nonzero(taxis.people >= 10)
 
 
@@ -56,7 +56,7 @@ def test_flows_add_up_to_the_rows_that_they_lie_in(taxis: Flows, splits: str) ->
     assert np.bincount(row[inside], taxis.volume[inside], len(release)).tolist() == release.volume.tolist()
     found = measured(taxis, release, named_measures(None))
     assert np.all(found["S"].by_step <= 0.1 + 1e-9)
-    assert found["generalisation"].by_step == pytest.approx(
+    assert found["generalization"].by_step == pytest.approx(
         found["origin-tiles"].by_step + found["destination-tiles"].by_step
     )
     assert found["E"].mean < 1 and 0 < found["trip-length"].mean < 2 and found["CPC"].mean > 0.5

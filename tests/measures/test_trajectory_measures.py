@@ -73,7 +73,7 @@ def test_distances_to_originals_and_linkage_are_those_of_the_plain_twin(
     assert _value("rmse", compared, **given_) == pytest.approx(wanted)
     assert _value("rmse-document", compared, **given_) == pytest.approx(wanted / math.sqrt(n))
     most = max(far(a, b) for a in originals for b in originals)
-    normal = _value("normalised-rmse", compared, **given_)
+    normal = _value("normalized-rmse", compared, **given_)
     assert normal == pytest.approx(wanted / most) if most > 0 else math.isnan(normal)
     linked = plain.linkage(originals, published, source, far)
     assert _value("record-linkage", compared, **given_) == pytest.approx(linked)
@@ -82,15 +82,15 @@ def test_distances_to_originals_and_linkage_are_those_of_the_plain_twin(
 
 @settings(max_examples=60)
 @given(comparisons(), st.integers(1, 100), st.sampled_from(["spatiotemporal", "dtw"]))
-def test_a_window_looks_at_originals_as_far_from_the_centre(
+def test_a_window_looks_at_originals_as_far_from_the_center(
     compared: TrajectoryComparison, window: int, name: str
 ) -> None:
     from crowdveil.kernels.trajectory.mdav import mean_path
 
     n, distance = len(compared.original), make_distance(compared.paths, name, 0.5)
-    centre = mean_path(np.arange(n), compared.paths.points)
-    far = distance.between(centre, np.arange(n)).tolist()
-    own = make_distance(compared.published, name, 0.5).between(centre, np.arange(len(compared.published))).tolist()
+    center = mean_path(np.arange(n), compared.paths.points)
+    far = distance.between(center, np.arange(n)).tolist()
+    own = make_distance(compared.published, name, 0.5).between(center, np.arange(len(compared.published))).tolist()
     total = 0.0
     for j, true in enumerate(compared.source.tolist()):
         near = plain.nearest_in(far, own[j], max(math.ceil(n * window / 100), 1))
@@ -159,7 +159,7 @@ def _same(found: Any, original: list[float], released: list[float], moved: float
 
 
 def _by_hand() -> TrajectoryComparison:
-    """Two people on the equator, in kilometres; one of three trajectories is published, moved 1 km east."""
+    """Two people on the equator, in kilometers; one of three trajectories is published, moved 1 km east."""
     km = 180 / math.pi / 6371.0088
     data = Trajectories(
         np.array([0, 3, 0, 1, 0]) * km, np.zeros(5), T0 + np.array([0, 1800, 0, 7200, 0]), np.array([0, 2, 4, 5]),
@@ -174,7 +174,7 @@ def test_a_small_example_by_hand() -> None:
     assert _value("rmse", compared, time_weight=0) == pytest.approx(1000, **near)
     assert _value("rmse-document", compared, time_weight=0) == pytest.approx(1000, **near)
     # From a to c: 0 and 3 km, of two pairs; from b to c 1 km; from a to b 0 and 2 km.
-    assert _value("normalised-rmse", compared, time_weight=0) == pytest.approx(1 / math.sqrt(4.5), **near)
+    assert _value("normalized-rmse", compared, time_weight=0) == pytest.approx(1 / math.sqrt(4.5), **near)
     # The published one is 1 km from a, (1, 3) km from b and (1, 4) km from c: a is found, one of three.
     assert _value("record-linkage", compared, time_weight=0) == pytest.approx(100 / 3)
     assert _value("trajectories-removed", compared) == pytest.approx(2 / 3)
@@ -274,10 +274,10 @@ def test_the_largest_distance_of_many_is_exact_or_said_not_to_be(monkeypatch: py
 def test_a_bound_that_is_not_sure_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "MOST_EXACT", 1)
     compared = _by_hand()
-    _value("normalised-rmse", compared, distance="dtw")
+    _value("normalized-rmse", compared, distance="dtw")
     assert "is at least" in compared.notes.said[0]
     compared = _by_hand()
-    _value("normalised-rmse", compared, time_weight="document")
+    _value("normalized-rmse", compared, time_weight="document")
     assert [said.split()[:2] for said in compared.notes.said] == [["time", "counts"]]
 
 
@@ -285,7 +285,7 @@ def test_nothing_published() -> None:
     compared = _by_hand()
     found = measured(compared.original, _release(compared.original, []), named_measures(None, Trajectories))
     assert found["RL"].pooled == 0 and found["trajectories-removed"].pooled == 1
-    for name in ("rmse", "normalised-rmse", "propensity-score"):
+    for name in ("rmse", "normalized-rmse", "propensity-score"):
         assert math.isnan(found[name].pooled)
     assert found["visits-per-location"].pooled.tolist() == pytest.approx([5 / 3, *[math.nan] * 3], nan_ok=True)
     assert found.as_json()["measures"]["rmse"]["value"] is None
@@ -301,7 +301,7 @@ def test_without_a_pairing_some_are_left_out_or_refused() -> None:
     compared = _by_hand()
     release = replace(compared.release, source=None)
     found = measured(compared.original, release, named_measures(None, Trajectories), all_of_them=True)
-    assert set(found.left_out) == {"rmse", "rmse-document", "normalised-rmse", "record-linkage"}
+    assert set(found.left_out) == {"rmse", "rmse-document", "normalized-rmse", "record-linkage"}
     with pytest.raises(InputError, match="--pairing"):
         measured(compared.original, release, named_measures(["rmse"], Trajectories))
     with pytest.raises(InputError, match="does not have"):
@@ -352,7 +352,7 @@ def test_invariants_on_cabs(realdata: Path) -> None:
     data = read_trajectories(realdata / "sf_cabs" / "cabs_dataset_20080608_0700_0715.csv")
     rng = np.random.default_rng(0)
     same = measured(data, _release(data, rng.permutation(len(data))), named_measures(None, Trajectories))
-    assert same["rmse"].pooled == same["normalised-rmse"].pooled == same["trajectories-removed"].pooled == 0
+    assert same["rmse"].pooled == same["normalized-rmse"].pooled == same["trajectories-removed"].pooled == 0
     assert same["propensity-score"].pooled == pytest.approx(0, abs=1e-9)
     assert same["RL"].pooled == 100  # no two of them are equal
     for name in (m.name for m in find_measures("ScikitMeasures")):

@@ -72,18 +72,18 @@ def test_rows_are_left_out_and_steps_stay(volume: Cells, data: st.DataObject) ->
 
 @unhurried
 @given(cells, st.data(), st.integers(1, 60), st.booleans())
-def test_a_withheld_total_is_told_only_where_k_are_sure_to_be_behind_it(
+def test_a_suppressed_total_is_told_only_where_k_are_sure_to_be_behind_it(
     volume: Cells, data: st.DataObject, k: int, people: bool
 ) -> None:
     flows = flows_of(volume, people)
-    withheld = np.array(data.draw(st.lists(st.booleans(), min_size=len(flows), max_size=len(flows))), bool)
+    suppressed = np.array(data.draw(st.lists(st.booleans(), min_size=len(flows), max_size=len(flows))), bool)
     wanted = []
     for step in sorted({key[0] for key in volume}):
-        lost = [volume[key] for key, out in zip(sorted(volume), withheld, strict=True) if out and key[0] == step]
+        lost = [volume[key] for key, out in zip(sorted(volume), suppressed, strict=True) if out and key[0] == step]
         total = sum(v for v, _ in lost)
         crowd = max((p for _, p in lost), default=0) if people else total
         wanted.append(total if total == 0 or min(total, crowd) >= k else -1)
-    assert flows.withheld_totals(withheld, k, -1).tolist() == wanted
+    assert flows.suppressed_totals(suppressed, k, -1).tolist() == wanted
 
 
 GOOD: dict[str, Any] = {
@@ -134,7 +134,7 @@ def test_flows_do_not_change() -> None:
     draw=st.data(),
 )
 def test_rows_must_rise_inside_each_step(lengths: list[int], piece: int, draw: st.DataObject) -> None:
-    """Against a plain look at every two neighbours, whatever pieces rows are looked at in."""
+    """Against a plain look at every two neighbors, whatever pieces rows are looked at in."""
     pairs = [sorted(draw.draw(st.lists(st.integers(0, 8), min_size=n, max_size=n))) for n in lengths]
     if draw.draw(st.booleans()):
         pairs = [draw.draw(st.permutations(step)) for step in pairs]

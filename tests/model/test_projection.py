@@ -1,4 +1,4 @@
-"""Planar metres against geodesics."""
+"""Planar meters against geodesics."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ GEOD = Geod(ellps="WGS84")
 
 @unhurried
 @given(st.floats(-179, 179), st.floats(-80, 80), st.floats(0, 360), st.floats(1, 400_000))
-def test_distances_from_the_middle_and_back_are_true(lon: float, lat: float, bearing: float, metres: float) -> None:
-    there = GEOD.fwd(lon, lat, bearing, metres)[:2]
+def test_distances_from_the_middle_and_back_are_true(lon: float, lat: float, bearing: float, meters: float) -> None:
+    there = GEOD.fwd(lon, lat, bearing, meters)[:2]
     plane = LocalProjection(lon, lat)
     x, y = plane.to_plane(*(np.array([v]) for v in there))
-    assert np.hypot(x, y)[0] == pytest.approx(metres, rel=0.001, abs=0.01)
+    assert np.hypot(x, y)[0] == pytest.approx(meters, rel=0.001, abs=0.01)
     back = plane.to_globe(x, y)
     assert GEOD.inv(*there, back[0][0], back[1][0])[2] < 0.01
 

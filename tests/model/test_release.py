@@ -37,7 +37,7 @@ def test_areas_that_make_no_sense_are_refused() -> None:
 
 GOOD: dict[str, Any] = {
     "t": [0, 3600], "offsets": [0, 1, 2], "origin": [0, 1], "destination": [1, 1], "volume": [5, 6], "people": [3, 4],
-    "state": [0, 1], "withheld": [7, NOT_GIVEN],
+    "state": [0, 1], "suppressed": [7, NOT_GIVEN],
 }  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_a_release_of_flows() -> None:
     ("column", "values", "says"),
     [("origin", [0, 2], "area that does not exist"), ("destination", [-1, 0], "area that does not exist"),
      ("volume", [1], "column volume has 1 rows instead of 2"), ("state", [0], "column state"),
-     ("withheld", [1], "column withheld"),
+     ("suppressed", [1], "column suppressed"),
      ("t", [0], "column t"), ("offsets", [0, 1, 3], "offsets must rise")],
 )  # fmt: skip
 def test_rows_that_do_not_fit_are_refused(column: str, values: list[int], says: str) -> None:

@@ -44,7 +44,7 @@ def clouds(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 @unhurried
 @given(clouds(), st.sampled_from([50.0, 500.0, 2000.0, 77_777.0]))
-def test_every_point_lies_in_exactly_one_tile_whose_sides_are_metres(
+def test_every_point_lies_in_exactly_one_tile_whose_sides_are_meters(
     cloud: tuple[np.ndarray, np.ndarray], size: float
 ) -> None:
     lon, lat = cloud

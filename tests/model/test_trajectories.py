@@ -31,8 +31,8 @@ def test_columns_are_taken_as_they_are() -> None:
     assert data.trajectory.tolist() == [0, 0, 0, 1]
     x, y = data.xy
     for i in range(3):
-        metres = Geod(ellps="WGS84").inv(data.lon[i], data.lat[i], data.lon[i + 1], data.lat[i + 1])[2]
-        assert np.hypot(x[i + 1] - x[i], y[i + 1] - y[i]) == pytest.approx(metres, rel=0.001)
+        meters = Geod(ellps="WGS84").inv(data.lon[i], data.lat[i], data.lon[i + 1], data.lat[i + 1])[2]
+        assert np.hypot(x[i + 1] - x[i], y[i + 1] - y[i]) == pytest.approx(meters, rel=0.001)
     for column in (data.lon, data.t, data.ids):
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 0

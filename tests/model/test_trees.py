@@ -26,7 +26,7 @@ unhurried = settings(deadline=None)
 
 
 def placed(x: Any, y: Any) -> Zones:
-    """Tiles with centroids near metres of a plane; `Zones.xy` lays its own plane, so equal x may come out unequal."""
+    """Tiles with centroids near meters of a plane; `Zones.xy` lays its own plane, so equal x may come out unequal."""
     lon, lat = HERE.to_globe(np.array(x, np.float64), np.array(y, np.float64))
     return Zones(np.arange(len(lon)), lon, lat, kind="centroids")
 
@@ -106,10 +106,10 @@ class TestKd:
 
     @unhurried
     @given(points(20, 1000))
-    @example([(15, 191), (83, 99), (142, 313), (229, 134)])  # as wide as tall to the millimetre, but not as floats
-    def test_splits_centroids_in_metres_to_the_millimetre(self, cells: list[tuple[int, int]]) -> None:
+    @example([(15, 191), (83, 99), (142, 313), (229, 134)])  # as wide as tall to the millimeter, but not as floats
+    def test_splits_centroids_in_meters_to_the_millimeter(self, cells: list[tuple[int, int]]) -> None:
         zones = placed(*zip(*cells, strict=True))
-        x, y = (np.rint(metres * 1000).astype(int).tolist() for metres in zones.xy)
+        x, y = (np.rint(meters * 1000).astype(int).tolist() for meters in zones.xy)
         wanted = plain_kd(list(zip(x, y, strict=True)), list(range(len(cells))))
         assert nested_of(trees.kd(zones)) == wanted
 

@@ -1,4 +1,4 @@
-"""Small problems of generalisation, and all their partitions written out by plain sets."""
+"""Small problems of generalization, and all their partitions written out by plain sets."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from plain_trajectories import Path, Point, all_walks, gather, metres
+from plain_trajectories import Path, Point, all_walks, gather, meters
 
 Pair = tuple[int, int]
 
@@ -22,7 +22,7 @@ def one_pass(a: Path, b: Path) -> tuple[float, list[Pair]]:
     before: dict[Pair, Pair] = {}
     for i in range(len(a)):
         for j in range(len(b)):
-            d = metres(a[i], b[j])
+            d = meters(a[i], b[j])
             if i == j == 0:
                 longest[0, 0], total[0, 0], length[0, 0] = d, d, 1
                 continue
@@ -49,7 +49,7 @@ def exact(a: Path, b: Path) -> float:
 
 
 def mean_of(a: Path, b: Path, coupling: list[Pair]) -> float:
-    return sum(metres(a[i], b[j]) for i, j in coupling) / len(coupling)
+    return sum(meters(a[i], b[j]) for i, j in coupling) / len(coupling)
 
 
 def shares(path: Path) -> list[Fraction]:

@@ -110,7 +110,7 @@ def _release(
         volume=volume,
         people=volume,
         state=np.array(state, np.uint8),
-        withheld=np.full(len(listed), NOT_GIVEN),
+        suppressed=np.full(len(listed), NOT_GIVEN),
         counts="trips",
         step_s=data.step_s,
     )

@@ -27,14 +27,14 @@ class Sector(NamedTuple):
 
 @dataclass
 class HeatMap:
-    """Cuts a box of points with at least k people; the document's method with `halve` False and `withhold` 0."""
+    """Cuts a box of points with at least k people; the document's method with `halve` False and `suppress` 0."""
 
     k: int
     split: int
     merge: bool = True
     halve: bool = False
-    withhold: float = 0.0
-    withheld: list[Point] = field(default_factory=list)
+    suppress: float = 0.0
+    suppressed: list[Point] = field(default_factory=list)
 
     def sectors(self, points: Sequence[Point], box: Box) -> list[Sector]:
         width, height = box[2:]
@@ -60,15 +60,15 @@ class HeatMap:
         return found
 
     def _may_go(self, parts: dict[int, tuple[list[Point], Box]], small: list[int]) -> bool:
-        """Withhold small parts if they hold little, and something is left."""
+        """Suppress small parts if they hold little, and something is left."""
         left_out = [point for i in small for point in parts[i][0]]
-        if len(small) == len(parts) or len(left_out) > self.withhold * sum(len(inner) for inner, _ in parts.values()):
+        if len(small) == len(parts) or len(left_out) > self.suppress * sum(len(inner) for inner, _ in parts.values()):
             return False
-        self.withheld += left_out
+        self.suppressed += left_out
         return True
 
     def _pairs(self, quarters: dict[int, tuple[list[Point], Box]]) -> tuple[list[tuple[int, int]], list[int]]:
-        """Small quarters with the neighbours that they are merged with, and those that have none."""
+        """Small quarters with the neighbors that they are merged with, and those that have none."""
 
         def size(i: int) -> tuple[int, int, int]:
             return _people(quarters[i][0]), len(quarters[i][0]), i

@@ -133,7 +133,7 @@ Point = tuple[float, float, float, float]
 
 
 def points_of(flows: Flows, rows: list[Row]) -> list[Point]:
-    """Centroids of origin and destination, in metres."""
+    """Centroids of origin and destination, in meters."""
     x, y = (values.tolist() for values in flows.zones.xy)
     return [(x[row.origin], y[row.origin], x[row.destination], y[row.destination]) for row in rows]
 
@@ -246,7 +246,7 @@ def plain_nearest(rows: list[Row], points: list[Point], k: int, most: int) -> li
 
 
 class PlainGlove:
-    """Greedy merging over a graph of neighbours, with a heap: what one would write in Python.
+    """Greedy merging over a graph of neighbors, with a heap: what one would write in Python.
 
     Every cluster below k has its best pair in the heap, as of when it was last looked for; if a part of it is gone when it
     comes up, the cluster looks anew.

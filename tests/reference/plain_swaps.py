@@ -44,27 +44,27 @@ def changes(path: Sequence[Point]) -> int:
     return sum(a != b for a, b in pairwise(owners))
 
 
-def in_grid(points: Sequence[Point], metres: float, seconds: int) -> list[Point]:
+def in_grid(points: Sequence[Point], meters: float, seconds: int) -> list[Point]:
     """Points in order of window, row and column."""
     west, south = min(p.x for p in points), min(p.y for p in points)
-    return sorted(points, key=lambda p: (p.t // seconds, (p.y - south) // metres, (p.x - west) // metres, p.number))
+    return sorted(points, key=lambda p: (p.t // seconds, (p.y - south) // meters, (p.x - west) // meters, p.number))
 
 
-def near(a: Point, b: Point, metres: float, seconds: float) -> bool:
-    return abs(a.t - b.t) <= seconds and (a.x - b.x) ** 2 + (a.y - b.y) ** 2 <= metres * metres
+def near(a: Point, b: Point, meters: float, seconds: float) -> bool:
+    return abs(a.t - b.t) <= seconds and (a.x - b.x) ** 2 + (a.y - b.y) ** 2 <= meters * meters
 
 
-def swapmob(points: list[Point], metres: float, seconds: int, enough: int) -> dict[int, list[Point]]:
+def swapmob(points: list[Point], meters: float, seconds: int, enough: int) -> dict[int, list[Point]]:
     """The path that ends with each trajectory. `points` are in the order of trajectories and time."""
     walks = {p.trajectory: Walk([q for q in points if q.trajectory == p.trajectory]) for p in points}
-    order = in_grid(points, metres, seconds)
+    order = in_grid(points, meters, seconds)
     for window in sorted({p.t // seconds for p in points}):
         met: set[int] = set()
 
         def partners(p: Point, window: int = window, met: set[int] = met) -> list[Point]:
             found = []
             for q in order:
-                if q.owner == p.owner or not near(p, q, metres, seconds) or q.trajectory in met:
+                if q.owner == p.owner or not near(p, q, meters, seconds) or q.trajectory in met:
                     continue
                 if q.t // seconds > window:
                     continue
@@ -95,7 +95,7 @@ def radii(least: float, most: float) -> list[float]:
 
 
 def swap_locations(
-    places: list[Point], seeds: Sequence[int], k: int, metres: tuple[float, float], seconds: tuple[float, float]
+    places: list[Point], seeds: Sequence[int], k: int, meters: tuple[float, float], seconds: tuple[float, float]
 ) -> dict[int, int]:
     """The trajectory that each point goes to. `places` are in the order of the grid, and seeds are places."""
     left, given = set(range(len(places))), {}
@@ -105,7 +105,7 @@ def swap_locations(
         s = places[seed]
         members: list[int] = []
         for within_s in radii(*seconds):
-            for within_m in radii(*metres):
+            for within_m in radii(*meters):
                 if len(members) >= k:
                     continue
                 best: dict[int, tuple[bool, int, float, int]] = {}
@@ -131,7 +131,7 @@ def swap_in_groups(
     group: Sequence[int],
     seeds: Sequence[int],
     k: int,
-    metres: float,
+    meters: float,
     seconds: float,
     circle: bool,
 ) -> dict[int, int]:
@@ -146,7 +146,7 @@ def swap_in_groups(
             continue
         best: dict[int, tuple[float, int, int]] = {}
         for p in (points[i] for i in here):
-            if p.owner != s.owner and near(s, p, metres, seconds):
+            if p.owner != s.owner and near(s, p, meters, seconds):
                 rank = ((p.x - s.x) ** 2 + (p.y - s.y) ** 2, abs(p.t - s.t), p.number)
                 best[p.owner] = min(best.get(p.owner, rank), rank)
         others = [number for _, _, number in sorted(best.values())[: k - 1]]

@@ -23,7 +23,7 @@ def matched(points: int, pairs: int) -> list[int]:
     return [half_up(Fraction(i * (points - 1), pairs - 1)) for i in range(pairs)] if pairs > 1 else [0]
 
 
-def metres(a: Point, b: Point) -> float:
+def meters(a: Point, b: Point) -> float:
     dx, dy = a[0] - b[0], a[1] - b[1]
     return math.sqrt(dx * dx + dy * dy)
 
@@ -32,7 +32,7 @@ def speed(path: Path) -> float:
     legs = list(pairwise(path))
     if not legs:
         return 0.0
-    return sum(metres(a, b) / (b[2] - a[2]) if b[2] > a[2] else 0.0 for a, b in legs) / len(legs)
+    return sum(meters(a, b) / (b[2] - a[2]) if b[2] > a[2] else 0.0 for a, b in legs) / len(legs)
 
 
 def spatiotemporal(a: Path, b: Path, weight: float) -> float:
@@ -40,16 +40,16 @@ def spatiotemporal(a: Path, b: Path, weight: float) -> float:
     worth = weight * (speed(a) + speed(b)) / 2
     total = 0.0
     for i, j in zip(matched(len(a), h), matched(len(b), h), strict=True):
-        total += (metres(a[i], b[j]) + worth * abs(a[i][2] - b[j][2])) ** 2
+        total += (meters(a[i], b[j]) + worth * abs(a[i][2] - b[j][2])) ** 2
     return math.sqrt(total / h)
 
 
 def all_walks(a: Path, b: Path) -> list[list[float]]:
-    """The metres apart along each walk from both first points to both last ones, by one step on either or both."""
+    """The meters apart along each walk from both first points to both last ones, by one step on either or both."""
     found: list[list[float]] = []
 
     def walk(i: int, j: int, sofar: list[float]) -> None:
-        here = [*sofar, metres(a[i], b[j])]
+        here = [*sofar, meters(a[i], b[j])]
         if (i, j) == (len(a) - 1, len(b) - 1):
             found.append(here)
         for di, dj in ((1, 0), (0, 1), (1, 1)):
@@ -130,14 +130,14 @@ def gather(seed: int, order: list[int], person: list[int], k: int) -> list[int]:
 def mdav(
     members: list[int],
     far: Callable[[int, int], float],
-    from_centre: Callable[[list[int]], dict[int, float]],
+    from_center: Callable[[list[int]], dict[int, float]],
     person: list[int],
     k: int,
     remaining: bool,
 ) -> list[set[int]]:
     """Groups of at least k people; none if there are fewer."""
     left, groups = sorted(members), []
-    centre = from_centre(left) if left else {}
+    center = from_center(left) if left else {}
 
     def people() -> int:
         return len({person[i] for i in left})
@@ -151,8 +151,8 @@ def mdav(
         left[:] = [i for i in left if i not in groups[-1]]
 
     while people() >= 2 * k:
-        centre = from_centre(left) if remaining else centre
-        r = farthest(centre.__getitem__, left)
+        center = from_center(left) if remaining else center
+        r = farthest(center.__getitem__, left)
         if people() >= 3 * k:
             s = farthest(lambda i, r=r: far(r, i), [i for i in left if i != r])
             take(r, but=s)

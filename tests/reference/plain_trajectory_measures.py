@@ -53,19 +53,19 @@ def nearest_in(values: list[float], value: float, size: int) -> list[int]:
     return best[-1] if values[best[0][0]] < value else best[0]
 
 
-def kilometres(a: Place, b: Place) -> float:
+def kilometers(a: Place, b: Place) -> float:
     lon_a, lat_a, lon_b, lat_b = (math.radians(v) for v in (*a, *b))
     half = math.sin((lat_b - lat_a) / 2) ** 2 + math.cos(lat_a) * math.cos(lat_b) * math.sin((lon_b - lon_a) / 2) ** 2
     return 2 * 6371.0088 * math.asin(math.sqrt(half))
 
 
 def straight_line(walk: list[Sample]) -> float:
-    return sum(kilometres(a[:2], b[:2]) for a, b in pairwise(walk))
+    return sum(kilometers(a[:2], b[:2]) for a, b in pairwise(walk))
 
 
 def square_displacement(walk: list[Sample], after_s: int) -> float:
     last = [sample for sample in walk if sample[2] <= walk[0][2] + after_s][-1]
-    return kilometres(walk[0][:2], last[:2]) ** 2
+    return kilometers(walk[0][:2], last[:2]) ** 2
 
 
 def visits(tiles: list[tuple[int, Tile]]) -> dict[Tile, Counter[int]]:

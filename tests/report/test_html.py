@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from reporting import unpacked
 
 import crowdveil
-from crowdveil.errors import InputError, OutputError, ParameterError, PromiseBrokenError
+from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.io.times import Clock
 from crowdveil.io.written import WrittenRelease
 from crowdveil.report import html, picture, questions, trajectory_pictures
 from crowdveil.report.packing import packed
-from crowdveil.report.shapes import Frame, Rings
+from crowdveil.report.shapes import PictureFrame, Rings
 from crowdveil.run import pipeline
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
@@ -154,7 +154,7 @@ def test_answers_are_what_the_files_say(releases: dict[str, Path]) -> None:
     sizes = {f["properties"]["area"]: len(f["properties"]["tiles"]) for f in written.features}
     assert f"is {min(row['people'] for row in rows):,} people" in single.lines[0]
     near = sum(row["people"] < 10 for row in rows) / len(rows)
-    assert "At least 5 are promised" in single.lines[1] and f"{100 * near:.0f} % of the flows" in single.lines[1]
+    assert "At least 5 are guaranteed" in single.lines[1] and f"{100 * near:.0f} % of the flows" in single.lines[1]
     groups: dict[Any, list[tuple[int, int]]] = {}
     for row in rows:
         groups.setdefault((row["t"], row["origin_area"]), []).append((row["volume"], sizes[row["destination_area"]]))
@@ -172,19 +172,19 @@ def test_answers_are_what_the_files_say(releases: dict[str, Path]) -> None:
 def test_trajectories_and_noise_are_answered_too(releases: dict[str, Path]) -> None:
     for kind, says in (
         ("groups", "the smallest group of equal ones has 3"), ("tiles", "the method is a heuristic"),
-        ("swapped", "exact points of somebody"), ("noise", "Crowds are not promised"), ("nothing", "Nothing was published"),
+        ("swapped", "exact points of somebody"), ("noise", "Crowds are not guaranteed"), ("nothing", "Nothing was published"),
     ):  # fmt: skip
         assert says in _text(releases[kind]), kind
 
 
-def test_attacks_are_shown_where_the_certificate_has_any(releases: dict[str, Path]) -> None:
+def test_attacks_are_shown_where_the_manifest_has_any(releases: dict[str, Path]) -> None:
     manifest, written = pipeline.open_release(releases["groups"])
     trial = {
         "attack": "known places",
         "knowledge": "2 places",
         "risk_percent_before": 97,
         "risk_percent": 33,
-        "promise": None,
+        "guarantee": None,
     }
     text = html.public_report(written, manifest | {"risk": [trial]})
     assert "known places" in text and ">97<" in text and ">33<" in text
@@ -254,7 +254,7 @@ def test_the_map_has_the_published_flows_and_no_others(releases: dict[str, Path]
         assert len(layer["steps"]) >= len(times) == len(listed)
 
 
-def test_what_was_withheld_leaves_no_trace(city: Path, tmp_path: Path) -> None:
+def test_what_was_suppressed_leaves_no_trace(city: Path, tmp_path: Path) -> None:
     table = pa.table(
         {"t": ["2026-01-01T00:00"] * 14, "origin": ["a"] * 12 + ["onlyhere"] * 2, "destination": ["b"] * 14}
     )
@@ -268,7 +268,7 @@ def test_no_original_point_or_id_of_a_trajectory_is_in_it(releases: dict[str, Pa
         text = _text(releases[kind])
         (layer,) = _data(text)["layers"]
         released = pq.read_table(releases[kind] / "trajectories.parquet").to_pydict()
-        frame = Frame.around(np.array(released["lon"]), np.array(released["lat"]))
+        frame = PictureFrame.around(np.array(released["lon"]), np.array(released["lat"]))
         x, y = frame.place(np.array(released["lon"]), np.array(released["lat"]))
         assert unpacked(layer["x"], rising=True) == x.tolist() and unpacked(layer["y"], rising=True) == y.tolist()
         assert not any(f"{v:.6f}"[:9] in text for v in raw["lat"][:200])
@@ -281,7 +281,7 @@ def test_exact_costs_stay_in_the_house(releases: dict[str, Path], city: Path, tm
     exact = result.cost[0].split("  ")[-1].strip()
     public, private = _text(tmp_path / "out"), (tmp_path / "ours.html").read_text()
     assert exact in private and exact not in public
-    assert "mean generalisation error" in private and "mean generalisation error" not in public
+    assert "mean generalization error" in private and "mean generalization error" not in public
     assert [layer["name"] for layer in _data(private)["layers"]] == ["after", "before"]
     assert [layer["name"] for layer in _data(public)["layers"]] == ["after"]
     assert 'class="mark"' in private and "Not for release" in private and "<title>NOT FOR RELEASE" in private
@@ -331,7 +331,7 @@ def test_no_report_where_none_is_wanted_and_one_later(city: Path, tmp_path: Path
     crowdveil.write_report(out)
     assert not any(finding.violated for _, finding in crowdveil.verify(out))
     (out / "report.html").write_text(_text(out) + " ")
-    with pytest.raises(PromiseBrokenError, match=r"report\.html"):
+    with pytest.raises(GuaranteeViolatedError, match=r"report\.html"):
         crowdveil.verify(out)
     crowdveil.write_report(out)
     assert not any(finding.violated for _, finding in crowdveil.verify(out))
@@ -430,7 +430,7 @@ def test_outlines_keep_their_shape_on_the_grid() -> None:
     square = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 0.5], [1, 1], [0, 1], [0, 0]]]}
     speck = {"type": "Polygon", "coordinates": [[[0, 0], [1e-9, 0], [1e-9, 1e-9], [0, 0]]]}
     rings = Rings.of_geometries([square, None, speck, {"type": "Point", "coordinates": [0, 0]}])
-    frame = Frame.around(np.array([0.0, 1.0]), np.array([0.0, 1.0]), 100)
+    frame = PictureFrame.around(np.array([0.0, 1.0]), np.array([0.0, 1.0]), 100)
     paths = rings.snapped(frame).paths()
     assert paths[0] == "M0 100l100 0l0 -100l-100 0z" and paths[1:] == ["", "", ""]
 
@@ -464,7 +464,7 @@ def test_every_plot_is_drawn(releases: dict[str, Path], tmp_path: Path, kind: st
 
 def test_pareto_curves_of_a_comparison(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    head = "method,generalisation,reconstruction-error,distribution-distance,suppressed,seconds,remark\n"
+    head = "method,generalization,reconstruction-error,distribution-distance,suppressed,seconds,remark\n"
     (tmp_path / "summary.csv").write_text(
         f"{head}joint,3,0.5,0.6,0.1,0.01,\noigh,9,0.9,0.9,0.2,0.01,\nx,,,,,0.1,fails\n"
     )

@@ -43,7 +43,7 @@ def test_a_release_of_nothing_can_be_measured() -> None:
     )
     assert found["S"].pooled == 1 and found["E"].pooled == 1 and found["CPC"].pooled == 0
     told = found.as_json()["measures"]
-    assert told["generalisation"]["mean"] is None and told["volume-by-origin-size"]["by_step"] == [[None] * 7]
+    assert told["generalization"]["mean"] is None and told["volume-by-origin-size"]["by_step"] == [[None] * 7]
     assert sum(line.endswith("–") for line in found.lines()) >= 6
     assert found.table(as_text=True).num_rows == found.table(as_text=False).num_rows == 34 * 3
 

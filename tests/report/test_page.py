@@ -122,7 +122,7 @@ def test_sliders_choices_and_keys_change_the_map(browser: Any, pages: dict[str, 
         for what, act in {
             "time": lambda: page.fill("#step", "9"),
             "threshold": lambda: page.fill("#step", "0") or page.fill("#least", "70"),
-            "colour": lambda: page.select_option("#shade", "trips"),
+            "color": lambda: page.select_option("#shade", "trips"),
             "zoom": lambda: page.focus("#canvas") or page.keyboard.press("+"),
             "move": lambda: page.keyboard.press("ArrowLeft"),
             "zone": lambda: page.select_option("#zone-choice", index=1),

@@ -46,15 +46,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _outcomes(folder: Path) -> dict[str, str]:
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["format"] == 2 and not any("holds" in promise for promise in manifest["promises"])
-    return {promise["name"]: promise["outcome"] for promise in manifest["promises"]}
+    assert manifest["format"] == 2 and not any("holds" in guarantee for guarantee in manifest["guarantees"])
+    return {guarantee["name"]: guarantee["outcome"] for guarantee in manifest["guarantees"]}
 
 
 def test_noise_is_never_said_to_hold(made: Path, command: Any) -> None:
     assert _outcomes(made / "laplace") == {"differential-privacy": "not checked", "well-formed-flows": "holds"}
     page = (made / "laplace" / "report.html").read_text()
     assert "1 guarantee verified on these files, 1 not checked" in page and "Not checked: differential-privacy" in page
-    assert not re.search(r"\d+ of \d+ promises", page)
+    assert not re.search(r"\d+ of \d+ guarantees", page)
     ran = command("verify", made / "laplace")
     assert ran.code == 0 and "1 guarantee verified on these files, 1 not checkable from files alone." in ran.out
     assert "not checked  differential-privacy" in ran.out and "holds        differential" not in ran.out
@@ -75,9 +75,9 @@ def test_what_holds_is_counted_as_such(made: Path) -> None:
 )
 def test_a_report_shows_the_outcomes_of_the_manifest(made: Path, outcome: str, words: str) -> None:
     manifest, files = open_release(made / "suppression")
-    for promise in manifest["promises"]:
-        if promise["name"] == "true-volumes":
-            promise["outcome"] = outcome
+    for guarantee in manifest["guarantees"]:
+        if guarantee["name"] == "true-volumes":
+            guarantee["outcome"] = outcome
     assert words in public_report(files, manifest)
 
 
@@ -90,8 +90,8 @@ def test_the_summary_of_a_run_says_how_much_was_checked(made: Path, tmp_path: Pa
 
 def test_a_release_of_the_earlier_format_is_refused_in_one_sentence(made: Path, tmp_path: Path, command: Any) -> None:
     manifest = json.loads((made / "suppression" / "manifest.json").read_text())
-    for promise in manifest["promises"]:
-        promise["holds"] = promise.pop("outcome") == "holds"
+    for guarantee in manifest["guarantees"]:
+        guarantee["holds"] = guarantee.pop("outcome") == "holds"
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"format": 1}))
     with pytest.raises(
         InputError, match="its format is 1, and this version reads 2; verify the release with the version"
@@ -106,7 +106,7 @@ ROWS = [(0, "a", "b", 10, 10), (0, "c", "ab", 30, 10), (0, "ab", "a", 20, 10), (
 
 
 def _said(release: WrittenRelease) -> list[str]:
-    manifest = {"k_counts": "people", "promises": [], "method": {"status": "proved"}}
+    manifest = {"k_counts": "people", "guarantees": [], "method": {"status": "proven"}}
     return next(answer.lines for answer in answers(release, manifest, None) if answer.name == "Inference")
 
 

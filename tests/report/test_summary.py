@@ -28,7 +28,7 @@ def test_costs_of_flows() -> None:
     assert cost_numbers(data, release) == {
         "published_flows": 1,
         "published_volume": 90,
-        "withheld_volume_percent": 10,
+        "suppressed_volume_percent": 10,
         "published_time_steps": 1,
     }
 

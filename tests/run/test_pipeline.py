@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import crowdveil
-from crowdveil.errors import InputError, OutputError, ParameterError, PromiseBrokenError
+from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.written import file_hash
 from crowdveil.methods.od import suppression
@@ -51,8 +51,8 @@ def test_from_file_to_verified_release(trips: Path, tmp_path: Path) -> None:
     assert not any(f.violated for _, f in verify(tmp_path / "out"))
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest == result.manifest
-    parameters = {"k": 10, "report_small": False, "include_empty": True}
-    method = {"name": "suppression", "status": "proved", "parameters": parameters, "seed_given": False, "facts": {}}
+    parameters = {"k": 10, "aggregate_small": False, "include_empty": True}
+    method = {"name": "suppression", "status": "proven", "parameters": parameters, "seed_given": False, "facts": {}}
     assert manifest["method"] == method
     assert manifest["input"]["data"] == {"kind": "table"}
     assert manifest["k_counts"] == "people" and manifest["original_ids_published"] is False
@@ -69,13 +69,13 @@ def test_k_counts_people_and_not_trips(trips: Path, tmp_path: Path) -> None:
 
 
 def test_the_suppressed_step_is_not_listed(tmp_path: Path) -> None:
-    """A time step in which only a few people travelled is not told from one without anybody."""
+    """A time step in which only a few people traveled is not told from one without anybody."""
     table = pa.table(
         {"t": ["2026-01-01T00:00"] * 12 + ["2026-01-01T05:00"], "origin": ["a"] * 13, "destination": ["b"] * 13}
     )
     run(Request("suppression", table, tmp_path / "out", {"k": 5}, table_format="csv"))
     steps = (tmp_path / "out" / "steps.csv").read_text().splitlines()
-    assert steps == ["t,published,withheld", "2026-01-01T00:00:00+00:00,12,0"]
+    assert steps == ["t,published,suppressed", "2026-01-01T00:00:00+00:00,12,0"]
 
 
 def test_python_door_takes_the_same_names(trips: Path, tmp_path: Path) -> None:
@@ -86,19 +86,19 @@ def test_python_door_takes_the_same_names(trips: Path, tmp_path: Path) -> None:
         crowdveil.anonymize("suppression", trips, tmp_path / "out2", kk=3)
 
 
-def test_a_broken_promise_publishes_nothing(trips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_guarantee_publishes_nothing(trips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stricter = lambda data, params: (FlowKAnonymity(k=1000, counts=data.counts),)  # noqa: E731
     method = suppression.METHOD
-    monkeypatch.setattr(pipeline, "find_method", lambda name: _with_promises(method, stricter))
-    with pytest.raises(PromiseBrokenError, match="nothing was published"):
+    monkeypatch.setattr(pipeline, "find_method", lambda name: _with_guarantees(method, stricter))
+    with pytest.raises(GuaranteeViolatedError, match="nothing was published"):
         run(Request("suppression", trips, tmp_path / "out", {"k": 10}))
     assert [p.name for p in tmp_path.iterdir()] == ["trips.parquet"]
 
 
-def _with_promises(method: Any, promises: Any) -> Any:
+def _with_guarantees(method: Any, guarantees: Any) -> Any:
     from dataclasses import replace
 
-    return replace(method, promises=promises)
+    return replace(method, guarantees=guarantees)
 
 
 @pytest.mark.parametrize("name", ["flows.parquet", "areas.geojson", "steps.parquet"])
@@ -109,7 +109,7 @@ def test_a_changed_file_is_found(trips: Path, tmp_path: Path, name: str) -> None
         pq.write_table(pq.read_table(path).replace_schema_metadata({"x": "y"}), path)
     else:
         path.write_text(path.read_text() + "\n")
-    with pytest.raises(PromiseBrokenError, match=name):
+    with pytest.raises(GuaranteeViolatedError, match=name):
         verify(tmp_path / "out")
 
 
@@ -185,7 +185,7 @@ run(Request("suppression", sys.argv[1], Path(sys.argv[2]), {"k": 10}), stage=sta
 """
 
 
-@pytest.mark.parametrize("at", ["anonymising", "writing", "verifying"])
+@pytest.mark.parametrize("at", ["anonymizing", "writing", "verifying"])
 def test_killed_at_any_stage_there_is_no_release_and_the_next_run_cleans_up(
     trips: Path, tmp_path: Path, at: str
 ) -> None:

@@ -18,7 +18,7 @@ import crowdveil
 from conftest import Ran
 from crowdveil.cli.main import cli
 from crowdveil.engine import Arrays, FinishedSteps, LocalEngine, StoppedEarly, local
-from crowdveil.errors import InputError, OutputError, ParameterError, PromiseBrokenError
+from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.geojson import write_zones
 from crowdveil.run import pipeline
@@ -229,12 +229,12 @@ def test_where_a_file_lies_and_the_form_of_the_tables_do_not_matter(
     assert sorted(half.begun + steps.begun) == list(range(steps.count))
 
 
-def test_a_broken_promise_removes_what_was_kept(city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_guarantee_removes_what_was_kept(city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was kept may be what is wrong; going on from it would only end here again."""
     broken = (FlowKAnonymity(k=10**6, counts="people"),)
     checked = pipeline.check
-    monkeypatch.setattr(pipeline, "check", lambda written, promises, *more: checked(written, broken, *more))
-    with pytest.raises(PromiseBrokenError):
+    monkeypatch.setattr(pipeline, "check", lambda written, guarantees, *more: checked(written, broken, *more))
+    with pytest.raises(GuaranteeViolatedError):
         run(request(city, tmp_path / "out", tmp_path / "kept"))
     assert list(tmp_path.iterdir()) == []
 

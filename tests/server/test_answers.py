@@ -13,16 +13,16 @@ from serving import Within
 
 from crowdveil.server.app import make_app
 from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.base import Task, Told
+from crowdveil.server.kinds.base import JobRequest, Task
 from crowdveil.server.queue.schema import jobs
 from crowdveil.server.queue.store import NewJob, Store, new_id
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Settings
 from crowdveil.server.workers.child import _outcome
-from crowdveil.server.workers.worker import Heard, Worker
+from crowdveil.server.workers.worker import ChildMessages, Worker
 
 SECRET = "secret_name"
-GENERALISE = "/methods/simple-generalization/jobs"
+GENERALIZE = "/methods/simple-generalization/jobs"
 
 
 @pytest.mark.parametrize("length", [257, 5000])
@@ -30,7 +30,7 @@ def test_a_boundary_that_is_too_long_is_a_bad_form(tmp_path: Path, length: int) 
     with Settings(tmp_path).open() as service:
         client, boundary = Within(make_app(service)), "x" * length
         body = f'--{boundary}\r\nContent-Disposition: form-data; name="data"; filename="a.csv"\r\n\r\n1\r\n--{boundary}--\r\n'
-        for path in (GENERALISE, "/preview", "/anonymize/"):
+        for path in (GENERALIZE, "/preview", "/anonymize/"):
             kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
             answer = client.post(path, content=body.encode(), headers=kind)
             assert answer.status_code == 400 and "boundary" in answer.json()["error"]["message"], answer.text
@@ -56,7 +56,7 @@ def test_a_job_that_cannot_write_tells_no_path(store: Store, tmp_path: Path, mon
     from crowdveil.io.atomic import new_file
     from crowdveil.server.queue.files import Files
 
-    def full(task: Task) -> Told:
+    def full(task: Task) -> JobRequest:
         with new_file(task.out / "x.csv", overwrite=False) as file:
             raise OSError(28, "No space left on device", str(file))
 
@@ -74,7 +74,7 @@ def test_a_job_that_cannot_write_tells_no_path(store: Store, tmp_path: Path, mon
     monkeypatch.chdir(files.inputs(job.id))
     told = _outcome(dataclasses.replace(job, files={}), run, os.open(os.devnull, os.O_WRONLY))
     assert str(tmp_path) in told["message"]  # what the child says is for the worker
-    Worker(store, files)._ended(job, Heard(end=told), None, 0)
+    Worker(store, files)._ended(job, ChildMessages(end=told), None, 0)
     found = store.get(job.id)
     assert (
         found is not None

@@ -15,16 +15,16 @@ import pytest
 import sqlalchemy as sa
 from serving import Within, cabs, put
 
-from crowdveil.server.answers import Refused
+from crowdveil.server.answers import ApiError
 from crowdveil.server.app import make_app
 from crowdveil.server.edge import _check_scope
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.schema import jobs
-from crowdveil.server.queue.store import CRASHES_MOST, Job, NewJob, Store, new_id
+from crowdveil.server.queue.store import CRASHES_MOST, NewJob, QueuedJob, Store, new_id
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.workers.worker import Crew, Worker
 
-GENERALISE = "/methods/simple-generalization/jobs"
+GENERALIZE = "/methods/simple-generalization/jobs"
 CABS = ("a.csv", cabs())
 BAD = ["a\\u0000b", "\\ud800", "x\\udfffy"]
 WRONG = "the text has a NUL character or half of a surrogate pair; remove it."
@@ -50,9 +50,9 @@ def sentence(answer: httpx.Response) -> str:
 @pytest.mark.parametrize("bad", BAD)
 def test_parameters(service: Service, anna: Within, bad: str) -> None:
     for path, field, text, named in (
-        (GENERALISE, "parameters", f'{{"user": "{bad}"}}', "user"),
-        (GENERALISE, "parameters", f'{{"user": {{"inner": ["{bad}"]}}}}', "inner"),
-        (GENERALISE, "parameters", f'{{"{bad}": 1}}', "a name in parameters"),
+        (GENERALIZE, "parameters", f'{{"user": "{bad}"}}', "user"),
+        (GENERALIZE, "parameters", f'{{"user": {{"inner": ["{bad}"]}}}}', "inner"),
+        (GENERALIZE, "parameters", f'{{"{bad}": 1}}', "a name in parameters"),
         ("/preview", "parameters", f'{{"time_format": "{bad}"}}', "time_format"),
     ):
         assert sentence(anna.post(path, files={"data": CABS}, data={field: text})) == f"{named}: {WRONG}"
@@ -64,7 +64,7 @@ def test_parameters(service: Service, anna: Within, bad: str) -> None:
 
 @pytest.mark.parametrize("name", [b"a\0.csv", b"\xed\xa0\x80.csv"])
 def test_names_of_files(anna: Within, name: bytes) -> None:
-    for path in (GENERALISE, "/preview"):
+    for path in (GENERALIZE, "/preview"):
         body = b'--x\r\nContent-Disposition: form-data; name="data"; filename="' + name + b'"\r\n\r\na\r\n--x--\r\n'
         answer = anna.post(path, content=body, headers={"Content-Type": "multipart/form-data; boundary=x"})
         if answer.status_code == 400:  # the parser of forms takes no NUL in a header
@@ -89,7 +89,7 @@ def test_addresses_and_headers_of_every_route(anna: Within) -> None:
                     == f"path: {WRONG}"
                 )
     scope = {"type": "http", "path": "/jobs", "query_string": b"", "headers": [(b"x-odd", b"a\0b")]}
-    with pytest.raises(Refused, match="x-odd: "):
+    with pytest.raises(ApiError, match="x-odd: "):
         _check_scope(scope)
 
 
@@ -102,7 +102,7 @@ def test_comments_of_reviews(anna: Within, bad: str) -> None:
 
 def test_one_bad_row_does_not_break_the_list(service: Service, anna: Within) -> None:
     """As an older version let them in."""
-    ids = [put(anna, GENERALISE, {"data": CABS}) for _ in range(5)]
+    ids = [put(anna, GENERALIZE, {"data": CABS}) for _ in range(5)]
     for job, values in zip(
         ids,
         (
@@ -136,7 +136,7 @@ def test_a_job_that_breaks_its_worker_twice_is_failed_and_the_worker_goes_on(
 ) -> None:
     job, worker, runs = suspects(store, files), Worker(store, files), []
 
-    def broken(_self: Worker, job: Job) -> None:
+    def broken(_self: Worker, job: QueuedJob) -> None:
         runs.append(job.id)
         "\ud800".encode()
 

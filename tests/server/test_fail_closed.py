@@ -20,7 +20,7 @@ from crowdveil.server.serve import check_address, listen
 from crowdveil.server.settings import Settings
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-OPEN = ("/jobs", "/methods", "/", "/door", "/openapi.json", "/page/app.js", "/session", "/ready")
+OPEN = ("/jobs", "/methods", "/", "/auth", "/openapi.json", "/page/app.js", "/session", "/ready")
 
 
 @pytest.mark.parametrize(

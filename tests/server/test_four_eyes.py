@@ -14,7 +14,7 @@ from serving import Running, cabs, ended, put
 from conftest import Ran
 
 pytestmark = pytest.mark.slow
-GENERALISE = "/methods/simple-generalization/jobs"
+GENERALIZE = "/methods/simple-generalization/jobs"
 Command = Callable[..., Ran]
 
 
@@ -76,7 +76,7 @@ def browser() -> Iterator[Any]:
 
 def test_on_the_page(browser: Any, office: Running) -> None:
     with office.client() as client:
-        job = put(client, GENERALISE, {"data": ("cabs.csv", cabs())})
+        job = put(client, GENERALIZE, {"data": ("cabs.csv", cabs())})
         assert ended(client, job)["state"] == "done"
     with Visit(browser, office.url) as anna, Visit(browser, office.url) as rita:
         anna.sign_in(office.tokens["anna"])

@@ -13,7 +13,7 @@ import pytest
 from serving import Within, cabs, post
 
 from crowdveil.server.app import make_app
-from crowdveil.server.queue.database import AwayError
+from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.disk import PIECES, RESERVE_BYTES, DiskSpace
 from crowdveil.server.queue.store import NewJob, new_id
 from crowdveil.server.settings import Service, Settings
@@ -75,7 +75,7 @@ def test_delete_and_expiry_on_a_full_disk(small: Path) -> None:
         jobs, old = [done(service) for _ in range(3)], done(service, keep_s=0.0)
         other = filled(service.files.root)
         assert service.space.free() == 0
-        with ThreadPoolExecutor(1) as pool, pytest.raises(AwayError):  # a database that cannot write
+        with ThreadPoolExecutor(1) as pool, pytest.raises(DatabaseUnavailableError):  # a database that cannot write
             pool.submit(service.store.say, "anna", "x" * (1 << 20)).result()
         answer = post(client, "/filter/trajectories/jobs", {"data": ("a.csv", cabs())})
         assert answer.status_code == 507 and answer.json()["error"]["code"] == "no_room"
@@ -114,10 +114,10 @@ def test_a_step_of_tidying_that_fails_does_not_stop_the_others(tmp_path: Path, m
         old = done(service, keep_s=0.0, size=10)
 
         def away() -> int:
-            raise AwayError
+            raise DatabaseUnavailableError
 
         monkeypatch.setattr(service.store, "take_back", away)
-        with pytest.raises(AwayError):
+        with pytest.raises(DatabaseUnavailableError):
             service.tidy()
         found = service.store.get(old)
         assert found is not None and found.state == "expired" and reserved(service) >= RESERVE_BYTES
@@ -130,14 +130,14 @@ def test_the_reserve_is_used_piece_by_piece(tmp_path: Path, monkeypatch: pytest.
 
     def write() -> None:
         calls.append(time.monotonic())
-        raise AwayError
+        raise DatabaseUnavailableError
 
     for pieces in reversed(range(PIECES)):
         calls.clear()
-        with pytest.raises(AwayError):
+        with pytest.raises(DatabaseUnavailableError):
             disk.writing(write)
         assert len(calls) == 2 and len(list(disk.reserve.iterdir())) == pieces
     calls.clear()
-    with pytest.raises(AwayError):
+    with pytest.raises(DatabaseUnavailableError):
         disk.writing(write)
     assert len(calls) == 1

@@ -19,14 +19,14 @@ from crowdveil.cli.main import cli
 from crowdveil.errors import InputError
 from crowdveil.server import logs
 from crowdveil.server.app import make_app
-from crowdveil.server.queue.database import AwayError
+from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.schema import jobs
 from crowdveil.server.queue.store import NewJob, new_id
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.workers.heartbeat import Heartbeat
 
 SECRET = "secret_name"
-GENERALISE = "/methods/simple-generalization/jobs"
+GENERALIZE = "/methods/simple-generalization/jobs"
 
 
 @pytest.fixture
@@ -62,12 +62,12 @@ def test_ready_names_what_is_missing(service: Service, monkeypatch: pytest.Monke
     assert client.get("/ready").status_code == 200
     monkeypatch.setattr(service.space, "min_free", 1 << 60)
     assert client.get("/ready").json()["checks"]["disk"] == "too little room"
-    upload = post(client, GENERALISE, {"data": ("a.csv", cabs())})
+    upload = post(client, GENERALIZE, {"data": ("a.csv", cabs())})
     assert upload.status_code == 507 and upload.json()["error"]["code"] == "no_room"
     assert list(service.files.incoming.iterdir()) == []
 
     def away() -> Any:
-        raise AwayError
+        raise DatabaseUnavailableError
 
     monkeypatch.setattr(service.store, "counts", away)
     assert client.get("/ready").json()["checks"]["database"] == "does not answer"
@@ -77,8 +77,8 @@ def test_ready_names_what_is_missing(service: Service, monkeypatch: pytest.Monke
 
 def test_figures_of_jobs_requests_and_refusals(service: Service) -> None:
     client = Within(make_app(service))
-    put(client, GENERALISE, {"data": (f"{SECRET}.csv", cabs())})
-    done = put(client, GENERALISE, {"data": ("a.csv", cabs())})
+    put(client, GENERALIZE, {"data": (f"{SECRET}.csv", cabs())})
+    done = put(client, GENERALIZE, {"data": ("a.csv", cabs())})
     for job in [service.store.claim("host:1", 60) for _ in range(2)]:
         assert job is not None
         if job.id == done:
@@ -119,7 +119,7 @@ def test_every_request_has_an_id_and_a_line(service: Service, capsys: pytest.Cap
     logs.configure("json")
     try:
         client = Within(make_app(service), Authorization=f"Bearer {token}")
-        job = put(client, GENERALISE, {"data": (f"{SECRET}.csv", cabs())}, {"data_name": f"{SECRET}.csv"})
+        job = put(client, GENERALIZE, {"data": (f"{SECRET}.csv", cabs())}, {"data_name": f"{SECRET}.csv"})
         answer = client.get(f"/jobs/{job}?limit={SECRET}")
         wrong = client.get(f"/{SECRET}", headers={"Authorization": f"Bearer {SECRET}"})
         logs.say_fault(KeyError(SECRET))

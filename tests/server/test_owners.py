@@ -1,4 +1,4 @@
-"""One token's jobs are nothing to another's: every route of the description, for jobs in every state, on both data bases."""
+"""One token's jobs are nothing to another's: every route of the description, for jobs in every state, on both databases."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_the_description_has_every_route(house: House) -> None:
     """Otherwise walking it would leave one out."""
     described = set(house.app.openapi()["paths"])
     # What is not in it is the same for everybody: the description, the page with its parts, and what operators ask.
-    same = {"/openapi.json", "/", "/door", "/page/{name}", "/health", "/ready", "/metrics"}
+    same = {"/openapi.json", "/", "/auth", "/page/{name}", "/health", "/ready", "/metrics"}
     assert {route.path for route in house.app.routes} - described == same
     taking = {path for _, path, parameters in operations(house.app) if parameters}
     assert {"/jobs", "/jobs/{job_id}", "/jobs/{job_id}/result", "/jobs/{job_id}/report", "/task/"} <= taking

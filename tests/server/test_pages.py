@@ -26,7 +26,7 @@ from crowdveil.presets import PRESETS
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
-from crowdveil.server.answers import Refused
+from crowdveil.server.answers import ApiError
 from crowdveil.server.app import make_app
 from crowdveil.server.kinds.anonymize import RunOptions
 from crowdveil.server.routes import preview
@@ -37,7 +37,7 @@ from crowdveil.server.workers.subprocess_call import run_apart
 TRIPS = "who,when,from_zone,to_zone\n" + "".join(
     f"{i},2026-03-02 0{i % 9}:10:00,a{i % 3},b{i % 2}\n" for i in range(24)
 )
-GENERALISE = "/methods/simple-generalization/jobs"
+GENERALIZE = "/methods/simple-generalization/jobs"
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def near(local: Within, monkeypatch: pytest.MonkeyPatch) -> Within:
         try:
             return look(json.loads(json.dumps(request)))
         except CrowdveilError as error:
-            raise Refused(422, "bad_input", str(error)) from None
+            raise ApiError(422, "bad_input", str(error)) from None
 
     monkeypatch.setattr(preview, "apart", here)
     return local
@@ -98,9 +98,9 @@ def test_nothing_in_the_built_page_names_another_host() -> None:
 
 
 def test_the_door_says_whether_a_token_is_needed(local: Within, running: Running) -> None:
-    assert local.get("/door").json()["token_needed"] is False and local.get("/session").json()["name"] == "local"
+    assert local.get("/auth").json()["token_needed"] is False and local.get("/session").json()["name"] == "local"
     with running.client(None) as nobody, running.client() as anna:
-        assert nobody.get("/door").json()["token_needed"] is True
+        assert nobody.get("/auth").json()["token_needed"] is True
         assert nobody.get("/session").status_code == 401
         assert anna.get("/session").json()["name"] == "anna"
 
@@ -228,9 +228,9 @@ def test_a_look_that_takes_too_long_or_too_much_is_ended(tmp_path: Path) -> None
     file = tmp_path / "trips.csv"
     file.write_text(TRIPS)
     asked = {"data": "trips.csv", "files": {}, "takes": "", "values": {}, "part": False, "limits": {}}
-    with pytest.raises(Refused, match="takes too long"):
+    with pytest.raises(ApiError, match="takes too long"):
         run_apart("look", asked, tmp_path, 0.0, None)
-    with pytest.raises(Refused, match="not enough memory"):
+    with pytest.raises(ApiError, match="not enough memory"):
         run_apart("look", asked, tmp_path, 60.0, 1 << 20)
 
 
@@ -271,7 +271,7 @@ def test_a_made_up_city_can_be_read(local: Within) -> None:
 
 def test_files_of_a_result_one_by_one_and_the_before_after_apart(running: Running) -> None:
     with running.client() as anna, running.client("bert") as bert:
-        job = put(anna, GENERALISE, {"data": ("cabs.csv", cabs())}, {"before_after": True, "attack": False})
+        job = put(anna, GENERALIZE, {"data": ("cabs.csv", cabs())}, {"before_after": True, "attack": False})
         assert ended(anna, job)["state"] == "done"
         whole = zipfile.ZipFile(io.BytesIO(anna.get(f"/jobs/{job}/result").content))
         listed = anna.get(f"/jobs/{job}/files").json()["files"]
@@ -292,7 +292,7 @@ def test_files_of_a_result_one_by_one_and_the_before_after_apart(running: Runnin
 
 def test_a_before_after_is_made_only_where_it_is_asked_for(running: Running) -> None:
     with running.client() as anna:
-        job = put(anna, GENERALISE, {"data": ("cabs.csv", cabs())}, BARE)
+        job = put(anna, GENERALIZE, {"data": ("cabs.csv", cabs())}, BARE)
         assert ended(anna, job)["state"] == "done"
         assert anna.get(f"/jobs/{job}/before-after").json()["error"]["code"] == "no_report"
         assert not list((running.folder / "jobs" / job).rglob("private*"))

@@ -11,13 +11,13 @@ import httpx
 import pytest
 from serving import Within, cabs, post, put
 
-from crowdveil.server.answers import Refused
+from crowdveil.server.answers import ApiError
 from crowdveil.server.app import make_app
 from crowdveil.server.quotas import Previews, Rates
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.tokens import Caller, Limits
 
-GENERALISE = "/methods/simple-generalization/jobs"
+GENERALIZE = "/methods/simple-generalization/jobs"
 MIB = b"lat,lon\n" + b"1,2,3,4\n" * ((1 << 20) // 8)
 
 
@@ -42,18 +42,18 @@ def test_a_bucket_is_emptied_and_filled_again() -> None:
     rates, who = Rates(lambda: at[0]), Caller("a", "a", Limits(max_requests=6))
     for _ in range(6):
         rates.check(who)
-    with pytest.raises(Refused, match="at most 6 requests a minute; wait 10 seconds") as refused:
+    with pytest.raises(ApiError, match="at most 6 requests a minute; wait 10 seconds") as refused:
         rates.check(who)
     assert refused.value.status == 429 and refused.value.headers == {"Retry_After": "10"}
     rates.check(Caller("b", "b", Limits(max_requests=1)))  # another's is its own
     at[0] = 10.0
     rates.check(who)
-    with pytest.raises(Refused):
+    with pytest.raises(ApiError):
         rates.check(who)
     at[0] = 1000.0  # never more than a minute's worth
     for _ in range(6):
         rates.check(who)
-    with pytest.raises(Refused):
+    with pytest.raises(ApiError):
         rates.check(who)
     for _ in range(100):
         rates.check(Caller("c", "c", Limits(max_requests=0)))
@@ -72,7 +72,7 @@ def test_each_token_has_its_places_for_previews_and_all_share_some() -> None:
         previews = Previews(1)
         anna, bert = Caller("a", "a", Limits(max_previews=1)), Caller("b", "b", Limits(max_previews=1))
         async with previews.place(anna), previews.turn():
-            with pytest.raises(Refused, match="at most 1 files to look at at a time"):
+            with pytest.raises(ApiError, match="at most 1 files to look at at a time"):
                 async with previews.place(anna):
                     pass
             waiting = asyncio.ensure_future(_turn(previews, bert))
@@ -100,23 +100,23 @@ def test_a_preview_is_refused_before_it_is_read(service: Service, monkeypatch: p
 
 def test_the_files_of_a_token_have_a_limit(service: Service) -> None:
     anna, bert = asking(service, "anna", max_disk_mib=2), asking(service, "bert")
-    job = put(anna, GENERALISE, {"data": ("a.csv", MIB)})
+    job = put(anna, GENERALIZE, {"data": ("a.csv", MIB)})
     assert service.store.disk() >= 1 << 20
-    refused = post(anna, GENERALISE, {"data": ("a.csv", MIB)})
+    refused = post(anna, GENERALIZE, {"data": ("a.csv", MIB)})
     assert told(refused) == (
         429, "no_room", "the files of your jobs may take 2 MiB; remove results that you do not need.",
     ) and refused.headers["retry-after"] == "60"  # fmt: skip
-    assert told(post(anna, GENERALISE, {"data": ("a.csv", MIB * 3)}))[:2] == (413, "too_large")
-    put(bert, GENERALISE, {"data": ("a.csv", MIB)})
+    assert told(post(anna, GENERALIZE, {"data": ("a.csv", MIB * 3)}))[:2] == (413, "too_large")
+    put(bert, GENERALIZE, {"data": ("a.csv", MIB)})
     assert list(service.files.incoming.iterdir()) == []
     anna.request("DELETE", f"/jobs/{job}")
-    put(anna, GENERALISE, {"data": ("a.csv", MIB)})
+    put(anna, GENERALIZE, {"data": ("a.csv", MIB)})
 
 
 def test_all_files_together_have_a_limit(service: Service) -> None:
     bert = asking(service, "bert")
-    put(bert, GENERALISE, {"data": ("a.csv", MIB * 3)})
-    for path in (GENERALISE, "/preview"):
+    put(bert, GENERALIZE, {"data": ("a.csv", MIB * 3)})
+    for path in (GENERALIZE, "/preview"):
         assert told(bert.post(path, files={"data": ("a.csv", MIB * 2)}))[:2] == (507, "no_room")
     assert list(service.files.incoming.iterdir()) == [] and len(list(service.files.jobs.iterdir())) == 1
 
@@ -133,7 +133,7 @@ def test_a_limit_holds_where_no_length_is_declared(service: Service) -> None:
             came[0] += 1
             yield body[start : start + (1 << 16)]
 
-    answer = anna.post(GENERALISE, content=pieces(), headers={"Content-Type": kind})
+    answer = anna.post(GENERALIZE, content=pieces(), headers={"Content-Type": kind})
     assert told(answer)[:2] == (413, "too_large")
     assert list(service.files.incoming.iterdir()) == [] and list(service.files.jobs.iterdir()) == []
     assert service.quota._coming == {}  # nothing is counted any more
@@ -142,7 +142,7 @@ def test_a_limit_holds_where_no_length_is_declared(service: Service) -> None:
 def test_uploads_that_come_at_once_are_counted_together(service: Service) -> None:
     who = Caller("a", "a", Limits(max_disk_mib=2))
     disk = service.quota
-    with disk.upload(who, (0, 0), str(1 << 20)), pytest.raises(Refused, match="may take 2 MiB"):
+    with disk.upload(who, (0, 0), str(1 << 20)), pytest.raises(ApiError, match="may take 2 MiB"):
         disk.upload(who, (0, 0), str((1 << 20) + 1)).__enter__()
     with service.quota.upload(who, (0, 0), str(2 << 20)):
         pass

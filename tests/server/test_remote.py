@@ -121,7 +121,7 @@ COMMANDS = [
     (["analyze", "reconstruct", "flows", "--zones", "zones.geojson", "--over", "day"], ".csv"),
     (["analyze", "quadtree-heatmap", "cabs.csv", "--min-k", "3"], ""),
     (["analyze", "QuadTreeHeatMap", "cabs.csv"], ".geojson"),
-    (["analyze", "quadtree-heatmap", "cabs.csv", "--withhold", "0"], ".html"),
+    (["analyze", "quadtree-heatmap", "cabs.csv", "--suppress", "0"], ".html"),
     (["attack", "location", "cabs.csv", "--tile-m", "500", "--knowledge", "1"], ".json"),
     (["attack", "home-work", "cabs.csv", "--release", "tracks", "--pairing", "kept.csv", "--tile-m", "500"], ".csv"),
     (["attack", "homogeneity", "flows"], ".json"),

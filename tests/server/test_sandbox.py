@@ -17,14 +17,14 @@ from hostile import SECRET, Hostile, Listener, make_secret
 from conftest import COMMAND
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.base import Task, Told
+from crowdveil.server.kinds.base import JobRequest, Task
 from crowdveil.server.queue.database import open_database
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.store import NewJob, Store, new_id
 from crowdveil.server.workers.process import check_rows, default_memory
 from crowdveil.server.workers.sandbox import confine, trial
 from crowdveil.server.workers.sandbox.confine import Offered, clean_environment, installed, offered
-from crowdveil.server.workers.worker import Heard, Worker
+from crowdveil.server.workers.worker import ChildMessages, Worker
 
 TESTS = Path(__file__).parents[1]
 needs_sandbox = pytest.mark.skipif(not offered().is_whole, reason="this kernel has no Landlock or no seccomp")
@@ -181,9 +181,9 @@ def test_no_folder_above_the_jobs_own_is_readable() -> None:
 def run_job(tmp_path: Path, do: Any, monkeypatch: pytest.MonkeyPatch, **limits: Any) -> tuple[Any, Files]:
     """A job that does something of its own, run by a worker as any other is."""
 
-    def run(task: Task) -> Told:
+    def run(task: Task) -> JobRequest:
         (task.out / "seen.json").write_text(json.dumps(do(task)))
-        return Told()
+        return JobRequest()
 
     monkeypatch.setitem(KINDS, "filter", dataclasses.replace(KINDS["filter"], run=run))
     files, store = Files(tmp_path / "data"), Store(open_database(f"sqlite:///{tmp_path / 'jobs.sqlite'}"))
@@ -274,11 +274,11 @@ def test_the_temporary_folder_goes_however_a_job_ends(tmp_path: Path, monkeypatc
 )
 def test_what_a_child_says_is_not_believed(said: Any) -> None:
     with pytest.raises((ValueError, LookupError, TypeError)):
-        Heard().take(json.dumps(said).encode() + b"\n")
+        ChildMessages().take(json.dumps(said).encode() + b"\n")
 
 
 def test_a_child_that_never_ends_its_line_is_not_listened_to() -> None:
-    heard = Heard()
+    heard = ChildMessages()
     for _ in range(16):
         heard.take(b"x" * (1 << 16))
     with pytest.raises(ValueError, match="too long"):

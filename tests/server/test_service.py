@@ -22,7 +22,7 @@ from crowdveil.server.serve import check_address
 from crowdveil.server.settings import Settings
 
 CABS = {"data": ("cabs.csv", cabs())}
-GENERALISE = "/methods/simple-generalization/jobs"
+GENERALIZE = "/methods/simple-generalization/jobs"
 
 
 def message(answer: httpx.Response) -> str:
@@ -42,11 +42,11 @@ def held(service: Running, job: str) -> list[str]:
 
 def test_a_job_from_upload_to_result(running: Running) -> None:
     with running.client() as anna:
-        job = put(anna, GENERALISE, CABS, {"seed": 3, "format": "csv"})
+        job = put(anna, GENERALIZE, CABS, {"seed": 3, "format": "csv"})
         done = ended(anna, job)
         assert done["state"] == "done" and done["error"] is None and done["runs"] == 1
         assert done["parameters"] == {"format": "csv"}, "a seed is not shown again"
-        assert done["summary"]["lines"][0].startswith("  promise")
+        assert done["summary"]["lines"][0].startswith("  guarantee")
         result = anna.get(f"/jobs/{job}/result")
         names = zipfile.ZipFile(io.BytesIO(result.content)).namelist()
         assert names == sorted(names) and {"manifest.json", "trajectories.csv"} <= set(names)
@@ -54,7 +54,7 @@ def test_a_job_from_upload_to_result(running: Running) -> None:
         report = anna.get(f"/jobs/{job}/report")
         assert report.headers["content-type"].startswith("text/html") and report.text.startswith("<!doctype html>")
         assert_one_script_may_run(report.headers["content-security-policy"], report.text)
-        plain = put(anna, GENERALISE, CABS, {"seed": 3, **BARE})
+        plain = put(anna, GENERALIZE, CABS, {"seed": 3, **BARE})
         assert ended(anna, plain)["state"] == "done"
         assert anna.get(f"/jobs/{plain}/report").json()["method"]["seed_given"] is True
         anna.delete(f"/jobs/{plain}")
@@ -85,7 +85,7 @@ def test_filtering_gives_one_file(running: Running) -> None:
 
 def test_what_is_wrong_with_the_data_is_told_by_the_job(running: Running) -> None:
     with running.client() as anna:
-        job = put(anna, GENERALISE, {"data": ("cabs.csv", "lat,lon\n1,2\n")})
+        job = put(anna, GENERALIZE, {"data": ("cabs.csv", "lat,lon\n1,2\n")})
         failed = ended(anna, job)
         assert failed["state"] == "failed" and failed["error"]["code"] == "bad_input"
         assert failed["error"]["message"].startswith("cabs.csv: ")
@@ -123,7 +123,7 @@ def test_names_of_files_are_kept_only_if_they_are_plain(running: Running) -> Non
     with running.client() as anna:
         for given, kept in (("../../../etc/x.csv", "x.csv"), ("a\\..\\b.csv", "b.csv"), ("..csv", "data.csv"),
                             ("-rf.csv", "data.csv"), ("né.csv", "data.csv"), ("x" * 300 + ".csv", "data.csv")):  # fmt: skip
-            job = put(anna, GENERALISE, {"data": (given, cabs())})
+            job = put(anna, GENERALIZE, {"data": (given, cabs())})
             assert anna.get(f"/jobs/{job}").json()["files"] == {"data": kept}, given
             anna.delete(f"/jobs/{job}")
 
@@ -142,15 +142,15 @@ MANY = zipped(**{f"f{i}": b"" for i in range(70)})
 @pytest.mark.parametrize(
     ("path", "files", "status"),
     [
-        (GENERALISE, {"data": ("cabs.exe", "x")}, 415),
-        (GENERALISE, {"data": ("cabs.csv.gz", "x")}, 415),
-        (GENERALISE, {"other": ("cabs.csv", "x")}, 422),
-        (GENERALISE, {}, 415),
-        (GENERALISE, {"data": ("cabs.csv", cabs(300, 5))}, 413),  # more rows than allowed
-        (GENERALISE, {"data": ("cabs.csv", b"x" * (9 << 20))}, 413),  # larger than allowed
-        (GENERALISE, {"data": ("cabs.csv", b"," * 70_000 + b"\n1\n")}, 422),  # a header without end
-        (GENERALISE, {**CABS, "zones": ("z.geojson", "<OGRVRTDataSource></OGRVRTDataSource>")}, 422),
-        (GENERALISE, {**CABS, "zones": ("z.gpkg", "<OGRVRTDataSource></OGRVRTDataSource>")}, 422),
+        (GENERALIZE, {"data": ("cabs.exe", "x")}, 415),
+        (GENERALIZE, {"data": ("cabs.csv.gz", "x")}, 415),
+        (GENERALIZE, {"other": ("cabs.csv", "x")}, 422),
+        (GENERALIZE, {}, 415),
+        (GENERALIZE, {"data": ("cabs.csv", cabs(300, 5))}, 413),  # more rows than allowed
+        (GENERALIZE, {"data": ("cabs.csv", b"x" * (9 << 20))}, 413),  # larger than allowed
+        (GENERALIZE, {"data": ("cabs.csv", b"," * 70_000 + b"\n1\n")}, 422),  # a header without end
+        (GENERALIZE, {**CABS, "zones": ("z.geojson", "<OGRVRTDataSource></OGRVRTDataSource>")}, 422),
+        (GENERALIZE, {**CABS, "zones": ("z.gpkg", "<OGRVRTDataSource></OGRVRTDataSource>")}, 422),
         ("/measures/all/jobs", {"original": ("a.csv", "x"), "release": ("r.zip", b"PK no")}, 422),
         ("/measures/all/jobs", {"original": ("a.csv", "x"), "release": ("r.zip", zipped(a__b=b"1"))}, 422),
         ("/measures/all/jobs", {"original": ("a.csv", "x"), "release": ("r.zip", zipped(**{"..__x": b"1"}))}, 422),
@@ -186,7 +186,7 @@ def test_a_form_that_breaks_off_leaves_nothing(running: Running) -> None:
     with running.client() as anna:
         for content in (body, body[:30], b"", b"nonsense", body + b"\r\n--x\r\n"):
             headers = {"Content-Type": "multipart/form-data; boundary=x"}
-            answer = anna.post(GENERALISE, content=content, headers=headers)
+            answer = anna.post(GENERALIZE, content=content, headers=headers)
             assert answer.status_code == 400, answer.text
             assert message(answer)
     assert list((running.folder / "incoming").iterdir()) == []
@@ -199,17 +199,17 @@ def test_a_parquet_bomb_fails_with_a_sentence(running: Running) -> None:
     held = io.BytesIO()
     pq.write_table(pa.table({"lat": [0.0] * 5000}), held, compression="zstd")
     with running.client() as anna:
-        failed = ended(anna, put(anna, GENERALISE, {"data": ("a.parquet", held.getvalue())}))
+        failed = ended(anna, put(anna, GENERALIZE, {"data": ("a.parquet", held.getvalue())}))
         assert failed["error"]["message"] == "a.parquet: wanted at most 1,000 rows, but it has more; give less data."
         broken = held.getvalue()[:-8] + struct.pack("<I", 1 << 30) + b"PAR1"
-        assert ended(anna, put(anna, GENERALISE, {"data": ("a.parquet", broken)}))["state"] == "failed"
+        assert ended(anna, put(anna, GENERALIZE, {"data": ("a.parquet", broken)}))["state"] == "failed"
 
 
 def test_a_manifest_that_names_other_files_opens_none(running: Running) -> None:
     entry = {"name": "../../../../../../etc/passwd", "sha256": "0"}
     manifest = {
         "format": 2,
-        "promises": [],
+        "guarantees": [],
         "files": {"data": entry},
         "k_counts": "people",
         "input": {"data": {}, "options": {}},
@@ -240,7 +240,7 @@ def test_errors_have_one_shape(running: Running) -> None:
     with running.client() as anna:
         for method, path, status in (("GET", "/no", 404), ("PUT", "/jobs", 405), ("GET", "/jobs/x", 422),
                                      ("GET", "/jobs?limit=0", 422), ("GET", "/jobs?before=nan", 422), ("GET", "/task/", 422),
-                                     ("GET", f"/jobs/{'0' * 32}", 404), ("POST", GENERALISE, 415)):  # fmt: skip
+                                     ("GET", f"/jobs/{'0' * 32}", 404), ("POST", GENERALIZE, 415)):  # fmt: skip
             answer = anna.request(method, path)
             assert answer.status_code == status and message(answer), (method, path, answer.text)
         assert anna.request("PATCH", f"/jobs/{'0' * 32}").headers["allow"] == "DELETE, GET"
@@ -285,7 +285,7 @@ def test_one_measure_by_its_address(running: Running) -> None:
 
 def test_the_documents_routes_and_answers(running: Running) -> None:
     config = {"method": "SimpleGeneralization", "input_file": "/home/x/cabs.csv", "output_folder": "/out",
-              "main_output_file": "anonymised.csv", "params": {"tile_size": 500}}  # fmt: skip
+              "main_output_file": "anonymized.csv", "params": {"tile_size": 500}}  # fmt: skip
     with running.client() as anna:
         files = {"input_dataset": ("cabs.csv", cabs()), "config_file": ("parameters.json", json.dumps(config))}
         answer = anna.post("/anonymize/", files=files).json()
@@ -299,7 +299,7 @@ def test_the_documents_routes_and_answers(running: Running) -> None:
             time.sleep(0.1)
         assert (
             got.text.startswith("lat,lon,timestamp,trajectory_id")
-            and "anonymised.csv" in got.headers["content-disposition"]
+            and "anonymized.csv" in got.headers["content-disposition"]
         )
         wrong = {**files, "config_file": ("p.json", json.dumps(config | {"method": "Nothing"}))}
         refused = anna.post("/anonymize/", files=wrong)
@@ -350,10 +350,10 @@ def test_what_a_token_may_do(tmp_path: Path) -> None:
     service = Settings(tmp_path).open()
     token = service.tokens.create("anna", max_waiting=2, max_rows=100)
     client = Within(make_app(service), Authorization=f"Bearer {token}")
-    assert post(client, GENERALISE, {"data": ("a.csv", cabs(30))}).status_code == 413
+    assert post(client, GENERALIZE, {"data": ("a.csv", cabs(30))}).status_code == 413
     for _ in range(2):
-        put(client, GENERALISE, CABS)
-    answer = post(client, GENERALISE, CABS)
+        put(client, GENERALIZE, CABS)
+    answer = post(client, GENERALIZE, CABS)
     assert answer.status_code == 429 and answer.headers["retry-after"] == "5"
     assert message(answer) == "wanted at most 2 jobs at a time; wait until some end."
     assert len(list((tmp_path / "jobs").iterdir())) == 2
@@ -363,7 +363,7 @@ def test_what_a_token_may_do(tmp_path: Path) -> None:
 
 def test_what_is_left_of_a_result(running: Running) -> None:
     with running.client() as anna:
-        job = put(anna, GENERALISE, CABS, BARE)
+        job = put(anna, GENERALIZE, CABS, BARE)
         assert ended(anna, job)["state"] == "done"
         path = f"/jobs/{job}/result"
         whole = anna.get(path)

@@ -1,4 +1,4 @@
-"""The queue loses nothing, runs nothing twice in effect, and publishes once; on both data bases."""
+"""The queue loses nothing, runs nothing twice in effect, and publishes once; on both databases."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import time
 import pytest
 
 from crowdveil.errors import ParameterError
-from crowdveil.server.queue.database import AwayError, open_database
-from crowdveil.server.queue.store import CRASHES_MOST, LOST_MOST, Job, NewJob, Store, new_id
+from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
+from crowdveil.server.queue.store import CRASHES_MOST, LOST_MOST, NewJob, QueuedJob, Store, new_id
 from crowdveil.server.tokens import Limits, Tokens
 
 
@@ -25,7 +25,7 @@ def state(store: Store, job: str) -> str:
     return found.state
 
 
-def claim(store: Store, lease_s: float = 60.0, worker: str = "w") -> Job:
+def claim(store: Store, lease_s: float = 60.0, worker: str = "w") -> QueuedJob:
     job = store.claim(worker, lease_s)
     assert job is not None
     return job
@@ -40,9 +40,9 @@ def test_jobs_are_taken_in_order_and_once(store: Store) -> None:
 def test_a_finished_job_has_its_result_and_expires(store: Store) -> None:
     job = put(store, keep_s=3600.0)
     held = claim(store)
-    assert store.beat(held, 60, "anonymising", 3, 10)
+    assert store.beat(held, 60, "anonymizing", 3, 10)
     seen = store.get(job)
-    assert seen is not None and (seen.state, seen.stage, seen.done, seen.total) == ("running", "anonymising", 3, 10)
+    assert seen is not None and (seen.state, seen.stage, seen.done, seen.total) == ("running", "anonymizing", 3, 10)
     assert store.finish(held, {"lease": held.lease})
     assert state(store, job) == "done" and store.expire() == []
     store.db.do("UPDATE jobs SET expires = 0")
@@ -153,9 +153,9 @@ def test_many_workers_at_once_take_each_job_once(store: Store, database_url: str
 
 
 def test_a_data_base_that_is_away_is_told_and_come_back_to(store: Store) -> None:
-    # What a data base says that was stopped, or that has no room: both speak of an operational error.
+    # What a database says that was stopped, or that has no room: both speak of an operational error.
     away = "SELECT no_such_function(1)" if store.db.is_sqlite else "SELECT pg_terminate_backend(pg_backend_pid())"
-    with pytest.raises(AwayError, match="does not answer"):
+    with pytest.raises(DatabaseUnavailableError, match="does not answer"):
         store.db.do(away)
     assert store.counts() == {}
 

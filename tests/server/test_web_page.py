@@ -92,7 +92,7 @@ def fetched(visit: Visit, button: str, folder: Path) -> Path:
 
 
 def drawn(visit: Visit) -> int:
-    """How many colours are on the map."""
+    """How many colors are on the map."""
     frame = visit.frame()
     return int(
         frame.evaluate("""() => {
@@ -146,7 +146,7 @@ def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_p
         assert before.input_value("#layer") == "before" and after.input_value("#layer") == "after"
         assert "original" in before.inner_text(".mark") and "original" in page.inner_text(".warn")
         page.click("role=tab[name='Measures']")
-        assert "Withheld volume" in page.inner_text("[role=tabpanel]")
+        assert "Suppressed volume" in page.inner_text("[role=tabpanel]")
         page.click("role=tab[name='Files']")
         assert (
             fetched(visit, "button:has-text('Download manifest.json')", tmp_path).read_bytes()
@@ -339,7 +339,7 @@ def test_nothing_foreign_runs_on_the_page_or_in_the_frame(browser: Any, busy: Ru
         ask = """async (url) => { try { await fetch(url); return "answered"; } catch { return "refused"; } }"""
         assert visit.page.evaluate(inject) is None and frame.evaluate(inject) is None
         assert frame.evaluate(ask, f"{busy.url}/door") == "refused"
-        assert visit.page.evaluate(ask, busy.url.replace("127.0.0.1", "localhost") + "/door") == "refused"
+        assert visit.page.evaluate(ask, busy.url.replace("127.0.0.1", "localhost") + "/auth") == "refused"
         assert visit.page.evaluate(ask, f"{busy.url}/door") == "answered"
 
 

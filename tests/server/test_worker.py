@@ -1,4 +1,4 @@
-"""What becomes of a job whose worker, process or machine lets it down; on both data bases."""
+"""What becomes of a job whose worker, process or machine lets it down; on both databases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from serving import children, until
 
 from crowdveil.server.queue.files import Files, safe_name
-from crowdveil.server.queue.store import Job, NewJob, Store, new_id
+from crowdveil.server.queue.store import NewJob, QueuedJob, Store, new_id
 
 pytestmark = pytest.mark.slow
 
@@ -48,13 +48,13 @@ def put(store: Store, files: Files, limits: dict[str, Any] | None = None, **valu
     return job
 
 
-def ended(store: Store, job: str) -> Job:
-    def look() -> Job | None:
+def ended(store: Store, job: str) -> QueuedJob:
+    def look() -> QueuedJob | None:
         found = store.get(job)
         assert found is not None
         return None if found.state in ("queued", "running") else found
 
-    found: Job = until(look)
+    found: QueuedJob = until(look)
     return found
 
 
@@ -78,7 +78,7 @@ def alive(process: int) -> bool:
         return False
 
 
-def whole(files: Files, job: Job) -> bool:
+def whole(files: Files, job: QueuedJob) -> bool:
     """Whether the result that the row speaks of is there as it was made."""
     assert job.result is not None
     path = files.run(job.id, job.result["lease"]) / job.result["name"]

@@ -15,35 +15,35 @@ from crowdveil.errors import ParameterError
 from crowdveil.model.arrays import Ints
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import all_aggregations, find_aggregation
-from crowdveil.solve.trajectory.aggregation import AGGREGATIONS, DECIMALS, AggregationName, Made, aggregate
+from crowdveil.solve.trajectory.aggregation import AGGREGATIONS, DECIMALS, AggregationName, GroupTrajectories, aggregate
 from crowdveil.solve.trajectory.distances import Distance, make_distance
 from crowdveil.testing import trajectories
 
 
-def _groups(data: Trajectories, colours: list[int]) -> tuple[Ints, Ints]:
-    """Members and offsets of the groups of one colour."""
-    colour = np.array(colours[: len(data)], np.int64)
-    members = np.argsort(colour, kind="stable")
-    sizes = np.bincount(colour)
+def _groups(data: Trajectories, colors: list[int]) -> tuple[Ints, Ints]:
+    """Members and offsets of the groups of one color."""
+    color = np.array(colors[: len(data)], np.int64)
+    members = np.argsort(color, kind="stable")
+    sizes = np.bincount(color)
     return members, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[sizes > 0])])
 
 
-def _of(made: Made, g: int) -> list[tuple[float, float, int]]:
+def _of(made: GroupTrajectories, g: int) -> list[tuple[float, float, int]]:
     here = slice(made.offsets[g], made.offsets[g + 1])
     return list(zip(made.lon[here].tolist(), made.lat[here].tolist(), made.t[here].tolist(), strict=True))
 
 
 def _original(data: Trajectories, i: int) -> list[tuple[float, float, int]]:
-    return _of(Made(data.lon, data.lat, data.t, data.offsets), i)
+    return _of(GroupTrajectories(data.lon, data.lat, data.t, data.offsets), i)
 
 
-colours = st.lists(st.integers(0, 3), min_size=8, max_size=8)
+colors = st.lists(st.integers(0, 3), min_size=8, max_size=8)
 
 
 @settings(max_examples=80, deadline=None)
-@given(data=trajectories(), colour=colours)
-def test_the_mean_is_the_twin_and_its_times_rise(data: Trajectories, colour: list[int]) -> None:
-    members, offsets = _groups(data, colour)
+@given(data=trajectories(), color=colors)
+def test_the_mean_is_the_twin_and_its_times_rise(data: Trajectories, color: list[int]) -> None:
+    members, offsets = _groups(data, color)
     made = aggregate(data, make_distance(data, "spatiotemporal", 0.5), members, offsets, "mean-trajectory")
     for g in range(len(offsets) - 1):
         twin = _mean(data, [_original(data, i) for i in members[offsets[g] : offsets[g + 1]].tolist()])
@@ -70,11 +70,11 @@ def _mean(data: Trajectories, here: list[list[tuple[float, float, int]]]) -> lis
 
 @pytest.mark.parametrize("weight", [0.0, 0.8])
 @settings(max_examples=60, deadline=None)
-@given(data=trajectories(), colour=colours)
+@given(data=trajectories(), color=colors)
 def test_the_closest_trajectory_is_a_member_and_none_is_closer(
-    weight: float, data: Trajectories, colour: list[int]
+    weight: float, data: Trajectories, color: list[int]
 ) -> None:
-    members, offsets = _groups(data, colour)
+    members, offsets = _groups(data, color)
     made = aggregate(data, make_distance(data, "spatiotemporal", weight), members, offsets, "closest-trajectory")
     for g in range(len(offsets) - 1):
         here = [_original(data, i) for i in members[offsets[g] : offsets[g + 1]].tolist()]
@@ -86,11 +86,11 @@ def test_the_closest_trajectory_is_a_member_and_none_is_closer(
 
 @pytest.mark.parametrize("weight", [0.0, 0.8])
 @settings(max_examples=60, deadline=None)
-@given(data=trajectories(), colour=colours)
+@given(data=trajectories(), color=colors)
 def test_the_closest_locations_are_members_points_at_the_times_of_the_mean(
-    weight: float, data: Trajectories, colour: list[int]
+    weight: float, data: Trajectories, color: list[int]
 ) -> None:
-    members, offsets = _groups(data, colour)
+    members, offsets = _groups(data, color)
     distance = make_distance(data, "spatiotemporal", weight)
     made = aggregate(data, distance, members, offsets, "closest-locations")
     worth = weight * sum(plain.speed(_paths_of(data, _original(data, i))) for i in range(len(data))) / len(data)
@@ -101,7 +101,7 @@ def test_the_closest_locations_are_members_points_at_the_times_of_the_mean(
         points = [p for path in here for p in path]
         flat = _paths_of(data, points)
         for point, wanted in zip(found, _paths_of(data, mean), strict=True):
-            far = [plain.metres(p, wanted) + worth * abs(p[2] - wanted[2]) for p in flat]
+            far = [plain.meters(p, wanted) + worth * abs(p[2] - wanted[2]) for p in flat]
             same_place = [d for d, p in zip(far, points, strict=True) if p[:2] == point[:2]]
             assert min(same_place) <= min(far) + 1e-6
 
@@ -109,11 +109,11 @@ def test_the_closest_locations_are_members_points_at_the_times_of_the_mean(
 @pytest.mark.parametrize("how", get_args(AggregationName))
 @pytest.mark.parametrize("distance", ["spatiotemporal", "graph", "dtw", "discrete-frechet"])
 @settings(max_examples=10, deadline=None)
-@given(data=trajectories(), colour=colours)
+@given(data=trajectories(), color=colors)
 def test_any_aggregation_goes_with_any_distance(
-    how: AggregationName, distance: str, data: Trajectories, colour: list[int]
+    how: AggregationName, distance: str, data: Trajectories, color: list[int]
 ) -> None:
-    members, offsets = _groups(data, colour)
+    members, offsets = _groups(data, color)
     made = aggregate(data, make_distance(data, distance, 0.5), members, offsets, how)
     assert len(made.offsets) == len(offsets) and (np.diff(made.offsets) > 0).all()
 

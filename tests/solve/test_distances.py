@@ -156,7 +156,7 @@ def test_too_many_contemporaries_are_refused_in_one_sentence() -> None:
 def test_the_weight_of_the_document_is_d_over_v_and_t(data: Trajectories) -> None:
     listed = _plain(Paths.of(data))
     points = [p for path in listed for p in path]
-    widest = max(plain.metres(a, b) for a in points for b in points)
+    widest = max(plain.meters(a, b) for a in points for b in points)
     longest = max(p[2] for p in points) - min(p[2] for p in points)
     mean_speed = sum(map(plain.speed, listed)) / len(listed)
     wanted = widest / (mean_speed * longest) if mean_speed > 0 and longest > 0 else 0.0

@@ -76,7 +76,7 @@ def test_exact_is_the_definition_and_never_above_one_pass(data: Paths) -> None:
                 pairs = [tuple(pair) for pair in distance.coupling(i, j)[1].tolist()]
                 assert pairs[0] == (0, 0) and pairs[-1] == (len(a) - 1, len(b) - 1)
                 assert all((di, dj) in ((0, 1), (1, 0), (1, 1)) for di, dj in _steps(pairs))
-                assert max(plain_trajectories.metres(a[p], b[q]) for p, q in pairs) == longest(a, b)
+                assert max(plain_trajectories.meters(a[p], b[q]) for p, q in pairs) == longest(a, b)
             assert math.isclose(plain.mean_of(a, b, exact.coupling(i, j)[1].tolist()), found[j], **CLOSE)
 
 

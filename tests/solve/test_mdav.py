@@ -19,7 +19,7 @@ from crowdveil import engine
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.trajectory import mdav
 from crowdveil.solve.trajectory.distances import Contemporaries, Distance, Paths, SpatioTemporal, Warped
-from crowdveil.solve.trajectory.mdav import Centre, Grouping
+from crowdveil.solve.trajectory.mdav import Center, Grouping
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import make_trajectories
 from crowdveil.testing import paths
@@ -66,22 +66,22 @@ def _sets(group: Ints) -> set[frozenset[int]]:
     return {frozenset(np.flatnonzero(group == g).tolist()) for g in range(int(group.max(initial=-1)) + 1)}
 
 
-def _groups(distance: Distance, person: Ints, k: int, centre: Centre, parts: list[Ints], way: Way = "compiled") -> Ints:
+def _groups(distance: Distance, person: Ints, k: int, center: Center, parts: list[Ints], way: Way = "compiled") -> Ints:
     with _going(way):
-        return Grouping(Unknown(distance) if way == "unpruned" else distance, person, k, centre).groups(parts)
+        return Grouping(Unknown(distance) if way == "unpruned" else distance, person, k, center).groups(parts)
 
 
-def _twin(distance: Distance, person: list[int], k: int, centre: Centre, members: list[int]) -> set[frozenset[int]]:
+def _twin(distance: Distance, person: list[int], k: int, center: Center, members: list[int]) -> set[frozenset[int]]:
     every = np.arange(len(person))
     far = distance.from_many(every, every)
     listed = [list(zip(*(c.tolist() for c in distance.paths.one(i)), strict=True)) for i in range(len(person))]
 
-    def from_centre(left: list[int]) -> dict[int, float]:
+    def from_center(left: list[int]) -> dict[int, float]:
         mean = plain.mean_path([listed[i] for i in left])
         path = tuple(np.array(column, np.float64) for column in zip(*mean, strict=True))
         return dict(zip(left, distance.between(path, np.array(left)).tolist(), strict=True))
 
-    found = plain.mdav(members, lambda i, j: float(far[i, j]), from_centre, person, k, centre == "remaining")
+    found = plain.mdav(members, lambda i, j: float(far[i, j]), from_center, person, k, center == "remaining")
     return {frozenset(group) for group in found}
 
 
@@ -92,17 +92,17 @@ people = st.lists(st.integers(0, 20), min_size=16, max_size=16)
 @examples(120, deadline=None)
 @given(
     data=paths(max_paths=16, max_points=4), crowd=people, many=st.booleans(), k=st.integers(2, 4),
-    centre=st.sampled_from(["once", "remaining"]), weight=st.sampled_from([0.0, 0.7]),
+    center=st.sampled_from(["once", "remaining"]), weight=st.sampled_from([0.0, 0.7]),
 )  # fmt: skip
 def test_groups_are_those_of_the_twin(
-    way: Way, data: Paths, crowd: list[int], many: bool, k: int, centre: Centre, weight: float
+    way: Way, data: Paths, crowd: list[int], many: bool, k: int, center: Center, weight: float
 ) -> None:
     """People with one trajectory or several, and many equal distances."""
     n = len(data)
     person = np.array(crowd[:n]) if many else np.arange(n)
     distance = SpatioTemporal.of(data, weight)
-    found = _groups(distance, person, k, centre, [np.arange(n)], way)
-    assert _sets(found) == _twin(distance, person.tolist(), k, centre, list(range(n)))
+    found = _groups(distance, person, k, center, [np.arange(n)], way)
+    assert _sets(found) == _twin(distance, person.tolist(), k, center, list(range(n)))
     if len(set(person.tolist())) >= k:
         assert (found >= 0).all()
         assert all(k <= len({person[i] for i in group}) < 2 * k for group in _sets(found))
@@ -113,13 +113,13 @@ def test_groups_are_those_of_the_twin(
     data=paths(max_paths=12, max_points=3),
     crowd=people,
     added=st.booleans(),
-    centre=st.sampled_from(["once", "remaining"]),
+    center=st.sampled_from(["once", "remaining"]),
 )
-def test_groups_by_warping_are_those_of_the_twin(data: Paths, crowd: list[int], added: bool, centre: Centre) -> None:
+def test_groups_by_warping_are_those_of_the_twin(data: Paths, crowd: list[int], added: bool, center: Center) -> None:
     distance = Warped(data, added)
     person = np.array(crowd[: len(data)])
-    found = _groups(distance, person, 2, centre, [np.arange(len(data))])
-    assert _sets(found) == _twin(distance, person.tolist(), 2, centre, list(range(len(data))))
+    found = _groups(distance, person, 2, center, [np.arange(len(data))])
+    assert _sets(found) == _twin(distance, person.tolist(), 2, center, list(range(len(data))))
 
 
 @examples(40, deadline=None)
@@ -148,16 +148,16 @@ def test_each_part_is_grouped_as_if_it_were_alone(way: Way, data: Paths, crowd: 
     assert set(found.tolist()) - {-1} == set(range(int(found.max()) + 1))
 
 
-@pytest.mark.parametrize("centre", ["once", "remaining"])
+@pytest.mark.parametrize("center", ["once", "remaining"])
 @pytest.mark.parametrize("weight", [0.0, 0.01, 5.0])
-def test_bounds_do_not_change_the_groups_of_drives(weight: float, centre: Centre) -> None:
+def test_bounds_do_not_change_the_groups_of_drives(weight: float, center: Center) -> None:
     """Trajectories as they are recorded, where most distances are never computed."""
     data = make_trajectories(City.make(3), 400, seed=4)
     distance = SpatioTemporal.of(Paths.of(data), weight)
     parts, asked = [np.arange(len(data))], [0, 0]
-    plainly = _groups(distance, data.person, 3, centre, parts, "unpruned")
+    plainly = _groups(distance, data.person, 3, center, parts, "unpruned")
     for way in ("compiled", "stepwise", "in blocks"):
-        assert np.array_equal(plainly, _groups(distance, data.person, 3, centre, parts, way)), way
+        assert np.array_equal(plainly, _groups(distance, data.person, 3, center, parts, way)), way
     from crowdveil.kernels.trajectory import spatiotemporal
 
     look = spatiotemporal.look_around
@@ -168,7 +168,7 @@ def test_bounds_do_not_change_the_groups_of_drives(weight: float, centre: Centre
         return (*ends, computed)
 
     with patch.object(spatiotemporal, "look_around", counting):
-        _groups(distance, data.person, 3, centre, parts, "in blocks")
+        _groups(distance, data.person, 3, center, parts, "in blocks")
     assert 0 < asked[0] < asked[1]
 
 

@@ -206,6 +206,6 @@ def test_the_stack_is_deep_enough_for_any_memory() -> None:
     assert kernel.LEGS * kernel.FAN ** (kernel.DEEPEST - 1) > 2**64
 
 
-def test_a_place_without_metres_is_refused() -> None:
+def test_a_place_without_meters_is_refused() -> None:
     with pytest.raises(InputError, match="opposite sides"):
         PathTree.of(as_paths([[(np.inf, 0, 0), (0, 0, 1)]]))

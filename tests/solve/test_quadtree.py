@@ -15,7 +15,7 @@ from crowdveil.errors import InputError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.kernels.trajectory.quadtree import k_anonymous_sectors as cut
 from crowdveil.model.projection import LocalProjection
-from crowdveil.model.sectors import Frame
+from crowdveil.model.sectors import SectorFrame
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.quadtree import k_anonymous_sectors
 
@@ -33,9 +33,9 @@ def crowds(draw: st.DrawFn) -> list[Point]:
     return points * draw(st.integers(1, 2))
 
 
-def _cut(points: list[Point], k: int, split: int, merge: bool, halve: bool, withhold: float) -> tuple[Any, int]:
+def _cut(points: list[Point], k: int, split: int, merge: bool, halve: bool, suppress: float) -> tuple[Any, int]:
     x, y, person = (np.array([p[i] for p in points], np.int32) for i in range(3))
-    found, people = cut(x, y, person, 8, DEPTH, k, split, merge, halve, withhold)
+    found, people = cut(x, y, person, 8, DEPTH, k, split, merge, halve, suppress)
     rows = [(c, r, 1 << w, 1 << h, last - first, who) for first, last, c, r, w, h, who in found.tolist()]
     # The arrays are left in the order of sectors.
     for first, last, c, r, w, h, who in found.tolist():
@@ -49,24 +49,24 @@ def _cut(points: list[Point], k: int, split: int, merge: bool, halve: bool, with
 )
 @example([Point(0, 0, i) for i in range(3)] + [Point(15, 15, 3)], 3, 0, True, False, 0.5)
 def test_sectors_are_those_of_the_plain_twin(
-    points: list[Point], k: int, more: int, merge: bool, halve: bool, withhold: float
+    points: list[Point], k: int, more: int, merge: bool, halve: bool, suppress: float
 ) -> None:
     if len({p.person for p in points}) < k:
         return
-    twin = HeatMap(k, k + more, merge, halve, withhold)
+    twin = HeatMap(k, k + more, merge, halve, suppress)
     wanted = twin.sectors(points, (0, 0, 1 << DEPTH, 1 << DEPTH))
-    found, withheld = _cut(points, k, k + more, merge, halve, withhold)
+    found, suppressed = _cut(points, k, k + more, merge, halve, suppress)
     assert sorted(found) == sorted(tuple(s) for s in wanted)
-    assert withheld == len({p.person for p in twin.withheld})
+    assert suppressed == len({p.person for p in twin.suppressed})
 
 
 @given(crowds(), st.integers(2, 5), st.booleans(), st.booleans(), st.sampled_from((0.0, 0.1, 0.5)))
 def test_sectors_hold_crowds_and_do_not_overlap(
-    points: list[Point], k: int, merge: bool, halve: bool, withhold: float
+    points: list[Point], k: int, merge: bool, halve: bool, suppress: float
 ) -> None:
     if len({p.person for p in points}) < k:
         return
-    found, withheld = _cut(points, k, k, merge, halve, withhold)
+    found, suppressed = _cut(points, k, k, merge, halve, suppress)
     painted, lost = np.full((16, 16), -1), []
     for i, (x, y, w, h, _, people) in enumerate(found):
         assert people >= k and np.all(painted[x : x + w, y : y + h] == -1)
@@ -76,10 +76,10 @@ def test_sectors_hold_crowds_and_do_not_overlap(
         (lost if painted[p.x, p.y] < 0 else inside[painted[p.x, p.y]]).append(p)
     for sector, there in zip(found, inside, strict=True):
         assert sector[4:] == (len(there), len({p.person for p in there}))
-    assert withheld == len({p.person for p in lost}) and (withhold > 0 or not lost)
+    assert suppressed == len({p.person for p in lost}) and (suppress > 0 or not lost)
 
 
-def test_small_quarters_take_the_lesser_neighbour_that_makes_a_crowd() -> None:
+def test_small_quarters_take_the_lesser_neighbor_that_makes_a_crowd() -> None:
     # Two people in the south-west; beside them three in the north-west and six in the south-east, four make a crowd.
     corners = {(0, 0): [0, 1], (0, 15): [1, 2, 3], (15, 0): [0, 1, 2, 3, 4, 5]}
     points = [Point(x, y, who) for (x, y), people in corners.items() for who in people]
@@ -116,7 +116,7 @@ def test_the_frame_tells_nothing_but_a_rough_middle_and_a_power_of_two() -> None
 
 def test_points_on_a_line_belong_to_the_east_and_north() -> None:
     for cell in (100.0, 33.3, 0.1 + 0.2 + 1):
-        frame = Frame(LocalProjection(0, 0), cell, 10)
+        frame = SectorFrame(LocalProjection(0, 0), cell, 10)
         lines = np.arange(1, 1024)
         on = frame.border(lines)
         assert np.array_equal(frame.cells(on), lines)
@@ -130,17 +130,17 @@ def test_points_all_around_the_globe_are_refused() -> None:
 
 
 @pytest.mark.realdata
-@pytest.mark.parametrize(("halve", "withhold"), [(False, 0.0), (True, 0.01)])
-def test_cabs_of_san_francisco(realdata: Path, halve: bool, withhold: float) -> None:
+@pytest.mark.parametrize(("halve", "suppress"), [(False, 0.0), (True, 0.01)])
+def test_cabs_of_san_francisco(realdata: Path, halve: bool, suppress: float) -> None:
     data = read_trajectories(realdata / "sf_cabs" / "cabs_dataset_20080608_0800_1200.parquet")
-    found = k_anonymous_sectors(data, 5, 100.0, 5, halve=halve, withhold=withhold)
+    found = k_anonymous_sectors(data, 5, 100.0, 5, halve=halve, suppress=suppress)
     frame = found.frame
     x, y = (frame.cells(along) for along in frame.projection.to_plane(data.lon, data.lat))
     person = np.repeat(data.person, np.diff(data.offsets))
     points = [Point(*row) for row in zip(x.tolist(), y.tolist(), person.tolist(), strict=True)]
-    twin = HeatMap(5, 5, True, halve, withhold)
+    twin = HeatMap(5, 5, True, halve, suppress)
     wanted = sorted(tuple(s) for s in twin.sectors(points, (0, 0, 1 << frame.depth, 1 << frame.depth)))
     columns = (found.column, found.row, found.columns, found.rows, found.locations, found.people)
     assert sorted(zip(*(c.tolist() for c in columns), strict=True)) == wanted
-    assert found.withheld == len(twin.withheld) <= 0.001 * data.points
-    assert found.withheld_people == len({p.person for p in twin.withheld})
+    assert found.suppressed == len(twin.suppressed) <= 0.001 * data.points
+    assert found.suppressed_people == len({p.person for p in twin.suppressed})

@@ -55,7 +55,7 @@ def _rows(release: FlowRelease, state: int) -> list[tuple[frozenset[int], frozen
 @pytest.mark.parametrize("name", METHODS)
 @settings(max_examples=60, deadline=None)
 @given(problem=problems(), k=st.integers(2, 4), include_empty=st.booleans())
-def test_reported_rows_hold_what_was_withheld(name: str, problem: Any, k: int, include_empty: bool) -> None:
+def test_reported_rows_hold_what_was_suppressed(name: str, problem: Any, k: int, include_empty: bool) -> None:
     flows, trips = problem
     flows = replace(flows, zones=_PLACES)
     person = trips.person if trips.person is not None else np.arange(len(trips))
@@ -64,7 +64,7 @@ def test_reported_rows_hold_what_was_withheld(name: str, problem: Any, k: int, i
         plain = _run(name, flows, k=k)
     except InputError:
         return  # the budget cannot be kept with the origins of this method
-    release = _run(name, flows, k=k, report_small=True, include_empty=include_empty)
+    release = _run(name, flows, k=k, aggregate_small=True, include_empty=include_empty)
     assert _rows(release, PUBLISHED) == _rows(plain, PUBLISHED)
     taken = {(i, j) for o, d, _, _ in _rows(release, PUBLISHED) for i in o for j in d}
     origins = []
@@ -93,10 +93,10 @@ def test_reported_areas_without_empty_places() -> None:
     zones = Zones.from_ids(["a", "b", "c", "d"])
     to = np.array([0, 1, 2], np.int32)
     flows = Flows.from_rows(zones, np.zeros(3, np.int64), np.zeros(3, np.int32), to, np.array([12, 4, 7], np.int64))
-    release = _run("suppression", flows, k=10, report_small=True, include_empty=False)
+    release = _run("suppression", flows, k=10, aggregate_small=True, include_empty=False)
     assert _rows(release, REPORTED) == [(frozenset({0}), frozenset({1, 2}), 11, 11)]
-    assert release.withheld.tolist() == [0]
-    release = _run("suppression", flows, k=10, report_small=True)
+    assert release.suppressed.tolist() == [0]
+    release = _run("suppression", flows, k=10, aggregate_small=True)
     assert _rows(release, REPORTED) == [(frozenset({0}), frozenset({1, 2, 3}), 11, 11)]
     assert any(name.startswith("rest-") for name in release.areas.names)
 

@@ -12,22 +12,22 @@ from crowdveil.solve.trajectory.spacetime import SpaceTimeGrid
 points = st.lists(st.tuples(st.integers(-900, 900), st.integers(-900, 900), st.integers(-500, 500)), max_size=25)
 
 
-@given(points=points, metres=st.sampled_from([7.0, 100.0, 450.0]), seconds=st.integers(1, 200), few=st.booleans())
+@given(points=points, meters=st.sampled_from([7.0, 100.0, 450.0]), seconds=st.integers(1, 200), few=st.booleans())
 def test_whatever_is_near_is_in_a_cell_beside(
-    points: list[tuple[int, int, int]], metres: float, seconds: int, few: bool
+    points: list[tuple[int, int, int]], meters: float, seconds: int, few: bool
 ) -> None:
     x, y, t = (np.array([p[i] for p in points], np.int64) for i in range(3))
     with pytest.MonkeyPatch.context() as patch:
         if few:
             patch.setattr(spacetime, "_MOST", 5000)  # cells must be made larger then
-        grid = SpaceTimeGrid.of(x.astype(float), y.astype(float), t, metres, seconds)
+        grid = SpaceTimeGrid.of(x.astype(float), y.astype(float), t, meters, seconds)
     assert sorted(grid.order.tolist()) == list(range(len(points)))
     cell_of = row_slices(grid.cell_offsets)
     slab_of = row_slices(grid.slab_offsets)
     assert np.all(grid.slab[slab_of[cell_of]] == t[grid.order] // seconds)
     for i, a in enumerate(grid.order):
         for j, b in enumerate(grid.order):
-            if np.hypot(x[a] - x[b], y[a] - y[b]) > metres or abs(t[a] - t[b]) > seconds:
+            if np.hypot(x[a] - x[b], y[a] - y[b]) > meters or abs(t[a] - t[b]) > seconds:
                 continue
             assert abs(int(grid.slab[slab_of[cell_of[i]]] - grid.slab[slab_of[cell_of[j]]])) <= 1
             apart = int(grid.cell[cell_of[j]] - grid.cell[cell_of[i]])

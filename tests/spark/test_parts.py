@@ -26,14 +26,14 @@ from crowdveil.guarantees import (
     DisjointFlows,
     Finding,
     FlowKAnonymity,
-    GeneralisationLimit,
+    GeneralizationLimit,
     Guarantee,
     LeastInhabitedTiles,
     LeastTiles,
     MostArea,
+    SuppressionBudget,
     TrueVolumes,
     WellFormedFlows,
-    WithheldBudget,
 )
 from crowdveil.io.geojson import write_zones
 from crowdveil.io.notes import ReadNotes
@@ -51,7 +51,7 @@ from crowdveil.registry import METHODS, find_method
 from crowdveil.run.spark.merge_partitions import Gathered, checked_parts, in_parts
 from crowdveil.run.spark.rows import PACKS, PartReader, TripReader
 from crowdveil.run.spark.steps import StepsPart, row_schema
-from crowdveil.run.verification import form_of
+from crowdveil.run.verification import structural_guarantees
 from crowdveil.synth.city import City
 from crowdveil.synth.trips import write_trips
 from test_every_method import _on_grid
@@ -74,10 +74,10 @@ def test_a_time_step_gives_the_same_alone_and_among_others(name: str, draw: st.D
     method, data = find_method(name), draw.draw(testing.flows())
     data = _on_grid(data) if name == "uniform" else data
     parameters: dict[str, Any] = {"k": 2} if "k" in method.params.model_fields else {}
-    if "report_small" in method.params.model_fields:
-        parameters["report_small"] = draw.draw(st.booleans())
+    if "aggregate_small" in method.params.model_fields:
+        parameters["aggregate_small"] = draw.draw(st.booleans())
     if name == "joint":
-        parameters["l_inhabited"] = draw.draw(st.integers(0, 2))
+        parameters["min_inhabited_tiles"] = draw.draw(st.integers(0, 2))
     params = method.params.checked(parameters)
 
     def run(flows: Flows) -> FlowRelease:
@@ -88,14 +88,14 @@ def test_a_time_step_gives_the_same_alone_and_among_others(name: str, draw: st.D
     try:
         whole = run(data)
     except InputError as error:
-        if "withheld" in str(error) or "ask for fewer" in str(error):  # what is asked cannot be kept on this map
+        if "suppressed" in str(error) or "ask for fewer" in str(error):  # what is asked cannot be kept on this map
             return
         raise
     cut = draw.draw(st.integers(1, data.steps))
     pieces = [np.arange(low, min(low + cut, data.steps)) for low in range(0, data.steps, cut)]
     parts = [run(replace(data.at_steps(steps), visited_tiles=data.visited)) for steps in pieces]
     assert sorted(row for part in parts for row in _rows(part)) == _rows(whole)
-    assert np.concatenate([part.withheld for part in parts]).tolist() == whole.withheld.tolist()
+    assert np.concatenate([part.suppressed for part in parts]).tolist() == whole.suppressed.tolist()
     figures = [part.figures for part in parts if part.figures is not None]
     if whole.figures is not None:
         assert np.array_equal(np.concatenate(figures)[:, 0], whole.figures[:, 0], equal_nan=True) or len(figures) < len(
@@ -129,10 +129,10 @@ def _part(reader: TripReader, method: Method, numbers: np.ndarray) -> StepsPart:
     none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.int32)
     frame = Flows(reader.zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, "people")
     params = method.params.checked({"k": 5} if "k" in method.params.model_fields else {})
-    promises = (*method.promises(frame, params), *form_of(method))
+    guarantees = (*method.guarantees(frame, params), *structural_guarantees(method))
     parts = PartReader(reader.schema, "people", reader.steps, HOUR, frame, method.needs_members)
     counts = "trips" if method.rows == "noisy" else "people"
-    return StepsPart(method.name, params, 7, parts, promises, True, numbers, counts)
+    return StepsPart(method.name, params, 7, parts, guarantees, True, numbers, counts)
 
 
 @pytest.mark.parametrize("name", ["suppression", "joint", "mondrian", "laplace"])
@@ -151,8 +151,8 @@ def test_parts_make_the_release_of_a_run_on_one_machine(name: str, city: Path, t
     gathered = Gathered.of(outcome["told"].drop_null().to_pylist()[::-1])
     assert gathered.steps_table("UTC").equals(pq.read_table(tmp_path / "out/steps.parquet"))
     assert gathered.cost.lines() == made.cost[:3]
-    assert all(finding.holds and finding.with_original for p, finding in gathered.checked(function.promises)
-               if p.name in ("true-volumes", "withheld-budget"))  # fmt: skip
+    assert all(finding.holds and finding.with_original for p, finding in gathered.checked(function.guarantees)
+               if p.name in ("true-volumes", "suppressed-budget"))  # fmt: skip
     assert gathered.facts(method, function.params) == dict(made.release.facts)
     told = [(trial.attack, trial.after, trial.worst, trial.beaten) for trial in gathered.trials]
     assert [(t["attack"], t["risk_percent"]) for t in made.manifest["risk"]] == [(a, after) for a, after, _, _ in told]
@@ -168,23 +168,23 @@ def test_a_failing_time_step_is_named_among_all_of_the_data(city: Path) -> None:
         hard(last)
 
 
-def _merged(promise: Guarantee, releases: list[WrittenRelease]) -> Finding:
+def _merged(guarantee: Guarantee, releases: list[WrittenRelease]) -> Finding:
     """The finding of partitions, as it comes back from executors."""
-    lines = [json.dumps([promise.check(release).as_json()]) for release in releases]
-    return checked_parts([promise], [json.loads(line) for line in lines])[0][1]
+    lines = [json.dumps([guarantee.check(release).as_json()]) for release in releases]
+    return checked_parts([guarantee], [json.loads(line) for line in lines])[0][1]
 
 
 OF_FLOWS: tuple[Guarantee, ...] = (
-    FlowKAnonymity(k=10, counts="trips"), DisjointFlows(), WithheldBudget(suppress=0.1, k=10), GeneralisationLimit(tiles=2),
+    FlowKAnonymity(k=10, counts="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=10), GeneralizationLimit(tiles=2),
     LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2), MostArea(km2=3), WellFormedFlows(), TrueVolumes(),
     DifferentialPrivacy(epsilon=1, most_trips=1),
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("promise", OF_FLOWS, ids=lambda promise: promise.name)
+@pytest.mark.parametrize("guarantee", OF_FLOWS, ids=lambda guarantee: guarantee.name)
 @settings(max_examples=30)
 @given(draw=st.data())
-def test_partitions_find_what_is_found_in_all_of_it(promise: Guarantee, draw: st.DataObject) -> None:
+def test_partitions_find_what_is_found_in_all_of_it(guarantee: Guarantee, draw: st.DataObject) -> None:
     """Outcome, counts and sentence of the whole, whatever time steps lie in which partition."""
     areas = st.sampled_from(["a", "b", "ab", "c"])
     row = st.tuples(st.sampled_from([0, 3600, 7200]), areas, areas, st.integers(8, 30), st.integers(8, 30))
@@ -195,7 +195,7 @@ def test_partitions_find_what_is_found_in_all_of_it(promise: Guarantee, draw: st
         written([r for r in rows if place[r[0]] == i], [s for s in listed if place[s[0]] == i], counts="trips")
         for i in range(3)
     ]
-    assert _merged(promise, parts) == promise.check(written(rows, listed, counts="trips"))
+    assert _merged(guarantee, parts) == guarantee.check(written(rows, listed, counts="trips"))
 
 
 def test_counts_are_merged_and_never_read_out_of_sentences() -> None:
@@ -210,14 +210,14 @@ def test_counts_are_merged_and_never_read_out_of_sentences() -> None:
 
 
 def test_one_open_partition_leaves_the_whole_not_checked() -> None:
-    promise = WithheldBudget(suppress=0.1, k=10)
+    guarantee = SuppressionBudget(suppress=0.1, k=10)
     told, open_ = written([(0, "a", "b", 90, 90)], [(0, 90, 3)]), written([(0, "a", "b", 20, 10)], [(0, 20, None)])
     over = written([(0, "a", "b", 20, 10)], [(0, 20, 11)])
-    assert _merged(promise, [told, told]).holds
-    merged = _merged(promise, [told, open_])
+    assert _merged(guarantee, [told, told]).holds
+    merged = _merged(guarantee, [told, open_])
     assert merged.outcome == "not checked" and merged.detail.endswith("not told in 1 time step.")
-    assert _merged(promise, [told, open_, over]).violated
-    assert _merged(promise, []).outcome == "not checked", "nothing was looked at"
+    assert _merged(guarantee, [told, open_, over]).violated
+    assert _merged(guarantee, []).outcome == "not checked", "nothing was looked at"
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(1, 60))

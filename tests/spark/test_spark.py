@@ -20,7 +20,7 @@ from spark_runs import executors, same_rows
 import crowdveil
 from crowdveil.engine import StoppedEarly
 from crowdveil.engine.spark import SparkEngine
-from crowdveil.errors import InputError, OutputError, PromiseBrokenError
+from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError
 from crowdveil.io.geojson import write_zones
 from crowdveil.model.flows import Flows
 from crowdveil.registry import METHODS, find_method
@@ -50,7 +50,7 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _both(spark: Any, tmp_path: Path, method: str, data: Any, **options: Any) -> tuple[Any, Any]:
-    """Run on one machine and on the cluster, and hold the rows and the certificates against each other."""
+    """Run on one machine and on the cluster, and hold the rows and the manifests against each other."""
     here = crowdveil.anonymize(method, data, tmp_path / "here", seed=4, report=False, **options)
     there = crowdveil.anonymize(method, str(data), tmp_path / "there", seed=4, report=False, spark=spark, **options)
     assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "there")))
@@ -59,7 +59,7 @@ def _both(spark: Any, tmp_path: Path, method: str, data: Any, **options: Any) ->
     features = [json.loads((tmp_path / place / "areas.geojson").read_text())["features"] for place in ("here", "there")]
     by_name = [sorted(of_one, key=lambda f: f["properties"]["area"]) for of_one in features]
     assert by_name[0] == by_name[1]
-    for part in ("method", "k_counts", "promises", "cost", "risk"):
+    for part in ("method", "k_counts", "guarantees", "cost", "risk"):
         assert here.manifest[part] == there.manifest[part], part
     assert here.cost == there.cost
     assert here.manifest["input"]["dropped"] == there.manifest["input"]["dropped"]
@@ -68,7 +68,7 @@ def _both(spark: Any, tmp_path: Path, method: str, data: Any, **options: Any) ->
 
 
 def _options(method: str) -> dict[str, Any]:
-    return {} if method == "laplace" else {"k": 5, "report_small": True}
+    return {} if method == "laplace" else {"k": 5, "aggregate_small": True}
 
 
 @pytest.mark.parametrize("method", [name for name in OD if name != "uniform"])
@@ -94,10 +94,10 @@ def test_taxis_give_the_same_rows(method: str, spark: Any, realdata: Path, tmp_p
 def test_coordinates_are_put_into_zones_there(tiles: dict[str, Any], spark: Any, city: Path, tmp_path: Path) -> None:
     ids = pq.read_table(city / "trips.parquet")
     zones = {f["properties"]["zone_id"]: f for f in json.loads((city / "zones.geojson").read_text())["features"]}
-    centre = {name: np.mean(f["geometry"]["coordinates"][0], axis=0) for name, f in zones.items()}
+    center = {name: np.mean(f["geometry"]["coordinates"][0], axis=0) for name, f in zones.items()}
     table = {name: ids[name] for name in ids.column_names if name not in ("origin", "destination")}
     for end in ("origin", "destination"):
-        places = np.array([centre[str(name)] for name in ids[end].to_pylist()])
+        places = np.array([center[str(name)] for name in ids[end].to_pylist()])
         table |= {f"{end}_lon": places[:, 0], f"{end}_lat": places[:, 1]}
     pq.write_table(pa.table(table), tmp_path / "places.parquet")
     tiles = {n: str(city / v) if n == "zones" else v for n, v in tiles.items()}
@@ -146,7 +146,7 @@ def test_a_release_is_verified_here_and_there_and_a_changed_part_is_found(
     table = pq.read_table(out / "flows.parquet" / name)
     pq.write_table(table.slice(1), out / "flows.parquet" / name)
     for spark_or_not in (None, spark):
-        with pytest.raises(PromiseBrokenError, match=r"flows\.parquet changed since"):
+        with pytest.raises(GuaranteeViolatedError, match=r"flows\.parquet changed since"):
             crowdveil.verify(out, spark=spark_or_not)
 
 
@@ -169,9 +169,9 @@ def test_a_release_is_measured_and_held_against_the_original_there(
             )
     here_found, there_found = (crowdveil.verify(out, trips, zones=zones, spark=s) for s in (None, spark))
     assert [p for p, _ in here_found] == [p for p, _ in there_found]
-    for (promise, one), (_, other) in zip(here_found, there_found, strict=True):
-        assert one == other, promise.name  # outcome, counts and sentence
-        assert one.holds or promise.of_mechanism
+    for (guarantee, one), (_, other) in zip(here_found, there_found, strict=True):
+        assert one == other, guarantee.name  # outcome, counts and sentence
+        assert one.holds or guarantee.of_mechanism
 
 
 def test_another_original_is_found_there(spark: Any, city: Path, tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: P
     killed: list[int] = []
 
     def kill(done: int, total: int) -> None:
-        if stages[-1] == "anonymising" and done < total and not killed:
+        if stages[-1] == "anonymizing" and done < total and not killed:
             killed.append(executors()[0])
             os.kill(killed[0], signal.SIGKILL)
 

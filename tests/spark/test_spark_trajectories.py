@@ -18,7 +18,7 @@ from spark_runs import executors
 
 import crowdveil
 from crowdveil.engine.spark import SparkEngine
-from crowdveil.errors import InputError, OutputError, ParameterError, PromiseBrokenError
+from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.filters import Filter, filter_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
@@ -59,14 +59,14 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _same(tmp_path: Path, here: Any, there: Any) -> None:
-    """Hold rows, areas and certificates against each other; numbers are the same, so the rows need not be sorted."""
+    """Hold rows, areas and manifests against each other; numbers are the same, so the rows need not be sorted."""
     rows = [pq.read_table(tmp_path / place / DATA) for place in ("here", "there")]
     assert rows[0].equals(rows[1])
     areas = [tmp_path / place / "areas.geojson" for place in ("here", "there")]
     assert areas[0].exists() == areas[1].exists()
     if areas[0].exists():
         assert json.loads(areas[0].read_text()) == json.loads(areas[1].read_text())
-    for part in ("method", "k_counts", "promises", "cost"):
+    for part in ("method", "k_counts", "guarantees", "cost"):
         assert here.manifest[part] == there.manifest[part], part
     assert here.cost[:2] == there.cost[:2]
     assert here.manifest["input"]["dropped"] == there.manifest["input"]["dropped"]
@@ -114,7 +114,7 @@ def test_a_csv_and_tiles_of_the_user_give_the_same_rows(spark: Any, realdata: Pa
             "k": 4,
             "interval_s": 300,
             "parts_by": "first-time",
-            "centre": "remaining",
+            "center": "remaining",
             "aggregation": "closest-trajectory",
         },
         {"k": 2, "time_weight": 0.5, "count_trajectories": True, "exchange": False},
@@ -144,7 +144,7 @@ def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: P
     method, stages, killed = "time-partitioned-microaggregation", [], []
 
     def kill(done: int, total: int) -> None:
-        if stages[-1] == "anonymising" and done < total and not killed:
+        if stages[-1] == "anonymizing" and done < total and not killed:
             killed.append(executors()[0])
             os.kill(killed[0], signal.SIGKILL)
 
@@ -217,20 +217,22 @@ def test_a_changed_file_is_seen_there(spark: Any, city: Path, tmp_path: Path) ->
     rows = pq.read_table(part)
     moved = rows.set_column(0, "lat", pa.array(np.append(rows["lat"].to_numpy()[:-1], 37.0)))
     pq.write_table(moved, part)
-    with pytest.raises(PromiseBrokenError, match=f"{DATA} changed since the release was made"):
+    with pytest.raises(GuaranteeViolatedError, match=f"{DATA} changed since the release was made"):
         crowdveil.verify(tmp_path / "out", spark=spark)
-    # Whoever mends the manifest as well is found by the promise itself.
+    # Whoever mends the manifest as well is found by the guarantee itself.
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     from crowdveil.run.manifest import file_entry
 
     manifest["files"]["data"] = file_entry(tmp_path / "out" / DATA)
     (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
-    broken = [promise.name for promise, finding in crowdveil.verify(tmp_path / "out", spark=spark) if finding.violated]
+    broken = [
+        guarantee.name for guarantee, finding in crowdveil.verify(tmp_path / "out", spark=spark) if finding.violated
+    ]
     assert broken == ["trajectory-k-anonymity"]
     (tmp_path / "out" / DATA / part.name).unlink()
     manifest["files"]["data"] = file_entry(tmp_path / "out" / DATA)
     (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
-    found = {promise.name: finding.holds for promise, finding in crowdveil.verify(tmp_path / "out", spark=spark)}
+    found = {guarantee.name: finding.holds for guarantee, finding in crowdveil.verify(tmp_path / "out", spark=spark)}
     assert not found["well-formed-trajectories"]
 
 

@@ -34,11 +34,11 @@ from crowdveil.registry import METHODS, find_method
 from crowdveil.run.spark.filtering import FilterPart
 from crowdveil.run.spark.point_rows import AT, BLOCK, FILE, KEY, ORDER, PointReader
 from crowdveil.run.spark.rows import BAD
-from crowdveil.run.spark.running import refuse_what_stays_here
+from crowdveil.run.spark.running import check_supported_on_spark
 from crowdveil.run.spark.trajectories import KEYED, PUBLISHED, Plan, TrackReader, TracksPart
-from crowdveil.run.spark.trajectory_running import Told, new_numbers
+from crowdveil.run.spark.trajectory_running import PartitionSummary, new_numbers
 from crowdveil.run.spark.trajectory_verifying import CheckedPiece, _follow, refuse_whole
-from crowdveil.run.verification import form_of
+from crowdveil.run.verification import structural_guarantees
 
 TRACKS = [find_method(name) for name in METHODS if find_method(name).takes is Trajectories]
 APART = [method for method in TRACKS if method.together(method.params.checked({})) is None]
@@ -109,13 +109,13 @@ def _in_parts(method: Method, params: Any, whole: Trajectories, rows: pa.Table, 
     none = np.zeros(0)
     frame = Trajectories(none, none, none.astype(np.int64), np.zeros(1, np.int64), none, none.astype(np.int64), none,
                          whole.counts, zones=whole.zones, within=whole.extent)  # fmt: skip
-    promises = (*method.promises(frame, params), *form_of(method))
+    guarantees = (*method.guarantees(frame, params), *structural_guarantees(method))
     parts = np.unique(planned["part"].to_numpy())
-    part = TracksPart(method.name, params, SEED, TrackReader(frame), promises, len(parts))
+    part = TracksPart(method.name, params, SEED, TrackReader(frame), guarantees, len(parts))
     function = pickle.loads(pickle.dumps(part))
     made = [function(keyed.filter(pc.equal(keyed["part"], int(number)))) for number in parts]
     outcome = pa.concat_tables(made)
-    return outcome, Told.of(outcome["told"].drop_null().to_pylist()), promises
+    return outcome, PartitionSummary.of(outcome["told"].drop_null().to_pylist()), guarantees
 
 
 @pytest.mark.parametrize("method", APART, ids=lambda method: method.name)
@@ -136,7 +136,7 @@ def test_parts_give_the_rows_of_one_machine(method: Method, draw: st.DataObject)
     reader = _reader(table)
     rows = _read(reader, table, draw.draw(st.integers(1, 4)))
     most = draw.draw(st.integers(1, 40))
-    outcome, told, promises = _in_parts(method, params, whole, rows, reader, most)
+    outcome, told, guarantees = _in_parts(method, params, whole, rows, reader, most)
     found = outcome.filter(pc.equal(outcome["kind"], "row"))
     given_out = new_numbers(outcome.filter(pc.equal(outcome["kind"], PUBLISHED)))
     number = dict(zip(*(given_out[name].to_pylist() for name in ("source", "trajectory_id")), strict=True))
@@ -145,7 +145,7 @@ def test_parts_give_the_rows_of_one_machine(method: Method, draw: st.DataObject)
     expected = trajectory_table(here, "parquet")
     for name in expected.column_names:
         assert there[name].cast(expected[name].type).to_pylist() == expected[name].to_pylist(), name
-    assert not any(finding.violated for _, finding in told.checked(promises))
+    assert not any(finding.violated for _, finding in told.checked(guarantees))
     assert told.facts(method, params) == here.facts
     assert (told.cost.trajectories, told.cost.points) == (len(here), here.points)
     assert (told.cost.all_trajectories, told.cost.all_points) == (len(whole), whole.points)
@@ -157,13 +157,13 @@ def test_every_method_runs_on_spark_or_says_why_not(method: Method) -> None:
     request = SimpleNamespace(table_format="parquet", data_name=None, private_report=None, pairing=None)
     reason = method.together(params)
     if reason is None:
-        refuse_what_stays_here(method, params, request)
+        check_supported_on_spark(method, params, request)
         assert method.parts is None or method.takes is Trajectories
         return
     with pytest.raises(
         ParameterError, match=f"^--engine spark: {method.name} cannot be done in parts, since .*[^.]\\.$"
     ):
-        refuse_what_stays_here(method, params, request)
+        check_supported_on_spark(method, params, request)
 
 
 def test_some_trajectories_run_and_others_refuse() -> None:
@@ -186,7 +186,7 @@ def test_what_is_found_from_all_trajectories_is_refused(name: str, parameters: d
 
 @settings(max_examples=30, deadline=None)
 @given(data=testing.trajectories(), keep=st.integers(0, 255))
-def test_a_part_has_the_metres_and_times_of_the_whole(data: Trajectories, keep: int) -> None:
+def test_a_part_has_the_meters_and_times_of_the_whole(data: Trajectories, keep: int) -> None:
     kept = np.array([keep >> (i % 8) & 1 for i in range(len(data))], np.bool_)
     part = replace(data, within=Extent.of(data.lon, data.lat, data.t)).where(kept)
     points = np.repeat(kept, np.diff(data.offsets))
@@ -267,12 +267,12 @@ def test_filters_in_parts_keep_what_they_keep_in_one(data: Trajectories, cut: in
 
 
 def test_findings_of_parts_add_up_and_bounds_stay() -> None:
-    promise = TrajectoryKAnonymity(k=3, counts="people")
-    parts = [promise.judged(False, {"trajectories": 3 * n, "groups": n}, with_original=True) for n in (1, 4, 7)]
-    merged = promise.merged(parts)
+    guarantee = TrajectoryKAnonymity(k=3, counts="people")
+    parts = [guarantee.judged(False, {"trajectories": 3 * n, "groups": n}, with_original=True) for n in (1, 4, 7)]
+    merged = guarantee.merged(parts)
     assert merged.holds and merged.with_original
     assert merged.detail == "12 groups of equal trajectories, 0 with fewer than 3 people."
-    assert promise.merged(parts[:1]).detail == "1 group of equal trajectories, 0 with fewer than 3 people."
+    assert guarantee.merged(parts[:1]).detail == "1 group of equal trajectories, 0 with fewer than 3 people."
     alone = TrajectoryKAnonymity(k=2, counts="trajectories")
     looked = [alone.judged(False, {"trajectories": n, "groups": 1}) for n in (1, 1_200)]
     assert alone.merged(looked).detail == "1,201 trajectories in 2 groups of equal ones, 0 with fewer than 2."
@@ -306,7 +306,7 @@ def test_equal_trajectories_of_a_piece_are_counted() -> None:
     assert json.loads(few["told"][0].as_py())[0]["outcome"] == "violated"
 
 
-def test_promises_about_all_trajectories_at_once_are_left_to_one_machine() -> None:
+def test_guarantees_about_all_trajectories_at_once_are_left_to_one_machine() -> None:
     whole = CombinationKAnonymity(k=2, knowledge=2, counts="people", interval_s=None)
     with pytest.raises(InputError, match="combination-k-anonymity is looked at in all trajectories at once"):
         refuse_whole([whole], "out")

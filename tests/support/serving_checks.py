@@ -29,7 +29,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.progress import no_progress
 from crowdveil.server.workers.child import perform
 
-GENERALISE = "/methods/simple-generalization/jobs"
+GENERALIZE = "/methods/simple-generalization/jobs"
 
 
 def memory_mib(process: int) -> float:
@@ -131,7 +131,7 @@ def load(service: Running, jobs: int, clients: int) -> dict[str, float]:
     def one(number: int) -> list[str]:
         with service.client() as client:
             mine = [
-                put(client, GENERALISE, {"data": ("a.csv", cabs(shift=number * 100 + i))}, BARE)
+                put(client, GENERALIZE, {"data": ("a.csv", cabs(shift=number * 100 + i))}, BARE)
                 for i in range(jobs // clients)
             ]
             for job in mine:
@@ -160,9 +160,9 @@ def fair(service: Running, queued: int) -> dict[str, float]:
     """
     service.make_token("bert")
     with service.client("anna") as anna, service.client("bert") as bert:
-        made = [put(anna, GENERALISE, {"data": ("a.csv", cabs(shift=i))}, BARE) for i in range(queued)]
+        made = [put(anna, GENERALIZE, {"data": ("a.csv", cabs(shift=i))}, BARE) for i in range(queued)]
         until(lambda: anna.get(f"/jobs/{made[0]}").json()["state"] != "queued")
-        mine = put(bert, GENERALISE, {"data": ("a.csv", cabs())}, BARE)
+        mine = put(bert, GENERALIZE, {"data": ("a.csv", cabs())}, BARE)
         found = ended(bert, mine)
         assert found["state"] == "done", found
         seen = [ended(anna, job, 600) for job in made]
@@ -199,7 +199,7 @@ def killing(service: Running, jobs: int, every_s: float, seed: int) -> dict[str,
 
     killer = threading.Thread(target=kill)
     with service.client() as client:
-        made = [put(client, GENERALISE, {"data": ("a.csv", cabs(shift=i))}, BARE) for i in range(jobs)]
+        made = [put(client, GENERALIZE, {"data": ("a.csv", cabs(shift=i))}, BARE) for i in range(jobs)]
         killer.start()
         try:
             for job in made:
@@ -218,7 +218,7 @@ def killing(service: Running, jobs: int, every_s: float, seed: int) -> dict[str,
 def rate(service: Running, seconds: float) -> dict[str, float]:
     """Ask for the state of one job again and again on one connection: requests a second, and the slowest in milliseconds."""
     with service.client() as client:
-        job = put(client, GENERALISE, {"data": ("a.csv", cabs())}, BARE)
+        job = put(client, GENERALIZE, {"data": ("a.csv", cabs())}, BARE)
         ended(client, job)
         times, begun = list[float](), time.perf_counter()
         while time.perf_counter() - begun < seconds:

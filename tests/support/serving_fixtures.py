@@ -1,4 +1,4 @@
-"""Both data bases, and a service that is started for tests; a plugin, since other tests take names from the one conftest."""
+"""Both databases, and a service that is started for tests; a plugin, since other tests take names from the one conftest."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def postgres() -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty data base of each kind."""
+    """An empty database of each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'jobs.sqlite'}"
     from crowdveil.server.queue.database import open_database
@@ -81,7 +81,7 @@ def _emptied(database: Database) -> None:
 
 @pytest.fixture
 def store(database_url: str) -> Iterator[Store]:
-    """A store on each kind of data base."""
+    """A store on each kind of database."""
     from crowdveil.server.queue.database import open_database
     from crowdveil.server.queue.store import Store
 

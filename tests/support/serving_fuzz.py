@@ -68,14 +68,14 @@ class Fuzz:
         chance, zones = self.chance, ("z.geojson", self.zones)
         worse = lambda content: mutated(content, chance)  # noqa: E731
         forged = lambda release: ("r.zip", self._forged(release))  # noqa: E731
-        generalise, joint, measures = "/methods/simple-generalization/jobs", "/methods/joint/jobs", "/measures/all/jobs"
+        generalize, joint, measures = "/methods/simple-generalization/jobs", "/methods/joint/jobs", "/measures/all/jobs"
         least, few, sound = {"filters": [{"min_locations": 2}]}, {"k": 3, **BARE}, ("t.csv", self.trips)
         removed, pairs = ["TrajectoriesRemoved", "rmse"], b"published,original\n1,1\n2,2\n"
         ways: list[tuple[str, Files, dict[str, Any]]] = [
             (FILTER, {"data": ("a.csv", worse(self.cabs))}, least),
             (FILTER, {"data": ("a.parquet", worse(self.packed))}, least),
             (FILTER, {"data": (worse(b"a.csv").decode("utf-8", "replace"), self.cabs)}, least),
-            (generalise, {"data": ("a.csv", self.cabs), "zones": (zones[0], worse(zones[1]))}, BARE),
+            (generalize, {"data": ("a.csv", self.cabs), "zones": (zones[0], worse(zones[1]))}, BARE),
             (joint, {"data": ("t.csv", worse(self.trips)), "zones": zones}, few),
             (joint, {"data": ("t.parquet", worse(self.packed_trips)), "zones": zones}, few),
             (measures, {"original": sound, "release": ("r.zip", worse(_zipped(self.flows))), "zones": zones}, {}),

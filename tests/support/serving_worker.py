@@ -11,14 +11,14 @@ from pathlib import Path
 
 from crowdveil.errors import InputError
 from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.base import Task, Told
+from crowdveil.server.kinds.base import JobRequest, Task
 from crowdveil.server.queue.database import open_database
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.store import Store
 from crowdveil.server.workers.worker import Worker
 
 
-def _do(task: Task) -> Told:
+def _do(task: Task) -> JobRequest:
     what = task.values.get("do")
     (task.out / "half.txt").write_text("half of it")
     if what == "kill":
@@ -46,7 +46,7 @@ def _do(task: Task) -> Told:
         time.sleep(float(task.values["s"]))
     (task.out / "half.txt").rename(task.out / "whole.txt")
     (task.out / "whole.txt").write_text(task.values.get("text", "whole"))
-    return Told(["a note."], ["a line"])
+    return JobRequest(["a note."], ["a line"])
 
 
 def main(url: str, folder: str, lease: str, memory: str) -> None:

@@ -16,7 +16,7 @@ from crowdveil.model.zones import Zones
 HOUR, DAY = 3600, 86_400
 NOON = 1_296_691_200 + 12 * HOUR  # 2011-02-03
 PLACES = "BCDAEFGH"
-"""From south to north; a few kilometres apart, on one meridian."""
+"""From south to north; a few kilometers apart, on one meridian."""
 
 Walk = Sequence[tuple[str, int]]
 """Places and times of one trajectory."""

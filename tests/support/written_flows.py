@@ -24,7 +24,7 @@ def written(
 ) -> WrittenRelease:
     """A release of rows (time in seconds, origin, destination, volume, crowd[, state]).
 
-    `steps` are (time, published, withheld); without any, each step of a row is listed and nothing is withheld.
+    `steps` are (time, published, suppressed); without any, each step of a row is listed and nothing is suppressed.
     """
     columns = {
         "t": _times([r[0] for r in rows]),
@@ -41,7 +41,7 @@ def written(
     listed = {
         "t": _times([s[0] for s in steps]),
         "published": pa.array([s[1] for s in steps], pa.int64()),
-        "withheld": pa.array([s[2] for s in steps], pa.int64()),
+        "suppressed": pa.array([s[2] for s in steps], pa.int64()),
     }
     features = [
         {"properties": {"area": name, "tiles": tiles, "area_km2": 2.0 * len(tiles), "lon": 2.0 + i, "lat": 48.0}}

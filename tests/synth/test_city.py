@@ -39,20 +39,20 @@ def test_same_seed_same_city_and_other_seed_another(city: City) -> None:
         assert getattr(city, name).tobytes() != getattr(other, name).tobytes()
 
 
-def test_homes_and_jobs_crowd_in_the_centre_jobs_more_so(city: City) -> None:
+def test_homes_and_jobs_crowd_in_the_center_jobs_more_so(city: City) -> None:
     radius = np.hypot(*city.zones.xy)
-    centre = radius < city.reach_m / 3
+    center = radius < city.reach_m / 3
     at_edge = radius > city.reach_m
     assert city.homes.sum() == pytest.approx(1) and city.jobs.sum() == pytest.approx(1)
-    assert city.homes[centre].mean() > 5 * city.homes[at_edge].mean()
-    assert city.jobs[centre].sum() > city.homes[centre].sum() + 0.1
+    assert city.homes[center].mean() > 5 * city.homes[at_edge].mean()
+    assert city.jobs[center].sum() > city.homes[center].sum() + 0.1
 
 
 def test_tiles_are_heavy_tailed(city: City) -> None:
     top = np.sort(city.jobs)[::-1][:45].sum()
     assert 0.3 < top < 0.9
     assert np.median(city.homes) < 0.6 * city.homes.mean()
-    # Also among tiles that lie equally far out: there is more to it than the fall from the centre.
+    # Also among tiles that lie equally far out: there is more to it than the fall from the center.
     radius = np.hypot(*city.zones.xy) / city.reach_m
     ring = city.jobs[(radius > 0.3) & (radius < 0.5)]
     assert ring.max() > 6 * np.median(ring)

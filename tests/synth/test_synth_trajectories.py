@@ -30,7 +30,7 @@ def drives(city: City) -> Trajectories:
 
 @pytest.fixture(scope="module")
 def plane(city: City, drives: Trajectories) -> tuple[np.ndarray, np.ndarray]:
-    """Metres from the corner of the grid."""
+    """Meters from the corner of the grid."""
     x, y = city.zones.projection.to_plane(drives.lon, drives.lat)
     return x - city.grid.x0, y - city.grid.y0
 
@@ -79,17 +79,17 @@ def test_most_legs_are_parallel_to_an_axis(drives: Trajectories, plane: tuple[np
     assert 0.4 < np.mean(dx > dy) < 0.6
 
 
-def test_speeds_are_a_citys_and_lower_in_the_centre(
+def test_speeds_are_a_citys_and_lower_in_the_center(
     city: City, drives: Trajectories, plane: tuple[np.ndarray, np.ndarray]
 ) -> None:
     here = inside_legs(drives)
     dx, dy = (np.abs(np.diff(c))[here] for c in plane)
     kmh = (dx + dy) / np.diff(drives.t)[here] * 3.6
     radius = np.hypot(plane[0] - city.reach_m, plane[1] - city.reach_m)[:-1][here]
-    centre, outside = kmh[radius < 0.2 * city.reach_m], kmh[radius > 0.8 * city.reach_m]
+    center, outside = kmh[radius < 0.2 * city.reach_m], kmh[radius > 0.8 * city.reach_m]
     assert np.quantile(kmh, 0.99) < 55
-    assert 14 < np.median(centre) < 28
-    assert np.median(outside) > 1.4 * np.median(centre)
+    assert 14 < np.median(center) < 28
+    assert np.median(outside) > 1.4 * np.median(center)
 
 
 def test_drives_lead_from_the_origin_to_the_destination_of_a_trip(

@@ -15,7 +15,7 @@ function together(one: [string, string][], other: [string, string][]): [string, 
 }
 
 const parameters = ({ found: { manifest } }: Side): [string, string][] =>
-  [["Method", manifest.method.name], ["Its promise is", manifest.method.status], ...Object.entries(manifest.method.parameters).map(([n, v]): [string, string] => [label({ name: n }), shown(v)]), ["Seed given", shown(manifest.method.seed_given === true)]];
+  [["Method", manifest.method.name], ["Its guarantee is", manifest.method.status], ...Object.entries(manifest.method.parameters).map(([n, v]): [string, string] => [label({ name: n }), shown(v)]), ["Seed given", shown(manifest.method.seed_given === true)]];
 
 export function Compare({ ids }: { ids: [string, string] }) {
   const [sides, setSides] = useState<[Side, Side] | null>(null), [error, setError] = useState("");

@@ -1,4 +1,4 @@
-// The result of a job: what is promised, what was lost, the report, and the files.
+// The result of a job: what is guaranteed, what was lost, the report, and the files.
 import { useEffect, useState } from "preact/hooks";
 import { type Job, json, type Manifest, remove, said } from "./api";
 import { Action, Alert, Asked, Download, Pairs, ReportFrame, Tabs } from "./parts";
@@ -16,7 +16,7 @@ export async function found(id: string): Promise<Found> {
   return { files, manifest: await json<Manifest>(`/jobs/${id}/files/manifest.json`) };
 }
 
-/** Cost as the certificate has it: shares are whole percents. */
+/** Cost as the manifest has it: shares are whole percents. */
 export function costs(manifest: Manifest): [string, string][] {
   return Object.entries(manifest.cost).map(([name, value]) => {
     const percent = name.endsWith("_percent");
@@ -25,7 +25,7 @@ export function costs(manifest: Manifest): [string, string][] {
 }
 
 export function verdict(manifest: Manifest): { good: boolean; words: string } {
-  const with_ = (outcome: string) => manifest.promises.filter((p) => p.outcome === outcome);
+  const with_ = (outcome: string) => manifest.guarantees.filter((p) => p.outcome === outcome);
   const broken = with_("violated"), open = with_("not checked"), holds = with_("holds").length;
   if (broken.length) return { good: false, words: `Violated: ${broken.map((p) => p.name).join(", ")}` };
   if (manifest.method.status === "heuristic") return { good: false, words: "No guarantee of anonymity: the method is a heuristic" };
@@ -55,7 +55,7 @@ export function Result({ job, removed, reuse }: { job: Job; removed: () => void;
 
 function Verdict({ manifest }: { manifest: Manifest }) {
   const { good, words } = verdict(manifest);
-  const privacy = manifest.promises.filter((p) => p.kind === "privacy");
+  const privacy = manifest.guarantees.filter((p) => p.kind === "privacy");
   return <div class={good ? "verdict good" : "verdict bad"}>
     <p><b>{words}</b></p>
     {privacy.map((p) => <p key={p.name}>{p.outcome === "holds" ? "" : `${p.outcome[0].toUpperCase()}${p.outcome.slice(1)}: `}{p.statement}{p.outcome === "holds" ? "" : ` (${p.checked})`}</p>)}
@@ -88,14 +88,14 @@ function Before({ id }: { id: string }) {
 function Measures({ job, manifest }: { job: Job; manifest: Manifest }) {
   const trials = manifest.risk ?? [];
   return <>
-    <Pairs caption="What was published, and what was lost, as in the certificate" rows={costs(manifest)} />
+    <Pairs caption="What was published, and what was lost, as in the manifest" rows={costs(manifest)} />
     {trials.length > 0 && <div class="wide" role="region" aria-label="Attacks" tabIndex={0}><table><caption>Attacks on the release, in whole percents</caption>
       <thead><tr><th scope="col">attack</th><th scope="col">what is known</th><th scope="col" class="num">before</th><th scope="col" class="num">in the release</th></tr></thead>
       <tbody>{trials.map((t, n) => <tr key={n}><th scope="row">{shown(t.attack)}</th><td>{shown(t.knowledge)}</td><td class="num">{shown(t.risk_percent_before)}</td><td class="num">{shown(t.risk_percent)}</td></tr>)}</tbody></table>
       {[...new Set(trials.map((t) => shown(t.attack)))].filter((name) => RISKS[name]).map((name) => <p class="hint" key={name}>{name}: {RISKS[name]}.</p>)}</div>}
     <div class="wide" role="region" aria-label="Promises" tabIndex={0}><table class="broad"><caption>Promises, and how each was checked</caption>
-      <thead><tr><th scope="col">promise</th><th scope="col">what it says</th><th scope="col">outcome</th><th scope="col">how it was checked</th></tr></thead>
-      <tbody>{manifest.promises.map((p) => <tr key={p.name}><th scope="row">{p.name}</th><td>{p.statement}</td><td class={p.outcome === "holds" ? "yes" : p.outcome === "violated" ? "no" : ""}>{p.outcome === "violated" ? "VIOLATED" : p.outcome}</td><td>{p.checked}</td></tr>)}</tbody></table></div>
+      <thead><tr><th scope="col">guarantee</th><th scope="col">what it says</th><th scope="col">outcome</th><th scope="col">how it was checked</th></tr></thead>
+      <tbody>{manifest.guarantees.map((p) => <tr key={p.name}><th scope="row">{p.name}</th><td>{p.statement}</td><td class={p.outcome === "holds" ? "yes" : p.outcome === "violated" ? "no" : ""}>{p.outcome === "violated" ? "VIOLATED" : p.outcome}</td><td>{p.checked}</td></tr>)}</tbody></table></div>
     <Said job={job} />
   </>;
 }
@@ -113,7 +113,7 @@ function Files({ job, result }: { job: Job; result: Found }) {
   const roles = new Map(Object.entries(result.manifest.files).map(([role, file]) => [file.name, role]));
   return <>
     <ul class="files">{result.files.map((file) => <li key={file.name}>
-      <div><b>{file.name}</b><small>{spoken(roles.get(file.name) ?? (file.name === "manifest.json" ? "certificate" : "file"))} · {size(file.bytes)}</small></div>
+      <div><b>{file.name}</b><small>{spoken(roles.get(file.name) ?? (file.name === "manifest.json" ? "manifest" : "file"))} · {size(file.bytes)}</small></div>
       {(givenOut(job) || BEFORE.includes(file.name)) && <Download path={`/jobs/${job.id}/files/${encodeURIComponent(file.name)}`} name={file.name}>Download<span class="hide"> {file.name}</span></Download>}
     </li>)}</ul>
     <p class="hint">The zip file has SHA-256 <code>{job.result?.sha256}</code> and {number(job.result?.bytes ?? 0)} bytes. Unpack it and check it again with <code>crowdveil verify</code>.</p>

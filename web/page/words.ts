@@ -2,8 +2,8 @@
 import type { Field, Takes } from "./api";
 
 const LABELS: Record<string, string> = {
-  k: "Smallest crowd (k)", suppress: "Share that may be suppressed", suppress_trips: "Trips that may be suppressed", l_tiles: "Least tiles of an area", l_inhabited: "Least visited tiles of an area",
-  max_area_km2: "Largest area", v_target: "Target volume of an origin", epsilon: "Epsilon", report_small: "Report small volumes together",
+  k: "Smallest crowd (k)", suppress: "Share that may be suppressed", suppress_trips: "Trips that may be suppressed", min_tiles: "Least tiles of an area", min_inhabited_tiles: "Least visited tiles of an area",
+  max_area_km2: "Largest area", v_target: "Target volume of an origin", epsilon: "Epsilon", aggregate_small: "Report small volumes together",
   include_empty: "Include empty places", count_trajectories: "Count trajectories, not people", tile_size_m: "Side of tiles",
   zones: "File of zones", zone_id: "Id of a zone", tz: "Time zone", time_format: "Form of the times", drop_invalid: "Leave out rows that cannot be used",
   grid: "Squares", h3: "H3 cells", voronoi: "Voronoi cells", matrix: "Matrix", hierarchy: "Tree over the zones",
@@ -22,16 +22,16 @@ export const ROLES: Record<Takes, string[]> = {
 };
 export const TAKES_WORDS: Record<Takes, string> = { flows: "Trips or flows", trajectories: "Trajectories" };
 export const STATUS_WORDS: Record<string, string> = {
-  proved: "Proved: the promise follows from what the method does.",
-  argued: "Argued: the promise rests on an argument with stated assumptions.",
-  heuristic: "Heuristic: no promise of anonymity, only measured risk.",
+  proven: "Proven: the guarantee follows from what the method does.",
+  argued: "Argued: the guarantee rests on an argument with stated assumptions.",
+  heuristic: "Heuristic: no guarantee of anonymity, only measured risk.",
 };
 export const STATE_WORDS: Record<string, string> = {
   queued: "Waiting", running: "Running", done: "Done", failed: "Failed", cancelled: "Cancelled", expired: "Removed",
 };
 export const REVIEW_WORDS: Record<string, string> = { awaiting: "Awaiting review", approved: "Approved", rejected: "Rejected" };
 export const STAGE_WORDS: [string, string][] = [
-  ["reading", "Reading"], ["anonymising", "Anonymising"], ["writing", "Writing"], ["verifying", "Verifying"], ["attacking", "Attacking"],
+  ["reading", "Reading"], ["anonymizing", "Anonymizing"], ["writing", "Writing"], ["verifying", "Verifying"], ["attacking", "Attacking"],
   ["reporting", "Reporting"], ["reporting for the house", "Before and after"], ["packing", "Packing"],
 ];
 

@@ -1,5 +1,5 @@
 // Areas and flows on the map, and the profile of a zone.
-import { colours, type Painter, type View } from "./mapview";
+import { colors, type Painter, type View } from "./mapview";
 import { starts, unpacked } from "./unpack";
 
 export interface Shade { name: string; title: string; labels: string[]; classes: string }
@@ -196,7 +196,7 @@ export class FlowPainter implements Painter {
   }
 
   *paint(context: CanvasRenderingContext2D, view: View): Generator<void> {
-    const look = colours();
+    const look = colors();
     yield* this.paintAreas(context, view, look);
     if (this.chosen >= 0) this.outline(context, view, look.ink);
     if (this.shade) return;
@@ -205,7 +205,7 @@ export class FlowPainter implements Painter {
     if (this.chosen >= 0) yield* this.paintFlows(context, view, look, 1, this.chosen);
   }
 
-  private *paintAreas(context: CanvasRenderingContext2D, view: View, look: ReturnType<typeof colours>): Generator<void> {
+  private *paintAreas(context: CanvasRenderingContext2D, view: View, look: ReturnType<typeof colors>): Generator<void> {
     const { layer } = this;
     const classes = layer.classes.get(this.shade);
     context.lineWidth = 0.6 / view.scale;
@@ -238,7 +238,7 @@ export class FlowPainter implements Painter {
     context.stroke();
   }
 
-  private *paintFlows(context: CanvasRenderingContext2D, view: View, look: ReturnType<typeof colours>, strength: number, of: number): Generator<void> {
+  private *paintFlows(context: CanvasRenderingContext2D, view: View, look: ReturnType<typeof colors>, strength: number, of: number): Generator<void> {
     const { x, y } = this.layer;
     const { origin, destination, volume } = this.layer.at_step(this.step);
     const { drawn } = this.counts();

@@ -3,7 +3,7 @@
 
 export interface View { x: number; y: number; scale: number; width: number; height: number; ratio: number }
 
-export interface Frame { width: number; height: number; metres: number }
+export interface Frame { width: number; height: number; meters: number }
 
 export interface Painter {
   /** Paint a part, yield, go on. Coordinates are those of the frame; `begin` has set the transform to them. */
@@ -199,8 +199,8 @@ export class MapView {
   }
 }
 
-/** Colours of the page's style, which follow light and dark. */
-export function colours(): { areas: string; border: string; flow: string; ink: string; classes: string[] } {
+/** Colors of the page's style, which follow light and dark. */
+export function colors(): { areas: string; border: string; flow: string; ink: string; classes: string[] } {
   const style = getComputedStyle(document.documentElement);
   const named = (name: string) => style.getPropertyValue(`--${name}`).trim();
   return { areas: named("area"), border: named("border"), flow: named("flow"), ink: named("ink"), classes: [0, 1, 2, 3, 4, 5, 6].map((i) => named(`q${i}`)) };

@@ -1,5 +1,5 @@
 // Trajectories on the map: a heat map, paths or points, of all times or of one.
-import { colours, type Frame, type Painter, type View } from "./mapview";
+import { colors, type Frame, type Painter, type View } from "./mapview";
 import { starts, unpacked } from "./unpack";
 
 export interface TrackData { name: string; title: string; points: string; x: string; y: string; bin: string }
@@ -61,7 +61,7 @@ export class TrackPainter implements Painter {
         if (last[at] !== i) { last[at] = i; count[at]++; }
       }
     yield;
-    const top = count.reduce((a, b) => Math.max(a, b), 1), look = colours();
+    const top = count.reduce((a, b) => Math.max(a, b), 1), look = colors();
     for (let at = 0; at < count.length; at++) {
       if (!count[at]) continue;
       context.fillStyle = look.classes[Math.min(Math.floor(7 * Math.sqrt(count[at] / top)), 6)];
@@ -71,7 +71,7 @@ export class TrackPainter implements Painter {
 
   private *paths(context: CanvasRenderingContext2D, view: View): Generator<void> {
     const { x, y, start } = this.layer;
-    context.strokeStyle = colours().flow;
+    context.strokeStyle = colors().flow;
     context.lineWidth = 1 / view.scale;
     context.globalAlpha = this.layer.count > 3000 ? 0.18 : 0.4;
     for (let i = 0; i < this.layer.count; i += 20) {
@@ -92,7 +92,7 @@ export class TrackPainter implements Painter {
 
   private *dots(context: CanvasRenderingContext2D, view: View): Generator<void> {
     const { x, y } = this.layer;
-    context.fillStyle = colours().flow;
+    context.fillStyle = colors().flow;
     context.globalAlpha = x.length > 20_000 ? 0.3 : 0.6;
     const size = 2.2 / view.scale;
     for (let j = 0; j < x.length; j++) {

@@ -14,7 +14,7 @@ from crowdveil.progress import Progress
 IN_THE_HOUSE = "The original was read: these numbers are exact and stay in the house."
 
 
-class Found(Protocol):
+class AnalysisResult(Protocol):
     """What comes of an analysis."""
 
     def lines(self) -> list[str]:
@@ -67,7 +67,7 @@ class Analysis:
 
     name: str
     params: type[Params]
-    run: Callable[[Any, Any, Progress], Found]
+    run: Callable[[Any, Any, Progress], AnalysisResult]
     doc: str
     help: str
     takes: type = Study

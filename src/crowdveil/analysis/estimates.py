@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.analysis.study import Side
+from crowdveil.analysis.study import StudySide
 from crowdveil.io.parallel import in_order
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices
 from crowdveil.model.release import FlowRelease
@@ -35,7 +35,7 @@ class Estimates:
     volume
         The estimate: trips of all rows that touch the pair, each by its shares.
     lower, upper
-        Trips of rows that lie wholly in the pair, and of rows that touch it. What was withheld is in neither.
+        Trips of rows that lie wholly in the pair, and of rows that touch it. What was suppressed is in neither.
     """
 
     group: Ints
@@ -66,7 +66,7 @@ class Groups:
         return cls(np.arange(len(release.t)), len(release.t))
 
 
-def estimates(side: Side, groups: Groups, *, origins: bool = True, destinations: bool = True) -> Estimates:
+def estimates(side: StudySide, groups: Groups, *, origins: bool = True, destinations: bool = True) -> Estimates:
     """All estimates at once. Without `origins`, those of whatever goes to a zone; without `destinations`, of what leaves it."""
     pieces = list(pieces_of(side, groups, origins=origins, destinations=destinations))
     columns = [np.concatenate([getattr(p, name) for p in pieces]) for name in Estimates.__dataclass_fields__]
@@ -74,7 +74,7 @@ def estimates(side: Side, groups: Groups, *, origins: bool = True, destinations:
 
 
 def pieces_of(
-    side: Side,
+    side: StudySide,
     groups: Groups,
     *,
     origins: bool = True,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.errors import InputError, PromiseBrokenError
+from crowdveil.errors import GuaranteeViolatedError, InputError
 from crowdveil.guarantees import Finding, SectorGuarantee, guarantee_from_manifest
 from crowdveil.guarantees.sectors import DisjointSectors, EveryLocationCounted, SectorKAnonymity, WellFormedSectors
 from crowdveil.io.sectors import ABOUT, WrittenSectors, read_sectors
@@ -29,17 +29,22 @@ Checked = list[tuple[SectorGuarantee, Finding]]
 
 
 def check_sectors(
-    promises: Sequence[SectorGuarantee], written: WrittenSectors, original: Trajectories | None
+    guarantees: Sequence[SectorGuarantee], written: WrittenSectors, original: Trajectories | None
 ) -> Checked:
     """Check the guarantees of a map on its file, with the original locations or without."""
-    return [(promise, promise.check_sectors(written, original)) for promise in promises]
+    return [(guarantee, guarantee.check_sectors(written, original)) for guarantee in guarantees]
 
 
 def write_heatmap_manifest(folder: Path, about: dict[str, Any], counts: str, checked: Checked) -> None:
     """Write the manifest of the heat map whose files are in a folder."""
     stated = [
-        {**stated_guarantee(promise), "outcome": f.outcome.value, "checked": f.detail, "with_original": f.with_original}
-        for promise, f in checked
+        {
+            **stated_guarantee(guarantee),
+            "outcome": f.outcome.value,
+            "checked": f.detail,
+            "with_original": f.with_original,
+        }
+        for guarantee, f in checked
     ]
     manifest = {
         "format": FORMAT,
@@ -47,20 +52,20 @@ def write_heatmap_manifest(folder: Path, about: dict[str, Any], counts: str, che
         "analysis": about["analysis"],
         "parameters": about["parameters"],
         "k_counts": counts,
-        "promises": stated,
+        "guarantees": stated,
         "files": {role: {"name": name, "sha256": file_hash(folder / name)} for role, name in _FILES.items()},
     }
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     (folder / MANIFEST_FILE).write_text(text, encoding="utf-8")
 
 
-def stated_guarantee(promise: SectorGuarantee) -> dict[str, Any]:
+def stated_guarantee(guarantee: SectorGuarantee) -> dict[str, Any]:
     """Return a guarantee in plain values, as a file states it."""
     return {
-        "name": promise.name,
-        "kind": promise.kind,
-        "parameters": promise.model_dump(mode="json"),
-        "statement": promise.statement(),
+        "name": guarantee.name,
+        "kind": guarantee.kind,
+        "parameters": guarantee.model_dump(mode="json"),
+        "statement": guarantee.statement(),
     }
 
 
@@ -88,14 +93,14 @@ def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[C
     else:
         manifest = _read_manifest(path)
         _refuse_changed(path, manifest)
-        written, stated = _read_map(path / GEOJSON), manifest["promises"]
-    promises = _promises_of(path, written, stated)
+        written, stated = _read_map(path / GEOJSON), manifest["guarantees"]
+    guarantees = _guarantees_of(path, written, stated)
     if original is not None and original.counts != written.counts:
         raise InputError(
             f"the original counts {original.counts}, but the heat map counts {written.counts}; name the column of people "
             "as for the map."
         )
-    return check_sectors(promises, written, original), written.counts
+    return check_sectors(guarantees, written, original), written.counts
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -122,7 +127,9 @@ def _refuse_changed(folder: Path, manifest: dict[str, Any]) -> None:
         raise InputError(f"{folder}: the heat map lacks {', '.join(gone)}; it cannot be verified.")
     changed = [e["name"] for e in manifest["files"].values() if file_hash(folder / e["name"]) != e["sha256"]]
     if changed:
-        raise PromiseBrokenError(f"{folder}: {', '.join(changed)} changed since the map was made; do not publish it.")
+        raise GuaranteeViolatedError(
+            f"{folder}: {', '.join(changed)} changed since the map was made; do not publish it."
+        )
 
 
 def _read_map(path: Path) -> WrittenSectors:
@@ -141,13 +148,13 @@ def _read_map(path: Path) -> WrittenSectors:
     return written
 
 
-def _promises_of(path: Path, written: WrittenSectors, stated: list[dict[str, Any]] | None) -> list[SectorGuarantee]:
+def _guarantees_of(path: Path, written: WrittenSectors, stated: list[dict[str, Any]] | None) -> list[SectorGuarantee]:
     """Return the guarantees that a map states, if they are those of every heat map, with the k that it shows."""
-    within = _made(written.about["promises"])
+    within = _made(written.about["guarantees"])
     k = {p.k for p in within if isinstance(p, SectorKAnonymity | EveryLocationCounted)}
-    complete = [type(promise) for promise in within] == list(_EVERY)
+    complete = [type(guarantee) for guarantee in within] == list(_EVERY)
     if not complete or k != {written.k} or (stated is not None and _made(stated) != within):
-        raise PromiseBrokenError(
+        raise GuaranteeViolatedError(
             f"{path}: it does not state the guarantees of a heat map, or its {MANIFEST_FILE}, its {ABOUT} member and its k "
             "contradict one another; do not publish it."
         )
@@ -155,5 +162,5 @@ def _promises_of(path: Path, written: WrittenSectors, stated: list[dict[str, Any
 
 
 def _made(stated: list[dict[str, Any]]) -> list[SectorGuarantee]:
-    promises = [guarantee_from_manifest(entry) for entry in stated]
-    return [promise for promise in promises if isinstance(promise, SectorGuarantee)]
+    guarantees = [guarantee_from_manifest(entry) for entry in stated]
+    return [guarantee for guarantee in guarantees if isinstance(guarantee, SectorGuarantee)]

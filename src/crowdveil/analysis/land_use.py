@@ -45,7 +45,7 @@ from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.calendar import Period, Slots
 from crowdveil.analysis.profiles import shown, trips_a_day, zone_profiles
 from crowdveil.analysis.reconstruction import aligned
-from crowdveil.analysis.study import Side, Study
+from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import InputError, MissingExtraError, counted
 from crowdveil.io.growing import growing_table
 from crowdveil.model.arrays import Floats, Ints
@@ -235,7 +235,7 @@ def _number(value: float) -> float | None:
     return round(float(value), 6) if np.isfinite(value) else None
 
 
-def shapes(side: Side, slots: Slots, zones: int) -> tuple[Floats, Floats]:
+def shapes(side: StudySide, slots: Slots, zones: int) -> tuple[Floats, Floats]:
     """The shape of each zone's profile, leaving and reaching, in shares of its trips; and its trips a day."""
     both = np.concatenate([zone_profiles(side, slots, zones, out=out)[0] for out in (True, False)], axis=1)
     both = np.nan_to_num(both)  # an hour that never came up has the same nothing in all zones

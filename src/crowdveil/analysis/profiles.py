@@ -5,7 +5,7 @@ What it does
 Each hour has its own areas in a release, so that hours are compared on zones that stay: all rows are spread over the zones
 that are asked about, as `reconstruct` does, and added up by hour. A profile is the mean number of trips in each hour of the
 week: what leaves a zone, what reaches it, or what goes between two of them. The mean is over the times that the hour came up
-between the first and the last time step, with published trips or without: withheld trips are missing, and a profile
+between the first and the last time step, with published trips or without: suppressed trips are missing, and a profile
 lies a little below what happened.
 
 An hour of the week in which no row of a profile was ever published is empty, in tables and pictures: its trips were
@@ -25,7 +25,7 @@ parts of the profile. Bounds are means too: of trips in rows that lie wholly in 
 
 References
 ----------
-Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of Origin-Destination matrices, appendix H
+Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices, appendix H
 and Fig. 14.
 """
 
@@ -45,7 +45,7 @@ from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.calendar import DAY_S, GAPS, Period, Slots
 from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, estimates
 from crowdveil.analysis.reconstruction import aligned
-from crowdveil.analysis.study import Side, Study
+from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import ParameterError, counted
 from crowdveil.io.growing import growing_table
 from crowdveil.measures.base import ratio
@@ -159,7 +159,7 @@ class Profiles:
         return {
             "analysis": "profiles",
             "parameters": self.params.model_dump(mode="json"),
-            "meaning": "Mean published trips in each hour; estimates, not counts. Withheld trips are missing. "
+            "meaning": "Mean published trips in each hour; estimates, not counts. Suppressed trips are missing. "
             "An hour in which nothing was published is empty: suppressed, or not observed."
             + ("" if self.original is None else " The original is beside them: not for publication."),
             "weeks": round(self.slots.weeks, 3),
@@ -216,7 +216,7 @@ def trips_a_day(means: Floats, slots: Slots) -> Floats:
     return trips
 
 
-def zone_profiles(side: Side, slots: Slots, zones: int, *, out: bool, gaps: bool = False) -> Floats:
+def zone_profiles(side: StudySide, slots: Slots, zones: int, *, out: bool, gaps: bool = False) -> Floats:
     """Mean trips that leave (or reach) each zone in each hour, with lower and upper bounds: an array (3, zones, hours).
 
     With `gaps`, hours in which no row touches a zone are NaN and not 0.
@@ -227,7 +227,7 @@ def zone_profiles(side: Side, slots: Slots, zones: int, *, out: bool, gaps: bool
     return _means(sums, slots)
 
 
-def pair_profile(side: Side, slots: Slots, origin: int, destination: int, *, gaps: bool = False) -> Floats:
+def pair_profile(side: StudySide, slots: Slots, origin: int, destination: int, *, gaps: bool = False) -> Floats:
     """The same for what goes from one zone to another: an array (3, hours). No other pair is looked at."""
     release, groups = side.release, slots.groups(side.release)
     o, o_in, o_at = _share_of(side.shares, origin)
@@ -278,7 +278,7 @@ def run(study: Study, params: ProfileParams, progress: Progress) -> Profiles:
     )  # fmt: skip
 
 
-def _busy(side: Side, slots: Slots, ends: Ints, trips: Floats) -> Floats:
+def _busy(side: StudySide, slots: Slots, ends: Ints, trips: Floats) -> Floats:
     """Trips a day of each pair and, leaving and reaching together, of the zone of each other profile."""
     zones = side.shares.zones
     of_zone = sum(trips_a_day(zone_profiles(side, slots, zones, out=out)[0], slots) for out in (True, False))
@@ -286,7 +286,7 @@ def _busy(side: Side, slots: Slots, ends: Ints, trips: Floats) -> Floats:
     return np.where(pair, trips, np.asarray(of_zone)[ends.max(axis=1)])
 
 
-def _table(side: Side, slots: Slots, ends: Ints, zones: int, progress: Progress, *, gaps: bool) -> Floats:
+def _table(side: StudySide, slots: Slots, ends: Ints, zones: int, progress: Progress, *, gaps: bool) -> Floats:
     found = np.zeros((3, len(ends), len(slots)))
     for out, (this, other) in ((True, (0, 1)), (False, (1, 0))):
         rows = np.flatnonzero((ends[:, other] == ANYWHERE) & (ends[:, this] != ANYWHERE))
@@ -312,7 +312,7 @@ def _wanted(study: Study, params: ProfileParams) -> Ints:
     return np.concatenate([listed, np.column_stack([more.origin, more.destination])]).astype(np.int64)
 
 
-def largest_pairs(side: Side, count: int) -> Estimates:
+def largest_pairs(side: StudySide, count: int) -> Estimates:
     """The pairs of zones with the most trips over all time steps."""
     found = estimates(side, Groups(np.zeros(len(side.release.t), np.int64), 1)) if count else None
     if found is None:

@@ -4,14 +4,14 @@ What it does
 ------------
 The map is cut in four again and again: a sector with more than `split_n_locations` locations is cut, down to sides of
 `min_sector_length_m`, so that sectors are small where much happens. No sector may have locations of fewer than min_k people. A
-quarter that would is merged with a neighbour: the least quarter first, with the lesser of those beside it (not across the
+quarter that would is merged with a neighbor: the least quarter first, with the lesser of those beside it (not across the
 corner) that make min_k people together with it. A merged sector of at least 2·min_k locations is cut again as if it were a map of
 its own. Density is locations over area on the ground.
 
 Guarantee
 ---------
 Every sector has locations of at least min_k people (or trajectories, where people are not known), counted exactly. Sectors do not
-overlap. A place without a sector has fewer than min_k people, possibly none. How many locations were withheld is told only if it
+overlap. A place without a sector has fewer than min_k people, possibly none. How many locations were suppressed is told only if it
 is none, or if they are of at least min_k people. All of it is checked on the written file against the original locations before
 the file gets its name; pictures are drawn from what was checked.
 
@@ -23,10 +23,10 @@ ids. A sector's density may come mostly from one of its people.
 Notes
 -----
 The document counts locations, so that some sectors of its implementation hold one person. It keeps a sector whole if one of its
-quarters has too few and no neighbour to go with: a single person far out can leave a map of a few sectors (San Francisco's cabs,
-643 rides, min_k = 5: 4 sectors). Here such a quarter is withheld if it has at most the share `withhold` of the sector's locations
-(381 sectors, 4 of 3,814 locations withheld). A merged sector is twice as long as wide, and in the document all within it stay so
-or get longer; with `halve_long` they are halved where both halves have min_k people, or one can be withheld. `withhold` 0 without
+quarters has too few and no neighbor to go with: a single person far out can leave a map of a few sectors (San Francisco's cabs,
+643 rides, min_k = 5: 4 sectors). Here such a quarter is suppressed if it has at most the share `suppress` of the sector's locations
+(381 sectors, 4 of 3,814 locations suppressed). A merged sector is twice as long as wide, and in the document all within it stay so
+or get longer; with `halve_long` they are halved where both halves have min_k people, or one can be suppressed. `suppress` 0 without
 `halve_long` is the document's method.
 
 The document's map begins with the box around all locations, whose sides tell where the outermost people were. Here it is a square
@@ -96,7 +96,7 @@ class HeatMapParams(Params):
     """Most locations of a sector that is not cut, where it can be; min_k where not given, and at least that."""
     halve_long: bool = True
     """Halve sectors that are longer than wide where the halves have min_k people; without, those in merged ones get long."""
-    withhold: float = Field(0.01, ge=0, le=0.5)
+    suppress: float = Field(0.01, ge=0, le=0.5)
     """The share of a sector's locations that may be left out, in parts with fewer than min_k people, so that it can be cut."""
 
     @field_validator("split_n_locations")
@@ -134,17 +134,17 @@ class HeatMap:
 
     @cached_property
     def sectors(self) -> pa.Table:
-        """A row for each sector; bounds are metres on the plane around `cut.frame.projection`."""
+        """A row for each sector; bounds are meters on the plane around `cut.frame.projection`."""
         columns: dict[str, Any] = {"sector": np.arange(1, len(self) + 1), "locations": self.cut.locations}
         columns |= {self.cut.counts: self.cut.people, "area_km2": self.cut.area_km2}
         columns |= {"locations_per_km2": self.cut.density, **dict(zip(BOUNDS, self.cut.bounds.T, strict=True))}
         return pa.table(columns)
 
     @property
-    def withheld(self) -> int | None:
+    def suppressed(self) -> int | None:
         """Locations in no sector; None where they are of fewer than min_k people, and so are not told."""
-        few = 0 < self.cut.withheld_people < self.params.min_k
-        return None if few else self.cut.withheld
+        few = 0 < self.cut.suppressed_people < self.params.min_k
+        return None if few else self.cut.suppressed
 
     def lines(self) -> list[str]:
         """How fine the map is, where most happens, and what is not on it."""
@@ -152,18 +152,18 @@ class HeatMap:
         order = np.argsort(area, kind="stable")
         share = np.cumsum(self.cut.locations[order]) / self.cut.locations.sum()
         half, most = (area[order[np.searchsorted(share, part)]] for part in (0.5, 0.9))
-        told = f"some, of fewer than {k:,} {counts}" if self.withheld is None else f"{self.withheld:,}"
+        told = f"some, of fewer than {k:,} {counts}" if self.suppressed is None else f"{self.suppressed:,}"
         rows = [
             ("sectors", f"{len(self):,}, each with locations of at least {k:,} {counts}"),
             ("locations on the map", f"{int(self.cut.locations.sum()):,}"),
-            ("locations withheld", told),
+            ("locations suppressed", told),
             ("sector of a location", f"half at most {_rounded(half)} km², nine in ten at most {_rounded(most)} km²"),
             ("locations per km²", f"{_rounded(self.cut.density.min())} to {_rounded(self.cut.density.max())}"),
         ]
         return [f"{name:24}{value}" for name, value in rows]
 
-    def promises(self) -> tuple[SectorGuarantee, ...]:
-        """What the map promises."""
+    def guarantees(self) -> tuple[SectorGuarantee, ...]:
+        """What the map guarantees."""
         k = self.params.min_k
         crowd = SectorKAnonymity(k=k, counts=self.cut.counts)
         return crowd, DisjointSectors(), EveryLocationCounted(k=k), WellFormedSectors()
@@ -178,8 +178,8 @@ class HeatMap:
             "meaning": f"Every sector has locations of at least {k:,} {counts}, and no two overlap; a place without a sector has "
             "fewer, possibly none.",
             "k": k,
-            "withheld_locations": self.withheld,
-            "promises": [stated_guarantee(promise) for promise in self.promises()],
+            "suppressed_locations": self.suppressed,
+            "guarantees": [stated_guarantee(guarantee) for guarantee in self.guarantees()],
         }
 
     def write(self, path: str | Path, progress: Progress = no_progress, *, overwrite: bool = False) -> None:
@@ -201,10 +201,10 @@ class HeatMap:
             draw(self._checked(Path(scratch) / GEOJSON)[0], file)
 
     def _checked(self, file: Path) -> tuple[WrittenSectors, Checked]:
-        """Write the sectors, read them back, and hold what was read against the promises and the original."""
+        """Write the sectors, read them back, and hold what was read against the guarantees and the original."""
         write_sectors(self.cut, self.about(), file)
         written = read_sectors(file)
-        checked = check_sectors(self.promises(), written, self.data)
+        checked = check_sectors(self.guarantees(), written, self.data)
         refuse_unchecked(checked)
         return written, checked
 
@@ -238,7 +238,7 @@ def run(data: Trajectories, params: HeatMapParams, progress: Progress = no_progr
         )
     sectors = k_anonymous_sectors(
         data, params.min_k, params.min_sector_length_m, params.split_above,
-        merge=params.merge_sectors, halve=params.halve_long, withhold=params.withhold,
+        merge=params.merge_sectors, halve=params.halve_long, suppress=params.suppress,
     )  # fmt: skip
     return HeatMap(data, params, sectors)
 

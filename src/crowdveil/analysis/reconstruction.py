@@ -10,8 +10,8 @@ its trips to a pair of zones. On the release's own tiles, all tiles the same, th
 Bounds
 ------
 `lower` are the trips of rows that lie wholly in the pair of zones, `upper` those of rows that touch it. Whatever the weights,
-what was published of the pair lies between the two. What was withheld is in neither, and is not known: `upper` is no bound of
-what happened. Shapes that share less than a thousandth of the smaller one are taken as neighbours.
+what was published of the pair lies between the two. What was suppressed is in neither, and is not known: `upper` is no bound of
+what happened. Shapes that share less than a thousandth of the smaller one are taken as neighbors.
 
 Notes
 -----
@@ -23,7 +23,7 @@ Rows that overlap (`glove`) are added up, as the papers do. Rows with noise (`la
 
 References
 ----------
-Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of Origin-Destination matrices, section 4.3
+Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices, section 4.3
 and appendix H.
 """
 
@@ -51,7 +51,7 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 
 NOT_COUNTS = (
-    "Volumes are estimates, not counts. lower and upper bound what was published; what was withheld is in neither, and a "
+    "Volumes are estimates, not counts. lower and upper bound what was published; what was suppressed is in neither, and a "
     "pair that is not listed is not 0."
 )
 TOLD = 10
@@ -268,7 +268,7 @@ ANALYSIS = Analysis(
     run,
     __doc__ or "",
     "Zones are the release's own tiles unless others are given. Each estimate has bounds of what was published: trips of rows "
-    "that lie wholly in the pair of zones, and of rows that touch it. What was withheld is in neither.",
+    "that lie wholly in the pair of zones, and of rows that touch it. What was suppressed is in neither.",
     compares=False,
     examples=(
         "out/ -o flows.parquet",

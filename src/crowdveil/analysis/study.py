@@ -19,7 +19,7 @@ from crowdveil.errors import InputError, ParameterError, counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.read_back import flow_release_alone, flow_release_from
 from crowdveil.io.steps import step_seconds
-from crowdveil.io.tiling import metres
+from crowdveil.io.tiling import meters
 from crowdveil.io.times import Clock
 from crowdveil.io.written import WrittenRelease
 from crowdveil.io.zones import read_tile_values, read_voronoi, read_zones
@@ -38,7 +38,7 @@ AREA, RELEASE = "area", "release"
 
 
 class StudyReading(Params):
-    """How a release is read to be analysed."""
+    """How a release is read to be analyzed."""
 
     zones: Any = None
     """File of the zones that the release was made with, for their outlines: a release has those of its areas alone."""
@@ -62,7 +62,7 @@ class StudyReading(Params):
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class StudySide:
     """Flows between areas, and the shares of these areas in the zones: a release, or the original as if it were one.
 
     Attributes
@@ -102,12 +102,12 @@ class Study:
     """
 
     zones: Zones
-    released: Side
-    original: Side | None = None
+    released: StudySide
+    original: StudySide | None = None
     rows: Rows = "exact"
 
     @property
-    def sides(self) -> list[Side]:
+    def sides(self) -> list[StudySide]:
         """The release, and the original where there is one."""
         return [self.released] if self.original is None else [self.released, self.original]
 
@@ -202,7 +202,7 @@ def study_of(release: Opened, reading: StudyReading, original: Flows | None, not
         side = _by_release(release, targets, tiles)
     else:
         shares, without = _shares(release, targets, tiles, _weight(areas, reading, notes))
-        side = Side(release.release, shares)
+        side = StudySide(release.release, shares)
         if without:
             notes.say(f"{counted(without, 'area')} have no weight in any tile, so that all their tiles count the same.")
     if targets is not None and tiles is None and reading.weight is None:
@@ -214,14 +214,14 @@ def study_of(release: Opened, reading: StudyReading, original: Flows | None, not
     return Study(areas.zones if targets is None else targets, side, beside, release.rows)
 
 
-def _by_release(release: Opened, targets: Zones | None, tiles: Shares | None) -> Side:
+def _by_release(release: Opened, targets: Zones | None, tiles: Shares | None) -> StudySide:
     """Spread by the trips that tiles have over all time steps, where they start and where they end."""
     flows = release.release
     ends = []
     for area in (flows.origin, flows.destination):
         trips = tile_trips(flows.areas, np.bincount(area, flows.volume, len(flows.areas)))
         ends.append(_shares(release, targets, tiles, trips)[0])
-    return Side(flows, *ends)
+    return StudySide(flows, *ends)
 
 
 def _targets(release: Opened, reading: StudyReading, notes: ReadNotes) -> Zones | None:
@@ -239,7 +239,7 @@ def _targets(release: Opened, reading: StudyReading, notes: ReadNotes) -> Zones 
     if reading.to_h3 is not None:
         return h3_zones(h3_cover(shapes, reading.to_h3))
     west, south, east, north = shapely.total_bounds(shapes).tolist()
-    return grid_zones(grid_over(Box(west, south, east, north), metres(reading.to_grid or 0)))
+    return grid_zones(grid_over(Box(west, south, east, north), meters(reading.to_grid or 0)))
 
 
 def _shapes(release: Opened) -> Labels:
@@ -305,11 +305,11 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
     return weight
 
 
-def _side_of_original(flows: Flows, of_tiles: Shares | None) -> Side:
+def _side_of_original(flows: Flows, of_tiles: Shares | None) -> StudySide:
     areas = Areas.of_tiles(flows.zones, np.arange(len(flows.zones), dtype=np.int32))
     state = np.full(len(flows), PUBLISHED, np.uint8)
     as_release = FlowRelease(
         areas, flows.t, flows.offsets, flows.origin, flows.destination, flows.volume, flows.people, state,
         np.full(flows.steps, NOT_GIVEN), flows.counts, flows.step_s, flows.tz,
     )  # fmt: skip
-    return Side(as_release, in_own_tiles(areas)[0] if of_tiles is None else of_tiles)
+    return StudySide(as_release, in_own_tiles(areas)[0] if of_tiles is None else of_tiles)

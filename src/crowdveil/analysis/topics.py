@@ -13,7 +13,7 @@ about, with the release spread over them as `reconstruct` does; or the pairs of 
 Notes
 -----
 Only the `most_flows` largest flows are words; the share of the trips that they hold is told. Areas change from hour to hour, so
-that words of areas tell hours apart by how the release was cut as well as by who travelled; zones do not. The
+that words of areas tell hours apart by how the release was cut as well as by who traveled; zones do not. The
 implementation is scikit-learn's, with variational Bayes over all documents at once.
 
 References
@@ -38,7 +38,7 @@ from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.calendar import Slots
 from crowdveil.analysis.estimates import Groups, pieces_of
 from crowdveil.analysis.reconstruction import aligned
-from crowdveil.analysis.study import Side, Study
+from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import InputError, MissingExtraError, counted
 from crowdveil.io.growing import growing_table
 from crowdveil.io.times import time_column
@@ -223,7 +223,7 @@ def run(study: Study, params: TopicParams, progress: Progress) -> Topics:
     )  # fmt: skip
 
 
-def _places(study: Study, params: TopicParams) -> tuple[Side, Labels, Floats]:
+def _places(study: Study, params: TopicParams) -> tuple[StudySide, Labels, Floats]:
     """The flows between zones, or between the areas as they are; what the places are called, and where they are."""
     if params.words == "zones":
         zones = study.zones
@@ -233,10 +233,10 @@ def _places(study: Study, params: TopicParams) -> tuple[Side, Labels, Floats]:
     alone = Shares(n, np.arange(n + 1), np.arange(n, dtype=np.int32), one, one, np.ones(n, np.bool_))
     tiles = np.column_stack([areas.zones.lon, areas.zones.lat])[areas.tiles]
     middle = np.add.reduceat(tiles, areas.offsets[:-1], axis=0) / areas.size[:, None] if n else np.zeros((0, 2))
-    return Side(study.released.release, alone), areas.names, middle
+    return StudySide(study.released.release, alone), areas.names, middle
 
 
-def _largest(side: Side, most: int) -> tuple[Ints, float]:
+def _largest(side: StudySide, most: int) -> tuple[Ints, float]:
     """The largest flows over all time, as origin × places + destination, rising; and their trips."""
     everything = Groups(np.zeros(len(side.release.t), np.int64), 1)
     pieces = [(_keys(side, p.origin, p.destination), p.volume) for p in pieces_of(side, everything)]
@@ -245,12 +245,12 @@ def _largest(side: Side, most: int) -> tuple[Ints, float]:
     return keys[top], float(volume[top].sum())
 
 
-def _keys(side: Side, origin: Any, destination: Any) -> Ints:
+def _keys(side: StudySide, origin: Any, destination: Any) -> Ints:
     keys: Ints = origin.astype(np.int64) * side.shares.zones + destination
     return keys
 
 
-def _counts(side: Side, groups: Groups, keys: Ints, progress: Progress) -> Any:
+def _counts(side: StudySide, groups: Groups, keys: Ints, progress: Progress) -> Any:
     """Trips by document and flow, as a sparse matrix."""
     from scipy.sparse import csr_array, vstack
 

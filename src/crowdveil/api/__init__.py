@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crowdveil.api.analyze import analyse, check_outputs, land_use, profiles, quadtree_heatmap, reconstruct, topics
+from crowdveil.api.analyze import analyze, check_outputs, land_use, profiles, quadtree_heatmap, reconstruct, topics
 from crowdveil.api.attack import attack
 from crowdveil.api.compare import compare, sweep
 from crowdveil.api.measure import measure
@@ -11,7 +11,7 @@ from crowdveil.api.show import PLOTS, plot, write_report
 
 __all__ = [
     "PLOTS",
-    "analyse",
+    "analyze",
     "anonymize",
     "attack",
     "check_outputs",

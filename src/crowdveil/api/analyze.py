@@ -35,39 +35,39 @@ def reconstruct(release: str | Path | FlowRelease, output: str | Path | None = N
     """Estimate the flows between any zones from a release, each with a lower and an upper bound of what was published.
 
     Zones are the release's own tiles; others with `to_zones`, `to_grid` or `to_h3`. `over` adds time steps up, `margins` leaves
-    out one end, `weight` says how much of an area each of its tiles gets. See `analyse` for what is the same for all analyses.
+    out one end, `weight` says how much of an area each of its tiles gets. See `analyze` for what is the same for all analyses.
 
     >>> crowdveil.reconstruct("out", to_zones="districts.geojson", over="week").table()  # doctest: +SKIP
     """
-    return analyse("reconstruct", release, output, **options)  # type: ignore[no-any-return]
+    return analyze("reconstruct", release, output, **options)  # type: ignore[no-any-return]
 
 
 def profiles(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Profiles:
     """Mean trips by hour of the week (or of the day) that leave and reach each zone, and between pairs of them.
 
-    With `original` its profiles stand beside those of the release, with correlation and error. See `analyse`.
+    With `original` its profiles stand beside those of the release, with correlation and error. See `analyze`.
 
     >>> crowdveil.profiles("out", original="trips.parquet", zones="zones.geojson").correlation  # doctest: +SKIP
     """
-    return analyse("profiles", release, output, **options)  # type: ignore[no-any-return]
+    return analyze("profiles", release, output, **options)  # type: ignore[no-any-return]
 
 
 def land_use(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> LandUse:
     """Group zones by the shape of their profiles. Needs scikit-learn (extra `analysis`).
 
-    With `original` its zones are grouped too, and `.agreement` is the adjusted Rand index between the two. See `analyse`.
+    With `original` its zones are grouped too, and `.agreement` is the adjusted Rand index between the two. See `analyze`.
 
     >>> crowdveil.land_use("out", zones="zones.geojson", plot="map.png").clusters  # doctest: +SKIP
     """
-    return analyse("land-use", release, output, **options)  # type: ignore[no-any-return]
+    return analyze("land-use", release, output, **options)  # type: ignore[no-any-return]
 
 
 def topics(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Topics:
-    """Find flows that come up together at the same hours. Needs scikit-learn (extra `analysis`). See `analyse`.
+    """Find flows that come up together at the same hours. Needs scikit-learn (extra `analysis`). See `analyze`.
 
     >>> crowdveil.topics("out", topics=5).hours  # doctest: +SKIP
     """
-    return analyse("topics", release, output, **options)  # type: ignore[no-any-return]
+    return analyze("topics", release, output, **options)  # type: ignore[no-any-return]
 
 
 def quadtree_heatmap(data: Any, output: str | Path | None = None, **options: Any) -> HeatMap:
@@ -75,14 +75,14 @@ def quadtree_heatmap(data: Any, output: str | Path | None = None, **options: Any
 
     `data` is a path, an Arrow table, a data frame, or `Trajectories`. With `output` a file that ends in .geojson, .png or .html
     is written, or a folder with all three; it is checked before it is put in place. `options` are `min_k`, `min_sector_length_m`,
-    `merge_sectors`, `split_n_locations`, `halve_long`, `withhold`, and those of reading. `.sectors` is an Arrow table.
+    `merge_sectors`, `split_n_locations`, `halve_long`, `suppress`, and those of reading. `.sectors` is an Arrow table.
 
     >>> crowdveil.quadtree_heatmap("cabs.csv", "map.geojson", min_k=10).sectors  # doctest: +SKIP
     """
-    return analyse("quadtree-heatmap", data, output, **options)  # type: ignore[no-any-return]
+    return analyze("quadtree-heatmap", data, output, **options)  # type: ignore[no-any-return]
 
 
-def analyse(
+def analyze(
     name: str,
     data: Any,
     output: str | Path | None = None,

@@ -1,4 +1,4 @@
-"""Attack trajectories, before and after they were anonymised, or a release of flows."""
+"""Attack trajectories, before and after they were anonymized, or a release of flows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def attack(
     stage: pipeline.Stage = lambda name: None,
     **options: Any,
 ) -> Attacked | Exposed:
-    """Attack trajectories, before and after they were anonymised, or a release of flows.
+    """Attack trajectories, before and after they were anonymized, or a release of flows.
 
     `name` is that of an attack, or `all`. For trajectories `data` are the original ones; with the folder of a `release` (or a
     `TrajectoryRelease`) the same adversary looks for the same people there, and `pairing`, where it was kept, says which
@@ -94,7 +94,7 @@ def _attack_takes(name: str, data: Any) -> type:
 
 
 def _published(data: Any) -> Published:
-    """A release of flows: what was promised, and what its rows say."""
+    """A release of flows: what was guaranteed, and what its rows say."""
     if isinstance(data, FlowRelease):
         return Published(data)
     if not isinstance(data, str | Path):
@@ -104,7 +104,7 @@ def _published(data: Any) -> Published:
         raise InputError(
             f"{data}: it holds trajectories; give the original trajectories, and this with --release, to attack them."
         )
-    k = next((p["parameters"]["k"] for p in manifest["promises"] if p["name"] == FlowKAnonymity.name), None)
+    k = next((p["parameters"]["k"] for p in manifest["guarantees"] if p["name"] == FlowKAnonymity.name), None)
     release = flow_release_alone(written, Zones.from_ids(written.tile_names), None, "UTC")
     return Published(release, k, rows_of(manifest))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.compare.candidates import KINDS, kind_of, with_each_k
-from crowdveil.compare.flows import Comparison, SideBySide, candidates, matrices, side_by_side
+from crowdveil.compare.flows import FlowComparison, SideBySide, candidates, matrices, side_by_side
 from crowdveil.compare.sweep import K, Sweep, swept, trials_of
 from crowdveil.compare.tables import SUMMARY_FILE, SWEEP_FILE, check_folder, write_found
 from crowdveil.compare.trajectories import K as K_OF_TRAJECTORIES
@@ -25,7 +25,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.run import pipeline
-from crowdveil.run.verification import need_a_crowd
+from crowdveil.run.verification import check_k_feasible
 
 
 def compare(
@@ -44,14 +44,14 @@ def compare(
     progress: Progress = no_progress,
     stage: pipeline.Stage = lambda name: None,
     **options: Any,
-) -> Comparison | TrajectoryMethods:
+) -> FlowComparison | TrajectoryMethods:
     """Run methods with the same k on the same data. Nothing is published.
 
     `methods` are names, with parameters where wanted, as in `joint:splits=dyadic` or `joint:k=5`; all for flows where none are
     given, all for trajectories with `trajectories`. With several `k` each method runs with each.
 
     For flows (k 10, budget `suppress` 10 %, or a number `suppress_trips`) `sample` matrices are taken, evenly spread; at most
-    100 where it is not given. The table (`.table`, Arrow) has the means of generalisation Ḡ, reconstruction error E,
+    100 where it is not given. The table (`.table`, Arrow) has the means of generalization Ḡ, reconstruction error E,
     distribution distance D and suppression S, and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the
     distortion of range queries, SID and AID, by windows of time (see `RangeQueryParams` for `options`), and the share removed;
     `sample` trajectories are drawn at random. With `output` tables and plots are written to that folder. The numbers are exact:
@@ -67,7 +67,7 @@ def compare(
         wanted, got = KINDS[other][0], KINDS[takes][0]
         raise ParameterError(f"methods: wanted those for {wanted}, but got ones for {got}; name others.")
     said = notes if notes is not None else ReadNotes()
-    found: Comparison | TrajectoryMethods
+    found: FlowComparison | TrajectoryMethods
     if takes is Trajectories:
         if suppress is not None or suppress_trips is not None:
             raise ParameterError(
@@ -101,7 +101,7 @@ def _compare_flows(
     notes: ReadNotes,
     progress: Progress,
     stage: pipeline.Stage,
-) -> Comparison:
+) -> FlowComparison:
     if len(ks) > 1:
         if methods is None:
             raise ParameterError("k: several values were given, but no methods; name some with --methods.")
@@ -110,7 +110,7 @@ def _compare_flows(
     flows = matrices(_flows(data, options, notes), shared.sample, shared.k)
     chosen = candidates(methods, {"k": shared.k, **shared.budget}, flows)
     for candidate in chosen:
-        need_a_crowd(flows, candidate.params)
+        check_k_feasible(flows, candidate.params)
     return side_by_side(flows, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
 
 
@@ -128,7 +128,7 @@ def _compare_trajectories(
     stage("reading")
     paths = sampled(read(Trajectories, data, reading, notes), shared.sample, shared.seed)
     for candidate in chosen:
-        need_a_crowd(paths, candidate.params)
+        check_k_feasible(paths, candidate.params)
     return trajectory_methods(paths, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
 
 
@@ -161,7 +161,7 @@ def sweep(
     stage("reading")
     flows = matrices(_flows(data, options, notes), shared.sample, max(getattr(c.params, "k", 1) for c in chosen))
     for candidate in chosen:
-        need_a_crowd(flows, candidate.params)
+        check_k_feasible(flows, candidate.params)
     found = swept(flows, chosen, shared.seed, progress, stage)
     if output is not None:
         write_found(found, output, overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""Anonymise data, and verify a release."""
+"""Anonymize data, and verify a release."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def anonymize(
     progress: Progress = no_progress,
     **options: Any,
 ) -> pipeline.Result:
-    """Anonymise data with a method, and write a verified release to the folder `output`.
+    """Anonymize data with a method, and write a verified release to the folder `output`.
 
     `data` is a path, an Arrow table, a data frame, or `Flows` or `Trajectories`. `options` are the method's parameters
     and the options of reading (see `crowdveil anonymize METHOD --help`), such as `k=10, zones="zones.geojson"`.

@@ -1,1 +1,1 @@
-"""What adversaries with some knowledge find out: of trajectories before and after anonymising, and of releases of flows."""
+"""What adversaries with some knowledge find out: of trajectories before and after anonymizing, and of releases of flows."""

@@ -20,7 +20,7 @@ _CLOCK = {"year": "Y", "month": "M", "day": "D", "hour": "h", "minute": "m", "se
 
 
 @dataclass(frozen=True, eq=False)
-class Traces:
+class LocationHistories:
     """The places of units, which are people or single trajectories, in order of time.
 
     Attributes
@@ -95,7 +95,7 @@ class Index:
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
+class AdversaryView:
     """Those whom something is known of, and those among whom they are looked for: the same in the original.
 
     Attributes
@@ -110,8 +110,8 @@ class Sight:
         Whether it is known whose published units are: then a crowd counts only if the target is in it.
     """
 
-    targets: Traces
-    candidates: Traces
+    targets: LocationHistories
+    candidates: LocationHistories
     released: bool = False
     paired: bool = True
 
@@ -122,7 +122,7 @@ class Sight:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class AttackScenario:
     """Trajectories, and a release of them where the adversary looks there.
 
     Attributes
@@ -146,22 +146,22 @@ class Scene:
     look: Literal["original", "release"] = "release"
     _made: dict[Any, Any] = field(default_factory=dict, repr=False)
 
-    def before(self) -> Scene:
+    def before(self) -> AttackScenario:
         """The same with the adversary looking in the original; what was made for one is there for the other."""
         return replace(self, look="original")
 
-    def sight(self, tile_m: float | None, precision: Precision | None = None) -> Sight:
+    def sight(self, tile_m: float | None, precision: Precision | None = None) -> AdversaryView:
         """Who was where, by square tiles (exact positions where there is no size), and when, where times are known too."""
         if (tile_m, precision) not in self._made:
             self._made[tile_m, precision] = self._traces(self._numbers(tile_m, precision))
         targets, published = self._made[tile_m, precision]
         if published is None or self.look == "original":
-            return Sight(targets, targets)
-        return Sight(
+            return AdversaryView(targets, targets)
+        return AdversaryView(
             targets, published, released=True, paired=self.release is not None and self.release.source is not None
         )
 
-    def _traces(self, number: Ints) -> tuple[Traces, Traces | None]:
+    def _traces(self, number: Ints) -> tuple[LocationHistories, LocationHistories | None]:
         """Those whom something is known of, and those published."""
         data, release = self.data, self.release
         places, n = int(number.max(initial=-1)) + 1, data.points
@@ -199,22 +199,24 @@ class Scene:
         return places
 
 
-def _squares(metres: Floats, tile_m: float) -> npt.NDArray[Any]:
-    return np.floor(metres / tile_m).astype(np.int64)
+def _squares(meters: Floats, tile_m: float) -> npt.NDArray[Any]:
+    return np.floor(meters / tile_m).astype(np.int64)
 
 
-def _traces(place: Ints, t: Ints, offsets: Ints, person: Ints | None, label: Ints | None, places: int) -> Traces:
-    """Traces of trajectories, or of people where `person` says whose each trajectory is; `label` are those of trajectories."""
+def _traces(
+    place: Ints, t: Ints, offsets: Ints, person: Ints | None, label: Ints | None, places: int
+) -> LocationHistories:
+    """LocationHistories of trajectories, or of people where `person` says whose each trajectory is; `label` are those of trajectories."""
     trajectories = len(offsets) - 1
     if person is None:
-        return Traces(place, offsets, np.arange(trajectories) if label is None else label, places)
+        return LocationHistories(place, offsets, np.arange(trajectories) if label is None else label, places)
     people, number = np.unique(person, return_inverse=True)
     of_record = number[row_slices(offsets)]
     order = np.lexsort((t, of_record))
     one = np.zeros(len(people), np.int64)
     one[number] = np.arange(trajectories)
     new = np.searchsorted(of_record[order], np.arange(len(people) + 1))
-    return Traces(place[order], new, np.arange(len(people)) if label is None else label[one], places)
+    return LocationHistories(place[order], new, np.arange(len(people)) if label is None else label[one], places)
 
 
 def numbered(*columns: npt.NDArray[Any]) -> Ints:
@@ -249,6 +251,6 @@ def cut(t: Ints, precision: Precision) -> Ints:
     return whole
 
 
-def chosen_units(traces: Traces, units: Ints) -> tuple[Ints, Ints]:
+def chosen_units(traces: LocationHistories, units: Ints) -> tuple[Ints, Ints]:
     """The records of some units, and where each one's lie among them."""
     return take_slices(traces.offsets, units)

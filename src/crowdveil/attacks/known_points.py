@@ -1,4 +1,4 @@
-"""What an adversary gets who knows two points of somebody, or the whole way: measured, where a method promises no crowd."""
+"""What an adversary gets who knows two points of somebody, or the whole way: measured, where a method guarantees no crowd."""
 
 from __future__ import annotations
 

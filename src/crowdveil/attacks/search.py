@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from crowdveil import engine
-from crowdveil.attacks.adversary_view import Scene, Sight, chosen_units
+from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario, chosen_units
 from crowdveil.attacks.base import Interval, KnowledgeParams, Risk, SightParams
 from crowdveil.model.arrays import Floats, Ints, row_slices
 from crowdveil.progress import Progress
@@ -21,7 +21,7 @@ CHUNK = 256
 
 
 @dataclass(frozen=True)
-class Way:
+class MatchRule:
     """How known places are matched.
 
     Attributes
@@ -38,7 +38,9 @@ class Way:
     tolerance: float = 0.0
 
 
-def searched(scene: Scene, sight: Sight, params: KnowledgeParams, way: Way, progress: Progress) -> Risk:
+def searched(
+    scene: AttackScenario, sight: AdversaryView, params: KnowledgeParams, way: MatchRule, progress: Progress
+) -> Risk:
     """The risk of each individual by the worst choice of what is known, and that of random ones by random choices."""
     rng = np.random.default_rng(params.seed)
     tried = drawn(sight, params, rng)
@@ -53,7 +55,7 @@ def searched(scene: Scene, sight: Sight, params: KnowledgeParams, way: Way, prog
     return Risk(scene.units, tried, len(sight.targets), crowd, exact, average, sight.paired)
 
 
-def drawn(sight: Sight, params: SightParams, rng: np.random.Generator) -> Ints:
+def drawn(sight: AdversaryView, params: SightParams, rng: np.random.Generator) -> Ints:
     """The individuals that are tried, rising."""
     n = len(sight.targets)
     if params.people is None or params.people >= n:
@@ -61,7 +63,7 @@ def drawn(sight: Sight, params: SightParams, rng: np.random.Generator) -> Ints:
     return np.sort(rng.permutation(n)[: params.people])
 
 
-def _search(sight: Sight, params: KnowledgeParams, way: Way) -> Callable[[Ints], engine.Arrays]:
+def _search(sight: AdversaryView, params: KnowledgeParams, way: MatchRule) -> Callable[[Ints], engine.Arrays]:
     """The search for the worst choice, as a task on some individuals."""
     index, label, labels = sight.candidates.index, sight.candidates.label, _labels(sight)
     wanted, h, most = sight.wanted, params.knowledge, params.most_combinations
@@ -121,11 +123,11 @@ def _search(sight: Sight, params: KnowledgeParams, way: Way) -> Callable[[Ints],
     )
 
 
-def _labels(sight: Sight) -> int:
+def _labels(sight: AdversaryView) -> int:
     return max(sight.candidates.labels, sight.targets.labels)
 
 
-def _profiles(sight: Sight, way: Way) -> tuple[Ints, Ints, Floats, Floats]:
+def _profiles(sight: AdversaryView, way: MatchRule) -> tuple[Ints, Ints, Floats, Floats]:
     """The different places of targets with their values, and the values of candidates in the order of the index."""
     index = sight.candidates.index
     offsets, place, count = sight.targets.profiles
@@ -139,7 +141,7 @@ def _profiles(sight: Sight, way: Way) -> tuple[Ints, Ints, Floats, Floats]:
     )
 
 
-def _average(sight: Sight, params: KnowledgeParams, way: Way, rng: np.random.Generator) -> Interval:
+def _average(sight: AdversaryView, params: KnowledgeParams, way: MatchRule, rng: np.random.Generator) -> Interval:
     """The mean over individuals, and over all choices for each, of the probability of finding them."""
     if not len(sight.targets):
         return Interval.known(0.0)
@@ -180,7 +182,7 @@ def _random_choices(lengths: Ints, knowledge: int, rng: np.random.Generator) -> 
 
 
 def _risk_of_choices(
-    sight: Sight, way: Way, unit: Ints, sizes: Ints, place: Ints, value: Floats, of_candidates: Floats
+    sight: AdversaryView, way: MatchRule, unit: Ints, sizes: Ints, place: Ints, value: Floats, of_candidates: Floats
 ) -> Floats:
     """The probability of finding somebody by each of some choices."""
     from crowdveil.kernels.attacks.known_shares import AT_LEAST, IN_ORDER, PROPORTION, WITHIN, crowds_of

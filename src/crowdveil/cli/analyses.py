@@ -66,7 +66,7 @@ def perform(
     else:
         notes = ReadNotes()
         with progress_bar() as (progress, stage):
-            found = api.analyse(
+            found = api.analyze(
                 name, data, output, original=original, plot=plot, overwrite=overwrite, notes=notes, progress=progress,
                 stage=stage, **options,
             )  # fmt: skip
@@ -84,7 +84,7 @@ def _study_there(
     there: Elsewhere, name: str, release: str, original: str | None, output: str | None, plot: str | None,
     overwrite: bool, options: dict[str, Any],
 ) -> list[str] | None:  # fmt: skip
-    """Have a release analysed on a server; the lines of what was found, None where it is left to itself."""
+    """Have a release analyzed on a server; the lines of what was found, None where it is left to itself."""
     api.check_outputs(output, plot)
     for target in (output, plot):
         check_target_of(target, overwrite=overwrite)
@@ -108,7 +108,7 @@ def _study_there(
 def _map_there(
     there: Elsewhere, analysis: Analysis, data: str, output: str | None, overwrite: bool, options: dict[str, Any]
 ) -> list[str] | None:
-    """Have trajectories analysed on a server, likewise: all files into a folder, or the one that the ending says."""
+    """Have trajectories analyzed on a server, likewise: all files into a folder, or the one that the ending says."""
     target = None if output is None else Path(output)
     if target is not None and analysis.check_output is not None:
         analysis.check_output(target, overwrite=overwrite)

@@ -103,7 +103,7 @@ def _run_options() -> list[click.Option]:
                           "[default: fresh random numbers]"),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier release in the folder."),
         click.Option(["--attack/--no-attack"], default=True,
-                     help="Attack the release before it is published; who beats a proved promise stops the run. [default on]"),
+                     help="Attack the release before it is published; who beats a proven guarantee stops the run. [default on]"),
         click.Option(["--no-report"], is_flag=True, help="Write no report.html into the release."),
         click.Option(["--private-report"], metavar="FILE",
                      help="Also write a report with the original beside the release, outside its folder; not for release."),
@@ -148,7 +148,7 @@ def perform(request: pipeline.Request, there: Elsewhere | None = None) -> None:
 @click.option("--overwrite", is_flag=True, help="Replace an earlier release (with -f).")
 @click.pass_context
 def command(ctx: click.Context, /, run_file: str | None, overwrite: bool, **values: Any) -> None:
-    """Anonymise trips, flows or trajectories with a method, or as a run file says.
+    """Anonymize trips, flows or trajectories with a method, or as a run file says.
 
     \b
     Examples:

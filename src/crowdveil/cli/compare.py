@@ -108,7 +108,7 @@ command = click.Command(
         *_OPTIONS,
     ],
     help="Run methods side by side on the same data, with the same k, and publish nothing.\n\n"
-    "For flows the table has means over matrices: generalisation Ḡ, reconstruction error E, distribution distance D, share of "
+    "For flows the table has means over matrices: generalization Ḡ, reconstruction error E, distribution distance D, share of "
     "trips suppressed S, and seconds. For trajectories it has the distortion of range queries, SID and AID, by the longest time "
     "of a query, and the share of trajectories removed. The numbers are exact: they stay in the house.\n\n"
     "\b\nExamples:\n"

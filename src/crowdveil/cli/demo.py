@@ -25,7 +25,7 @@ TILES, PEOPLE, TRIPS, TRAJECTORIES, DAYS = 144, 20_000, 200_000, 3_000, 2
 @click.option("--seed", default=0, show_default=True, metavar="N", help="Seed of the city.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier demo.")
 def command(output: str, seed: int, overwrite: bool) -> None:
-    """Make a synthetic city, anonymise its OD flows and its trajectories, and verify both.
+    """Make a synthetic city, anonymize its OD flows and its trajectories, and verify both.
 
     \b
     Example:
@@ -37,11 +37,11 @@ def command(output: str, seed: int, overwrite: bool) -> None:
         new_folder(out, overwrite=overwrite, mark_file="city/zones.geojson") as folder,
     ):
         _make_city(folder / "city", seed)
-        stage("anonymising flows")
+        stage("anonymizing flows")
         reading = {"zones": folder / "city" / "zones.geojson", "tz": "Europe/Paris"}
         trips = folder / "city" / "trips.parquet"
         flows = pipeline.run(pipeline.Request("joint", trips, folder / "flows", {"k": 10}, reading, seed=seed))
-        stage("anonymising trajectories")
+        stage("anonymizing trajectories")
         drives = folder / "city" / "trajectories.parquet"
         moved = pipeline.run(
             pipeline.Request("time-partitioned-microaggregation", drives, folder / "trajectories", {"k": 5}, seed=seed)

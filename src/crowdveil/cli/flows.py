@@ -25,7 +25,7 @@ def _call(data: str, output: str, overwrite: bool, **values: Any) -> None:
     show_notes(notes)
     click.echo(
         f"{output}: {len(flows):,} flows, {flows.total:,} trips, {flows.steps:,} time steps, {len(flows.zones):,} zones"
-        f"{', people counted' if flows.counts == 'people' else ''}; not anonymised"
+        f"{', people counted' if flows.counts == 'people' else ''}; not anonymized"
     )
 
 
@@ -38,7 +38,7 @@ command = click.Command(
         click.Option(["--overwrite"], is_flag=True, help="Replace the file if it exists."),
         *options_of(FlowReading),
     ],
-    help="Turn trips to OD flows by time step, or flows from one format to another. Nothing is anonymised.\n\n"
+    help="Turn trips to OD flows by time step, or flows from one format to another. Nothing is anonymized.\n\n"
     "\b\nExamples:\n"
     "  crowdveil flows trips.parquet --zones zones.geojson --step 1h --tz America/New_York -o flows.parquet\n"
     "  crowdveil flows taxi.parquet --grid 500m -o flows.csv\n"

@@ -13,8 +13,8 @@ from crowdveil.cli.stopping import SENTENCE, end_now, interrupted, prompt_stop, 
 from crowdveil.errors import CrowdveilError
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("crowdveil.cli.demo", "Make a synthetic city, anonymise it, verify it."),
-    "anonymize": ("crowdveil.cli.anonymize", "Anonymise trips, flows or trajectories with a method."),
+    "demo": ("crowdveil.cli.demo", "Make a synthetic city, anonymize it, verify it."),
+    "anonymize": ("crowdveil.cli.anonymize", "Anonymize trips, flows or trajectories with a method."),
     "verify": ("crowdveil.cli.verify", "Check a release from its files alone."),
     "report": ("crowdveil.cli.report", "Write the report of a release, one HTML file, anew."),
     "plot": ("crowdveil.cli.plot", "Draw flows, areas, profiles, heat maps or Pareto curves, as PNG or SVG."),
@@ -98,7 +98,7 @@ def _show_version(ctx: click.Context, _option: Any, wanted: bool) -> None:
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
 )
 def cli() -> None:
-    """Hide every traveller in a crowd of at least k, and prove it on the file that is written.
+    """Hide every traveler in a crowd of at least k, and prove it on the file that is written.
 
     \b
     crowdveil demo

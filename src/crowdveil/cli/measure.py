@@ -127,7 +127,7 @@ command = click.Command(
             f"Of flows and of trajectories: {', '.join(MEASURES)}.",
         ),
         click.Option(["-f", "--file", "run_file"], metavar="FILE", help="A file of measures, as mdl-anonymizer has it."),
-        click.Option(["--pairing"], metavar="FILE", help="What was kept with --pairing when trajectories were anonymised."),
+        click.Option(["--pairing"], metavar="FILE", help="What was kept with --pairing when trajectories were anonymized."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, of flows with the values of each time step."),
         click.Option(
             ["-o", "--output"], metavar="FILE",
@@ -146,7 +146,7 @@ command = click.Command(
     "↓ lower is better, ↑ higher is better, – undefined.\n\n"
     "\b\nExamples:\n"
     "  crowdveil measure trips.parquet out/ --zones zones.geojson\n"
-    "  crowdveil measure trips.parquet out/ --zones zones.geojson -m generalisation,E,D -o lost.csv\n"
+    "  crowdveil measure trips.parquet out/ --zones zones.geojson -m generalization,E,D -o lost.csv\n"
     "  crowdveil measure cabs.csv out/ --pairing cabs-pairing.csv -m rmse,record-linkage:time_weight=0.005 --plot lost.png\n"
     "  crowdveil measure -f measures.json",
 )  # fmt: skip

@@ -92,7 +92,7 @@ _TRAFFIC: list[tuple[str, str, str]] = [
 _PLACE: list[tuple[str, str, str]] = [
     ("lon", "DEGREES", "Longitude of the middle of the network."),
     ("lat", "DEGREES", "Latitude of the middle of the network."),
-    ("unit-m", "X", "Metres of one unit of the network."),
+    ("unit-m", "X", "Meters of one unit of the network."),
     ("start", "TIME", "First time-stamp, a date or a time in UTC."),
     ("step-s", "N", "Seconds between time-stamps."),
 ]

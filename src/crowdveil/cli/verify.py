@@ -64,9 +64,9 @@ def command(folder: str, original: str | None, as_json: bool, engine: str, maste
 
 def _show(checked: list[tuple[Guarantee, Finding]], from_files: bool) -> None:
     """Print each guarantee with its outcome, and how many have which."""
-    for promise, finding in checked:
+    for guarantee, finding in checked:
         verdict = "VIOLATED" if finding.violated else finding.outcome.value
-        click.echo(f"{verdict:<13}{promise.name}: {promise.statement()}")
+        click.echo(f"{verdict:<13}{guarantee.name}: {guarantee.statement()}")
         click.echo(f"{'':13}{finding.detail}")
     if not any(p.kind == "privacy" for p, _ in checked):
         click.echo(f"{'':13}no guarantee of anonymity is given: the method is a heuristic.")

@@ -1,4 +1,4 @@
-"""Methods side by side on the same matrices: how coarse, how far off, how much withheld, how long.
+"""Methods side by side on the same matrices: how coarse, how far off, how much suppressed, how long.
 
 Everything is done in memory. Nothing of it is a release, and the numbers are exact: they stay in the house.
 """
@@ -21,7 +21,7 @@ from crowdveil.compare.candidates import (
     numbers_or_null,
 )
 from crowdveil.errors import CrowdveilError, InputError, counted
-from crowdveil.guarantees import WithheldBudget
+from crowdveil.guarantees import SuppressionBudget
 from crowdveil.io.flows import with_trees
 from crowdveil.io.times import time_column
 from crowdveil.measures.od.comparison import OdComparison
@@ -51,7 +51,7 @@ class SideBySide(Budgeted):
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class MethodResult:
     """What came of one method: the measures of each matrix by symbol (NaN where undefined), seconds a matrix, and its k."""
 
     label: str
@@ -66,7 +66,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class FlowComparison:
     """Methods side by side.
 
     Attributes
@@ -83,7 +83,7 @@ class Comparison:
 
     flows: Flows
     shared: SideBySide
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[MethodResult, ...]
     left_out: Mapping[str, str]
 
     @property
@@ -125,7 +125,7 @@ def remark_on(candidate: Candidate, flows: Flows) -> str:
     remarks, method = [], candidate.method
     if method.rows == "noisy":
         remarks.append("noise in place of k")
-    if not any(isinstance(promise, WithheldBudget) for promise in method.promises(flows, candidate.params)):
+    if not any(isinstance(guarantee, SuppressionBudget) for guarantee in method.guarantees(flows, candidate.params)):
         remarks.append("budget not kept")
     if method.rows == "overlapping":
         remarks.append("rows overlap")
@@ -151,7 +151,7 @@ def evenly(steps: int, wanted: int | None) -> Ints:
 def matrices(flows: Flows, wanted: int | None, k: int) -> Flows:
     """The matrices that are compared on, with the tree that methods would build for themselves, built once.
 
-    Time steps of fewer than k people are withheld whole by every method, and say nothing: they are not taken.
+    Time steps of fewer than k people are suppressed whole by every method, and say nothing: they are not taken.
     """
     if len(flows) == 0:
         raise InputError("input: there is no flow in it, so that nothing can be compared.")
@@ -170,7 +170,7 @@ def side_by_side(
     all_of_them: bool,
     progress: Progress = no_progress,
     stage: Stage = lambda name: None,
-) -> Comparison:
+) -> FlowComparison:
     """Run methods on the same matrices.
 
     Each runs on the largest matrix alone before, so that compiling is not measured, and what cannot run at all is known
@@ -198,18 +198,18 @@ def side_by_side(
             left_out[candidate.label] = str(error)
     if not outcomes:
         raise InputError(next(iter(left_out.values())))
-    return Comparison(flows, shared, tuple(outcomes), left_out)
+    return FlowComparison(flows, shared, tuple(outcomes), left_out)
 
 
-def outcome(candidate: Candidate, flows: Flows, seed: int, progress: Progress = no_progress) -> Outcome:
+def outcome(candidate: Candidate, flows: Flows, seed: int, progress: Progress = no_progress) -> MethodResult:
     """Run one method on all matrices, and measure what would be released."""
     seconds, release = candidate.run(flows, seed, progress)
     compared = OdComparison.between(flows, release)
     by_step = {symbol: find_measure(symbol).compute(compared) for symbol in SYMBOLS}
     if candidate.method.rows == "noisy":
-        # Noise makes more trips than there were: what is missing of them says nothing of what was withheld.
+        # Noise makes more trips than there were: what is missing of them says nothing of what was suppressed.
         by_step["S"] = np.full(flows.steps, np.nan)
-    return Outcome(candidate.label, by_step, seconds / flows.steps, remark_on(candidate, flows), candidate.k)
+    return MethodResult(candidate.label, by_step, seconds / flows.steps, remark_on(candidate, flows), candidate.k)
 
 
 def shown(value: float, symbol: str) -> str:

@@ -9,18 +9,18 @@ import numpy as np
 
 from crowdveil.compare.candidates import without_k
 from crowdveil.compare.drawing import looks
-from crowdveil.compare.flows import Comparison
+from crowdveil.compare.flows import FlowComparison
 from crowdveil.compare.sweep import Sweep, budget_shown
 from crowdveil.errors import counted
 from crowdveil.io.figure import new_figure
 from crowdveil.model.arrays import Floats
 
-_RATIOS = {"Ḡ": "generalisation error Ḡ", "E": "reconstruction error E", "D": "distribution distance D"}
+_RATIOS = {"Ḡ": "generalization error Ḡ", "E": "reconstruction error E", "D": "distribution distance D"}
 _DIGITS = ((8, (1, 1.5, 2, 3, 5, 7)), (50, (1, 2, 5)), (500, (1, 3)), (np.inf, (1,)))
 """First digits of the numbers on a logarithmic axis, by how many times the largest is the least at most."""
 
 
-def ratios(found: Comparison, file: Path) -> None:
+def ratios(found: FlowComparison, file: Path) -> None:
     """Box plots over matrices of each measure as a ratio to that of the first method; right of the line is worse.
 
     Where there are several k, to that of the first method with the same k.
@@ -50,7 +50,7 @@ def ratios(found: Comparison, file: Path) -> None:
     figure.savefig(file)
 
 
-def coarseness_and_loss(found: Comparison, file: Path) -> None:
+def coarseness_and_loss(found: FlowComparison, file: Path) -> None:
     """The mean Ḡ of each method against the mean share that it suppresses; lower left is better.
 
     With the front, unless there are several k: a smaller one would be on it for being smaller.
@@ -67,7 +67,7 @@ def coarseness_and_loss(found: Comparison, file: Path) -> None:
     if not several_k(found):
         _draw_front(axis, front(_like_with_like(found, points)), "front of those without a remark")
     axis.set_xlabel("trips suppressed S, %")
-    axis.set_ylabel("mean generalisation error Ḡ, tiles")
+    axis.set_ylabel("mean generalization error Ḡ, tiles")
     _log_axis(axis, np.array([error for _, error in points]), which="y")
     axis.grid(alpha=0.3)
     axis.set_title(f"{_settings(found)}; lower left is better", fontsize=11)
@@ -75,7 +75,7 @@ def coarseness_and_loss(found: Comparison, file: Path) -> None:
     figure.savefig(file)
 
 
-def error_by_k(found: Comparison, file: Path) -> None:
+def error_by_k(found: FlowComparison, file: Path) -> None:
     """The mean E of each method against its k, a line for each method, and the front; lower right is better."""
     figure = new_figure(9, 5)
     axis = figure.subplots()
@@ -107,10 +107,10 @@ def sweep(found: Sweep, file: Path) -> None:
 def _trials(axis: Any, found: Sweep, symbol: str) -> None:
     """A measure by k."""
     budgets = {trial.budget: trial.budget_shown for trial in found.trials}
-    for budget, (colour, marker) in zip(budgets, looks(), strict=False):
+    for budget, (color, marker) in zip(budgets, looks(), strict=False):
         points = [(t.k, t.outcome.mean(symbol)) for t in found.trials if t.budget == budget]
-        name = None if budget is None else f"at most {budgets[budget]} withheld"
-        axis.plot(*zip(*points, strict=True), marker=marker, color=colour, label=name)
+        name = None if budget is None else f"at most {budgets[budget]} suppressed"
+        axis.plot(*zip(*points, strict=True), marker=marker, color=color, label=name)
     best = found.recommended
     if best is not None:
         axis.plot(best.k, best.outcome.mean(symbol), "o", markersize=18, markerfacecolor="none", markeredgecolor="black",
@@ -120,7 +120,7 @@ def _trials(axis: Any, found: Sweep, symbol: str) -> None:
         _draw_front(axis, [(-k, error) for k, error in front(errors)], "front: no k as large has less E")
         axis.legend(handles=[axis.lines[-1]], fontsize=9, frameon=False)
     _k_axis(axis, [trial.k for trial in found.trials])
-    axis.set_ylabel("mean generalisation error Ḡ, tiles" if symbol == "Ḡ" else "mean reconstruction error E")
+    axis.set_ylabel("mean generalization error Ḡ, tiles" if symbol == "Ḡ" else "mean reconstruction error E")
     axis.set_ylim(bottom=0)
 
 
@@ -133,27 +133,27 @@ def front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return chosen
 
 
-def _like_with_like(found: Comparison, points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def _like_with_like(found: FlowComparison, points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """The points of methods that keep k and the budget, with rows that do not overlap."""
     pairs = zip(found.outcomes, points, strict=True)
     return [point for outcome, point in pairs if not outcome.remark and np.isfinite(point).all()]
 
 
-def several_k(found: Comparison) -> bool:
+def several_k(found: FlowComparison) -> bool:
     """Whether methods have different k."""
     return len({outcome.k for outcome in found.outcomes if outcome.k is not None}) > 1
 
 
-def _draw_methods(axis: Any, found: Comparison, points: list[tuple[float, float]]) -> None:
+def _draw_methods(axis: Any, found: FlowComparison, points: list[tuple[float, float]]) -> None:
     """A line for each method through its k, hollow if it is not like the others; not where it is undefined."""
     families: dict[str, list[int]] = {}
     for i, outcome in enumerate(found.outcomes):
         if np.isfinite(points[i]).all():
             families.setdefault(without_k(outcome.label), []).append(i)
-    for (name, places), (colour, marker) in zip(families.items(), looks(), strict=False):
+    for (name, places), (color, marker) in zip(families.items(), looks(), strict=False):
         remark = found.outcomes[places[0]].remark
-        axis.plot(*zip(*(points[i] for i in places), strict=True), marker=marker, color=colour, markersize=9,
-                  markerfacecolor="none" if remark else colour, markeredgewidth=1.5, linewidth=1 if len(places) > 1 else 0,
+        axis.plot(*zip(*(points[i] for i in places), strict=True), marker=marker, color=color, markersize=9,
+                  markerfacecolor="none" if remark else color, markeredgewidth=1.5, linewidth=1 if len(places) > 1 else 0,
                   label=f"{name} ({remark})" if remark else name)  # fmt: skip
 
 
@@ -208,8 +208,8 @@ def _ratio(values: Floats, first: Floats) -> Floats:
     return values[good] / first[good]
 
 
-def _settings(found: Comparison) -> str:
+def _settings(found: FlowComparison) -> str:
     budget = budget_shown(found.shared.suppress, found.shared.suppress_trips)
     crowds = sorted({outcome.k for outcome in found.outcomes if outcome.k is not None})
     k = f"{crowds[0]} to {crowds[-1]}" if several_k(found) else f"{found.shared.k}"
-    return f"k = {k}, at most {budget.replace('%', ' %')} withheld"
+    return f"k = {k}, at most {budget.replace('%', ' %')} suppressed"

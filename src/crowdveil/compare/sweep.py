@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.compare.candidates import Candidate, Stage, aligned, numbers_or_null
-from crowdveil.compare.flows import SYMBOLS, Outcome, outcome, shown
+from crowdveil.compare.flows import SYMBOLS, MethodResult, outcome, shown
 from crowdveil.errors import CrowdveilError, InputError, ParameterError
 from crowdveil.model.flows import Flows
 from crowdveil.params import Budgeted
@@ -20,16 +20,16 @@ from crowdveil.registry import find_measure
 K, SUPPRESS = (5, 10, 20), ("5%", "10%", "20%")
 """What is tried where it is not said."""
 BEARABLE = 2
-"""How many times as coarse as it could be a release may be, for a larger k or for fewer withheld trips."""
+"""How many times as coarse as it could be a release may be, for a larger k or for fewer suppressed trips."""
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class SweepPoint:
     """What came of one k and one budget, a share or a number of trips; both are None where the method has none."""
 
     k: int
     suppress: float | None
-    outcome: Outcome
+    outcome: MethodResult
     suppress_trips: int | None = None
 
     @property
@@ -61,7 +61,7 @@ class Sweep:
 
     method: str
     flows: Flows
-    trials: tuple[Trial, ...]
+    trials: tuple[SweepPoint, ...]
     left_out: Mapping[str, str]
 
     def _budgets(self) -> dict[str, Any]:
@@ -92,11 +92,11 @@ class Sweep:
 
     @property
     def weighed(self) -> str:
-        """What the rule weighs: Ḡ; for a method without a budget E, which counts what is withheld too."""
+        """What the rule weighs: Ḡ; for a method without a budget E, which counts what is suppressed too."""
         return "E" if all(trial.budget is None for trial in self.trials) else "Ḡ"
 
     @property
-    def recommended(self) -> Trial | None:
+    def recommended(self) -> SweepPoint | None:
         """The trial to take by the rule of `recommend`; None where nothing could be published."""
         triples = [(trial.k, trial.budget, trial.outcome.mean(self.weighed)) for trial in self.trials]
         place = recommend(triples)
@@ -140,7 +140,7 @@ class Sweep:
 def recommend(trials: Sequence[tuple[int, float | None, float]]) -> int | None:
     """The place of the (k, budget, Ḡ) to take: at the least bearable budget, the largest bearable k.
 
-    A budget is bearable if its Ḡ at the smallest k is at most twice that of the largest budget: to withhold more would
+    A budget is bearable if its Ḡ at the smallest k is at most twice that of the largest budget: to suppress more would
     not make it much finer. A k is bearable if its Ḡ at that budget is at most twice that of the smallest k: more
     protection is not paid for with much coarser places. What is undefined is not taken.
     """
@@ -209,10 +209,10 @@ def swept(
     found, left_out = [], {}
     for candidate in chosen:
         k, budget = getattr(candidate.params, "k", 0), _budget(candidate)
-        label = f"k = {k}" + ("" if budget == (None, None) else f", {budget_shown(*budget)} withheld")
+        label = f"k = {k}" + ("" if budget == (None, None) else f", {budget_shown(*budget)} suppressed")
         stage(label)
         try:
-            found.append(Trial(k, budget[0], outcome(candidate, flows, seed, progress), budget[1]))
+            found.append(SweepPoint(k, budget[0], outcome(candidate, flows, seed, progress), budget[1]))
         except CrowdveilError as error:
             left_out[label] = str(error)
     if not found:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from crowdveil.compare import plots
-from crowdveil.compare.flows import Comparison
+from crowdveil.compare.flows import FlowComparison
 from crowdveil.compare.sweep import Sweep
 from crowdveil.compare.trajectories import TrajectoryMethods
 from crowdveil.compare.trajectory_plots import distortion_by_window
@@ -23,7 +23,7 @@ Draw = Callable[[Path], None]
 
 
 def write_found(
-    found: Comparison | TrajectoryMethods | Sweep, folder: str | Path, *, overwrite: bool = False
+    found: FlowComparison | TrajectoryMethods | Sweep, folder: str | Path, *, overwrite: bool = False
 ) -> None:  # fmt: skip
     """Write tables and pictures to a folder, all or nothing; without matplotlib the tables alone, and say so."""
     tables, pictures, missing = _tables(found), _pictures(found), None
@@ -45,13 +45,13 @@ def check_folder(target: str | Path | None, mark_file: str, *, overwrite: bool) 
         check_target(Path(target).absolute(), overwrite=overwrite, mark_file=mark_file)
 
 
-def _tables(found: Comparison | TrajectoryMethods | Sweep) -> dict[str, pa.Table]:
+def _tables(found: FlowComparison | TrajectoryMethods | Sweep) -> dict[str, pa.Table]:
     if isinstance(found, Sweep):
         return {SWEEP_FILE: found.table}
     return {SUMMARY_FILE: found.table, VALUES_FILE: found.values}
 
 
-def _pictures(found: Comparison | TrajectoryMethods | Sweep) -> dict[str, Draw]:
+def _pictures(found: FlowComparison | TrajectoryMethods | Sweep) -> dict[str, Draw]:
     if isinstance(found, Sweep):
         return {"sweep.png": partial(plots.sweep, found)}
     if isinstance(found, TrajectoryMethods):

@@ -58,7 +58,7 @@ class TrajectoryOutcome:
     seconds
         Processor seconds.
     remark
-        What sets it apart from methods with a proved promise.
+        What sets it apart from methods with a proven guarantee.
     """
 
     label: str
@@ -200,7 +200,7 @@ def trajectory_methods(
         by_window = {name: find_measure(name).of(compared, shared)[0] for name in MEASURES}
         # A release may hold several pieces of one trajectory.
         left = len(np.unique(release.source)) if release.source is not None else len(release)
-        remark = "" if candidate.method.status == "proved" else candidate.method.status
+        remark = "" if candidate.method.status == "proven" else candidate.method.status
         removed = max(1 - left / len(data), 0.0)
         outcomes.append(TrajectoryOutcome(candidate.label, candidate.k, by_window, removed, seconds, remark))
     if not outcomes:

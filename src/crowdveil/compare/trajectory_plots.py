@@ -14,7 +14,7 @@ from crowdveil.registry import find_measure
 
 def distortion_by_window(found: TrajectoryMethods, file: Path) -> None:
     """A row for each k, a column for each measure: distortion by window, a line for each method. Methods without k are in each
-    row; hollow markers are of methods without a proved promise.
+    row; hollow markers are of methods without a proven guarantee.
     """
     crowds: list[int | None] = [*sorted({outcome.k for outcome in found.outcomes if outcome.k is not None})] or [None]
     families = dict.fromkeys(without_k(outcome.label) for outcome in found.outcomes)
@@ -29,10 +29,10 @@ def distortion_by_window(found: TrajectoryMethods, file: Path) -> None:
                 if outcome.k not in (k, None):
                     continue
                 family = without_k(outcome.label)
-                colour, marker = look[family]
+                color, marker = look[family]
                 (handles[family],) = axis.plot(
-                    range(len(found.windows)), outcome.by_window[name], color=colour, marker=marker, markersize=6,
-                    markerfacecolor="none" if outcome.remark else colour, linewidth=1.2,
+                    range(len(found.windows)), outcome.by_window[name], color=color, marker=marker, markersize=6,
+                    markerfacecolor="none" if outcome.remark else color, linewidth=1.2,
                     linestyle="--" if outcome.remark else "-",
                     label=f"{family} ({outcome.remark})" if outcome.remark else family,
                 )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.errors import OutputError, PromiseBrokenError, counted
+from crowdveil.errors import GuaranteeViolatedError, OutputError, counted
 
 Arrays = tuple[npt.NDArray[Any], ...]
 """What comes of a partition."""
@@ -42,14 +42,14 @@ class Kept(Protocol):
 
 @contextmanager
 def kept_until_done(kept: Kept) -> Iterator[None]:
-    """Keep what is finished inside; removed when all went well, or a promise turned out broken."""
+    """Keep what is finished inside; removed when all went well, or a guarantee turned out broken."""
     try:
         yield
     except KeyboardInterrupt:
         if (told := kept.told()) is None:
             raise
         raise StoppedEarly(f"{told}; run the same command again to go on from them.") from None
-    except PromiseBrokenError:
+    except GuaranteeViolatedError:
         kept.remove()  # whatever is wrong may lie in what was kept
         raise
     kept.remove()

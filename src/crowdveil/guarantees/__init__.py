@@ -1,4 +1,4 @@
-"""Promises, by name. The checkers read written files; they import neither kernels nor methods."""
+"""Guarantees, by name. The checkers read written files; they import neither kernels nor methods."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee, Outcome
 from crowdveil.guarantees.combinations import CombinationKAnonymity
-from crowdveil.guarantees.extent import GeneralisationLimit, LeastInhabitedTiles, LeastTiles, MostArea
-from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows, WithheldBudget
+from crowdveil.guarantees.extent import GeneralizationLimit, LeastInhabitedTiles, LeastTiles, MostArea
+from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, SuppressionBudget, WellFormedFlows
 from crowdveil.guarantees.noise import DifferentialPrivacy
 from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
 from crowdveil.guarantees.sectors import (
@@ -22,14 +22,14 @@ from crowdveil.guarantees.sectors import (
 )
 from crowdveil.guarantees.swapping import NoOwnPoints, OriginalPoints, SwappedTrajectories
 from crowdveil.guarantees.tile_pairs import SharedTilePairs
-from crowdveil.guarantees.trajectories import LocationsOnTileCentres, TrajectoryKAnonymity, WellFormedTrajectories
+from crowdveil.guarantees.trajectories import LocationsOnTileCenters, TrajectoryKAnonymity, WellFormedTrajectories
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
     FlowKAnonymity,
     DisjointFlows,
     DifferentialPrivacy,
-    WithheldBudget,
-    GeneralisationLimit,
+    SuppressionBudget,
+    GeneralizationLimit,
     LeastTiles,
     LeastInhabitedTiles,
     MostArea,
@@ -42,7 +42,7 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     SwappedTrajectories,
     NoOwnPoints,
     SharedTilePairs,
-    LocationsOnTileCentres,
+    LocationsOnTileCenters,
     WellFormedTrajectories,
     SectorKAnonymity,
     DisjointSectors,
@@ -60,11 +60,11 @@ __all__ = [
     "EveryLocationCounted",
     "Finding",
     "FlowKAnonymity",
-    "GeneralisationLimit",
+    "GeneralizationLimit",
     "Guarantee",
     "LeastInhabitedTiles",
     "LeastTiles",
-    "LocationsOnTileCentres",
+    "LocationsOnTileCenters",
     "MostArea",
     "NoOwnPoints",
     "OriginalPoints",
@@ -72,23 +72,23 @@ __all__ = [
     "SectorGuarantee",
     "SectorKAnonymity",
     "SharedTilePairs",
+    "SuppressionBudget",
     "SwappedTrajectories",
     "TrajectoryKAnonymity",
     "TrueVolumes",
     "WellFormedFlows",
     "WellFormedSectors",
     "WellFormedTrajectories",
-    "WithheldBudget",
     "guarantee_from_manifest",
 ]
 
 
 def guarantee_from_manifest(entry: dict[str, Any]) -> Guarantee:
-    """Make a promise anew from its name and parameters."""
+    """Make a guarantee anew from its name and parameters."""
     kinds = {g.name: g for g in GUARANTEES}
     try:
         return kinds[entry["name"]](**entry["parameters"])
     except (KeyError, TypeError, ValidationError):
         raise InputError(
-            "the manifest names a promise that this version cannot check; use the version in it."
+            "the manifest names a guarantee that this version cannot check; use the version in it."
         ) from None

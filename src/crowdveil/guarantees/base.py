@@ -1,4 +1,4 @@
-"""A promise about a written release, and what came of checking it."""
+"""A guarantee about a written release, and what came of checking it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from crowdveil.errors import PromiseBrokenError, counted
+from crowdveil.errors import GuaranteeViolatedError, counted
 from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
@@ -17,7 +17,7 @@ from crowdveil.model.trajectories import Trajectories
 
 Kind = Literal["privacy", "structure"]
 Pieces = Literal["none", "runs", "equal"]
-"""How a table of trajectories may be cut so that a promise that holds in each piece holds of all. none: not at all; runs: into
+"""How a table of trajectories may be cut so that a guarantee that holds in each piece holds of all. none: not at all; runs: into
 rows that follow one another, in whole trajectories that are numbered from 1 in each; equal: so that equal ones stay together."""
 Merge = Literal["sum", "max"]
 """How a count of several partitions becomes one of all. sum: what is counted lies in one partition; max: a flag, 1 where
@@ -75,10 +75,10 @@ class Finding:
 
 
 class Guarantee(BaseModel):
-    """A promise that can be checked on the written files alone, plainly, without the code that made them.
+    """A guarantee that can be checked on the written files alone, plainly, without the code that made them.
 
-    The fields of a subclass are the promise's parameters; they go into the manifest, and `crowdveil verify` makes the
-    promise anew from there.
+    The fields of a subclass are the guarantee's parameters; they go into the manifest, and `crowdveil verify` makes the
+    guarantee anew from there.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -87,14 +87,14 @@ class Guarantee(BaseModel):
     kind: ClassVar[Kind]
     """privacy: hides people; structure: the files are what they say they are."""
     pieces: ClassVar[Pieces] = "none"
-    """For promises about trajectories that may be looked at in pieces."""
+    """For guarantees about trajectories that may be looked at in pieces."""
     tallies: ClassVar[Mapping[str, Merge]] = {}
     """The counts of a finding by name, and how those of several partitions are merged."""
     of_mechanism: ClassVar[bool] = False
     """Whether it is a property of the mechanism that made the files, which no file and no original can show."""
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         raise NotImplementedError
 
     def check(self, written: WrittenRelease) -> Finding:
@@ -172,10 +172,10 @@ def tally(outcomes: Sequence[str], unchecked: str = "not checked") -> str:
 
 def refuse_broken(checked: Sequence[tuple[Guarantee, Finding]]) -> None:
     """Raise if any guarantee is violated."""
-    for promise, finding in checked:
+    for guarantee, finding in checked:
         if finding.violated:
-            raise PromiseBrokenError(
-                f"the guarantee {promise.name} is violated, so nothing was published: {finding.detail}"
+            raise GuaranteeViolatedError(
+                f"the guarantee {guarantee.name} is violated, so nothing was published: {finding.detail}"
             )
 
 
@@ -185,8 +185,8 @@ def refuse_unchecked(checked: Sequence[tuple[Guarantee, Finding]]) -> None:
     What may stay unchecked then are guarantees of structure, and those of the mechanism (`of_mechanism`).
     """
     refuse_broken(checked)
-    for promise, finding in checked:
-        if promise.kind == "privacy" and not promise.of_mechanism and not finding.holds:
-            raise PromiseBrokenError(
-                f"the guarantee {promise.name} could not be checked, so nothing was published: {finding.detail}"
+    for guarantee, finding in checked:
+        if guarantee.kind == "privacy" and not guarantee.of_mechanism and not finding.holds:
+            raise GuaranteeViolatedError(
+                f"the guarantee {guarantee.name} could not be checked, so nothing was published: {finding.detail}"
             )

@@ -1,4 +1,4 @@
-"""A promise about what somebody may know of a trajectory, a few of its visits, checked on the written table."""
+"""A guarantee about what somebody may know of a trajectory, a few of its visits, checked on the written table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CombinationKAnonymity(Guarantee):
     """What is counted."""
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         when = "with their times"
         if self.interval_s is not None:
             when = f"with times no finer than {self.interval_s:,} s" if self.interval_s else "without times"
@@ -43,7 +43,7 @@ class CombinationKAnonymity(Guarantee):
         )
 
     def _only(self) -> str:
-        """Whom the promise does not hold against."""
+        """Whom the guarantee does not hold against."""
         if self.interval_s is None:
             return ""
         finer = f"times finer than {self.interval_s:,} s" if self.interval_s else "times"

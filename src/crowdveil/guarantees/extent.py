@@ -1,4 +1,4 @@
-"""Promises about how large the areas of released flows are: not too small to hide in, not too large to be of use."""
+"""Guarantees about how large the areas of released flows are: not too small to hide in, not too large to be of use."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import PUBLISHED, STATES
 
 WRITTEN_KM2 = 1e-6
-"""Areas are written in square kilometres with so fine a last digit."""
+"""Areas are written in square kilometers with so fine a last digit."""
 
 
-class GeneralisationLimit(Guarantee):
+class GeneralizationLimit(Guarantee):
     """Flows to several tiles do not cover more tiles than a limit."""
 
-    name: ClassVar[str] = "generalisation-limit"
+    name: ClassVar[str] = "generalization-limit"
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "over": "sum"}
 
     tiles: float = Field(gt=0)
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return (
             f"Origin and destination of a flow to more than one tile have at most {self.tiles:g} tiles together, "
             "unless it is small destinations taken together."
@@ -59,7 +59,7 @@ class LeastTiles(Guarantee):
     tiles: int = Field(ge=1)
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return f"Every origin and every destination has at least {counted(self.tiles, 'tile')}."
 
     def check(self, written: WrittenRelease) -> Finding:
@@ -82,7 +82,7 @@ class LeastInhabitedTiles(Guarantee):
     tiles: int = Field(ge=1)
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return (
             f"Every origin and every destination has at least {counted(self.tiles, 'tile')} in which any trip of the "
             "data starts or ends."
@@ -117,7 +117,7 @@ class MostArea(Guarantee):
     km2: float = Field(gt=0)
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return (
             f"Origin and destination of a flow have at most {self.km2:g} km² each, unless it is small destinations "
             "taken together."

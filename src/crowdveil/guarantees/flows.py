@@ -1,4 +1,4 @@
-"""Promises about released flows, checked on the written table."""
+"""Guarantees about released flows, checked on the written table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FAULTS = {
 
 
 class FlowKAnonymity(Guarantee):
-    """Every row, and every withheld total that is told, is made by at least k."""
+    """Every row, and every suppressed total that is told, is made by at least k."""
 
     name: ClassVar[str] = "flow-k-anonymity"
     kind: ClassVar[Kind] = "privacy"
@@ -44,23 +44,23 @@ class FlowKAnonymity(Guarantee):
     counts: Literal["people", "trips"]
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         crowd = f"is made by at least {self.k} people" if self.counts == "people" else f"holds at least {self.k} trips"
-        return f"Every published flow, and every withheld total that is given, {crowd}."
+        return f"Every published flow, and every suppressed total that is given, {crowd}."
 
     def check(self, written: WrittenRelease) -> Finding:
         """Look at each row's crowd, and at each total of a time step."""
         crowd = written.column(self.counts)
         small = int((crowd < self.k).sum())
-        withheld, given = written.listed("withheld")
+        suppressed, given = written.listed("suppressed")
         # A total of fewer than k trips cannot have been made by k people, whatever was counted.
-        totals = int((given & (withheld > 0) & (withheld < self.k)).sum())
+        totals = int((given & (suppressed > 0) & (suppressed < self.k)).sum())
         return self.judged(small + totals > 0, {"rows": len(crowd), "small": small, "totals": totals})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Say how many rows and totals are below k."""
         rows = counted(counts["rows"], "row")
-        return f"{rows} looked at, {counts['small']:,} below k; {counts['totals']:,} withheld totals below k."
+        return f"{rows} looked at, {counts['small']:,} below k; {counts['totals']:,} suppressed totals below k."
 
 
 class DisjointFlows(Guarantee):
@@ -71,7 +71,7 @@ class DisjointFlows(Guarantee):
     tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "crossed": "sum", "unlisted": "max"}
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return "In each time step, every pair of tiles lies in at most one published flow."
 
     def check(self, written: WrittenRelease) -> Finding:
@@ -94,10 +94,10 @@ class DisjointFlows(Guarantee):
         return f"{counted(counts['rows'], 'row')} looked at, {counts['crossed']:,} time steps have a pair twice."
 
 
-class WithheldBudget(Guarantee):
-    """Not more is withheld of a time step than was allowed."""
+class SuppressionBudget(Guarantee):
+    """Not more is suppressed of a time step than was allowed."""
 
-    name: ClassVar[str] = "withheld-budget"
+    name: ClassVar[str] = "suppressed-budget"
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = dict.fromkeys(("steps", "over", "open", "below_k", "strange"), "sum")
 
@@ -121,20 +121,20 @@ class WithheldBudget(Guarantee):
         return values
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         most = f"{self.suppress_trips:,} trips" if self.suppress is None else f"{100 * self.suppress:g} % of the volume"
-        return f"Of each time step at most {most} is withheld, unless its crowd is below {self.k:,} in all."
+        return f"Of each time step at most {most} is suppressed, unless its crowd is below {self.k:,} in all."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Compare each withheld total that is told with the volume of its time step."""
-        withheld, told = written.listed("withheld")
+        """Compare each suppressed total that is told with the volume of its time step."""
+        suppressed, told = written.listed("suppressed")
         published = self._published(written)
-        over = ~self._within(withheld, published + withheld)  # what is not told is 0 here
+        over = ~self._within(suppressed, published + suppressed)  # what is not told is 0 here
         # Not told are fewer than k trips, where trips are counted and each is one: then even k - 1 may be few enough.
         trips = "trips" in written.data.column_names and np.array_equal(
             written.column("trips"), written.column("volume")
         )
-        most = np.full(len(withheld), self.k - 1)
+        most = np.full(len(suppressed), self.k - 1)
         open_ = ~told & ~(trips & self._within(most, published + most))
         counts = {"steps": len(told), "over": int(over.sum()), "open": int(open_.sum())}
         return self.judged(counts["over"] > 0, counts, open_=counts["open"] > 0)
@@ -156,23 +156,23 @@ class WithheldBudget(Guarantee):
         return self.judged(counts["over"] + strange > 0, counts, with_original=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say in how many time steps more is withheld, and in how many that is not known."""
-        # How many time steps the original has, and how many of them are withheld whole, would tell empty from withheld ones.
+        """Say in how many time steps more is suppressed, and in how many that is not known."""
+        # How many time steps the original has, and how many of them are suppressed whole, would tell empty from suppressed ones.
         steps = "every time step of the original" if with_original else counted(counts["steps"], "time step")
-        said = [f"{steps} looked at, more is withheld in {counts['over']:,}"]
+        said = [f"{steps} looked at, more is suppressed in {counts['over']:,}"]
         if counts["open"]:
             said.append(f"not told in {counted(counts['open'], 'time step')}")
         if counts["strange"]:
             said.append(f"{counts['strange']:,} are not in the original")
         return f"{'; '.join(said)}."
 
-    def _within(self, withheld: Ints, volume: Ints) -> Mask:
-        """Where at most the budget is withheld, by the definition and not by the arithmetic of the methods."""
+    def _within(self, suppressed: Ints, volume: Ints) -> Mask:
+        """Where at most the budget is suppressed, by the definition and not by the arithmetic of the methods."""
         if self.suppress is None:
-            return withheld <= (self.suppress_trips or 0)
+            return suppressed <= (self.suppress_trips or 0)
         share = self.suppress
         within: Mask = np.array(
-            [within_budget(w, v, share) for w, v in zip(withheld.tolist(), volume.tolist(), strict=True)], bool
+            [within_budget(w, v, share) for w, v in zip(suppressed.tolist(), volume.tolist(), strict=True)], bool
         )
         return within
 
@@ -200,15 +200,15 @@ class WithheldBudget(Guarantee):
         return len(np.unique(original.member[first:last]))
 
 
-def within_budget(withheld: int, volume: int, budget: float) -> bool:
-    """Whether what is withheld of a volume is within a budget: a share of it up to 1, or a number of trips above 1.
+def within_budget(suppressed: int, volume: int, budget: float) -> bool:
+    """Whether what is suppressed of a volume is within a budget: a share of it up to 1, or a number of trips above 1.
 
     The share is the quotient of two whole numbers, which Python rounds correctly to the nearest float; the budget is the float
     that is nearest to what the user wrote. So 1 of 3 is within 1/3, and 3 of 10 within 0.3, without a tolerance.
     """
     if budget > 1:
-        return withheld <= budget
-    return withheld <= 0 or (volume > 0 and withheld / volume <= budget)
+        return suppressed <= budget
+    return suppressed <= 0 or (volume > 0 and suppressed / volume <= budget)
 
 
 class WellFormedFlows(Guarantee):
@@ -219,7 +219,7 @@ class WellFormedFlows(Guarantee):
     tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", **flags(_FAULTS)}
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return "The files have the columns of a release and no others; areas, states, times and volumes are in order."
 
     def check(self, written: WrittenRelease) -> Finding:

@@ -1,4 +1,4 @@
-"""A promise about released flows with noise."""
+"""A guarantee about released flows with noise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DifferentialPrivacy(Guarantee):
     most_trips: int = Field(ge=1)
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         trips = "any one trip" if self.most_trips == 1 else f"any {self.most_trips:,} trips"
         return (
             f"In each time step, whether {trips} took place or not changes the chance of what is published by a factor of "
@@ -37,14 +37,14 @@ class DifferentialPrivacy(Guarantee):
         crowd = "people" in written.data.column_names or not np.array_equal(
             written.column("trips"), written.column("volume")
         )
-        told = int(written.listed("withheld")[1].sum())
+        told = int(written.listed("suppressed")[1].sum())
         return self.judged(crowd or told > 0, {"crowd_told": crowd, "told": told}, open_=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Say what exact figure was found, or that there is none."""
         faults = ["the crowd of rows is told besides their volume"] if counts["crowd_told"] else []
         if counts["told"]:
-            faults.append(f"what is withheld is told in {counted(counts['told'], 'time step')}")
+            faults.append(f"what is suppressed is told in {counted(counts['told'], 'time step')}")
         if faults:
             return f"{'; '.join(faults)}."
         return (

@@ -65,7 +65,7 @@ def volumes_by_step(written: WrittenRelease, original: Flows) -> tuple[Ints, int
 
 
 class _OfTheOriginal(Guarantee):
-    """A promise that only the original flows can prove."""
+    """A guarantee that only the original flows can prove."""
 
     kind: ClassVar[Kind] = "structure"
 
@@ -93,10 +93,10 @@ class TrueVolumes(_OfTheOriginal):
     }  # fmt: skip
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return (
             "Volume and crowd of every published flow are those of the original flows from its origin to its "
-            "destination in its time step, and a withheld total that is given is exactly the rest."
+            "destination in its time step, and a suppressed total that is given is exactly the rest."
         )
 
     def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
@@ -142,10 +142,10 @@ class BoundedVolumes(_OfTheOriginal):
     }  # fmt: skip
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return (
             "No published flow has more trips or a larger crowd than the original flows from its origin to its destination "
-            "in its time step, and those of a time step have no more trips than it has; a withheld total that is given is "
+            "in its time step, and those of a time step have no more trips than it has; a suppressed total that is given is "
             "exactly the rest."
         )
 
@@ -302,10 +302,10 @@ def _flows_of(data: Flows, steps: Ints) -> tuple[Ints | slice, Ints]:
 
 
 def _wrong_totals(written: WrittenRelease, original: Flows, rows: _Rows, volume: Ints) -> int:
-    """Time steps whose published volume is not that of their rows, or whose withheld volume is not the rest."""
+    """Time steps whose published volume is not that of their rows, or whose suppressed volume is not the rest."""
     published = np.zeros(original.steps, np.int64)
     np.add.at(published, rows.step, volume)
-    told = written.listed("published"), written.listed("withheld")
+    told = written.listed("published"), written.listed("suppressed")
     wrong: Mask = np.zeros(len(rows.listed), bool)
     for (values, given), true in zip(told, (published, step_volumes(original) - published), strict=True):
         wrong |= given & (values != true[rows.listed])

@@ -2,7 +2,7 @@
 
 Tiles are in an order in which areas are runs, so that a row of a release is one rectangle of pairs, or a few. It is painted
 as stripes: from one tile of its origin to a run of tiles of its destination. Sorted stripes of one tile overlap if
-and only if two neighbours do. Tiles that lie in the same runs have the same stripes, and are painted as one line.
+and only if two neighbors do. Tiles that lie in the same runs have the same stripes, and are painted as one line.
 """
 
 from __future__ import annotations

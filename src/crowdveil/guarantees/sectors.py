@@ -1,4 +1,4 @@
-"""Promises about a map of sectors, checked on the written GeoJSON, and with the original locations at hand."""
+"""Guarantees about a map of sectors, checked on the written GeoJSON, and with the original locations at hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crowdveil.model.arrays import Floats, Indices, Ints, Mask
 from crowdveil.model.trajectories import Trajectories
 
 NEAR_M = 0.25
-"""Coordinates are written to a tenth of a metre, so that outlines are this near to where they should be."""
+"""Coordinates are written to a tenth of a meter, so that outlines are this near to where they should be."""
 _BAND = 512
 """Columns that are painted at once."""
 NOWHERE, TWICE = -1, -2
@@ -28,7 +28,7 @@ _FAULTS = {
 
 
 class SectorGuarantee(Guarantee):
-    """A promise about a map of sectors."""
+    """A guarantee about a map of sectors."""
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
         """Whether the file keeps it, with the original locations at hand or without."""
@@ -47,7 +47,7 @@ class SectorKAnonymity(SectorGuarantee):
     """What is counted."""
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return f"Every sector of the map has locations of at least {self.k:,} {self.counts}."
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
@@ -85,7 +85,7 @@ class DisjointSectors(SectorGuarantee):
     tallies: ClassVar[Mapping[str, Merge]] = {"sectors": "sum", "strange": "sum", "overlap": "max"}
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return "No two sectors overlap, so that none can be subtracted from another."
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
@@ -104,7 +104,7 @@ class DisjointSectors(SectorGuarantee):
 
 
 class EveryLocationCounted(SectorGuarantee):
-    """Locations are in a sector or withheld; how many were withheld is told only if a crowd is behind them."""
+    """Locations are in a sector or suppressed; how many were suppressed is told only if a crowd is behind them."""
 
     name: ClassVar[str] = "every-location-counted"
     kind: ClassVar[Kind] = "privacy"
@@ -113,15 +113,15 @@ class EveryLocationCounted(SectorGuarantee):
     """Smallest crowd."""
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return (
-            "Every location is in one sector or withheld, and how many are withheld is told only where it is none "
+            "Every location is in one sector or suppressed, and how many are suppressed is told only where it is none "
             f"or they are of at least {self.k:,} people or trajectories."
         )
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
         """Look whether the number can be one; with the original count what lies in no sector."""
-        told = written.withheld
+        told = written.suppressed
         if original is None:
             many = told is None or told == 0 or told >= self.k
             return self.judged(not many, {"wrong": not many}, open_=True)
@@ -132,14 +132,14 @@ class EveryLocationCounted(SectorGuarantee):
         return self.judged(not right, {"locations": original.points, "wrong": not right}, with_original=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say whether the number of withheld locations is right, or can be."""
+        """Say whether the number of suppressed locations is right, or can be."""
         if with_original:
             told = "wrong" if counts["wrong"] else "right"
-            # Not how many: with the sum of the sectors that would tell a number that is withheld.
-            return f"every location of the original looked at; what is told of withheld ones is {told}."
+            # Not how many: with the sum of the sectors that would tell a number that is suppressed.
+            return f"every location of the original looked at; what is told of suppressed ones is {told}."
         if counts["wrong"]:
-            return "the number of withheld locations is too small."
-        return "the number of withheld locations is possible; files alone do not show whether it is right."
+            return "the number of suppressed locations is too small."
+        return "the number of suppressed locations is possible; files alone do not show whether it is right."
 
 
 class WellFormedSectors(SectorGuarantee):
@@ -150,7 +150,7 @@ class WellFormedSectors(SectorGuarantee):
     tallies: ClassVar[Mapping[str, Merge]] = {"sectors": "sum", **flags(_FAULTS)}
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return "Sectors are numbered 1, 2, … and have area, locations, crowd and density that fit, and nothing else."
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:

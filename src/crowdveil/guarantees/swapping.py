@@ -1,4 +1,4 @@
-"""Promises about trajectories whose locations were swapped, held against the trajectories that they were made from."""
+"""Guarantees about trajectories whose locations were swapped, held against the trajectories that they were made from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOT_SEEN = "the files alone do not show this: the original trajectories are nee
 
 
 class _OfTheOriginal(Guarantee):
-    """A promise that only the original trajectories can prove."""
+    """A guarantee that only the original trajectories can prove."""
 
     kind: ClassVar[Kind] = "structure"
 
@@ -34,7 +34,7 @@ class OriginalPoints(_OfTheOriginal):
     tallies: ClassVar[Mapping[str, Merge]] = {"points": "sum", "strange": "sum"}
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return "Every published place with its time is one of the original data, and none is there more often than originally."
 
     def check_from(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
@@ -64,7 +64,7 @@ class SwappedTrajectories(_OfTheOriginal):
     """Whose points are told apart."""
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         whose = "person" if self.counts == "people" else "original trajectory"
         return (
             f"Along every published trajectory the {whose} that points are of changes at least "
@@ -97,7 +97,7 @@ class NoOwnPoints(_OfTheOriginal):
     """Whose points are told apart."""
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         whose = "person" if self.counts == "people" else "original trajectory"
         return f"No point of a published trajectory is of the {whose} that the trajectory stands for."
 

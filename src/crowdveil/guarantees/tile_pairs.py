@@ -1,4 +1,4 @@
-"""A promise about the steps of released trajectories from tile to tile, checked on the written table."""
+"""A guarantee about the steps of released trajectories from tile to tile, checked on the written table."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class SharedTilePairs(Guarantee):
     tile_size_m: float
     """Side of the tiles."""
     lon0: float
-    """Longitude of a corner of tiles, around which metres are measured."""
+    """Longitude of a corner of tiles, around which meters are measured."""
     lat0: float
     """Its latitude."""
     counts: Literal["people", "trajectories"]
     """What is counted."""
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return (
             f"Every step from one square of {self.tile_size_m:g} m to the next one that a published trajectory has points in is "
             f"made by the trajectories of at least {self.least:,} {self.counts}."

@@ -1,4 +1,4 @@
-"""Promises about released trajectories, checked on the written table."""
+"""Guarantees about released trajectories, checked on the written table."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class WellFormedTrajectories(Guarantee):
     pieces: ClassVar[Pieces] = "runs"
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return (
             "The file has the columns of a release and no others; trajectories are numbered 1, 2, …, in order of time."
         )
@@ -80,28 +80,28 @@ class WellFormedTrajectories(Guarantee):
         return faults
 
 
-class LocationsOnTileCentres(Guarantee):
-    """No exact position leaves: each is the centre of a tile in the list of areas."""
+class LocationsOnTileCenters(Guarantee):
+    """No exact position leaves: each is the center of a tile in the list of areas."""
 
-    name: ClassVar[str] = "locations-on-tile-centres"
+    name: ClassVar[str] = "locations-on-tile-centers"
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = {"positions": "sum", "strange": "sum"}
     pieces: ClassVar[Pieces] = "runs"
 
     def statement(self) -> str:
-        """The promise in one sentence."""
-        return "Every published position is the centre of a tile in the list of areas."
+        """The guarantee in one sentence."""
+        return "Every published position is the center of a tile in the list of areas."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Look each position up among the centres."""
-        centres = set(written.area_centres)
+        """Look each position up among the centers."""
+        centers = set(written.area_centers)
         positions = list(zip(written.column("lon").tolist(), written.column("lat").tolist(), strict=True))
-        strange = sum(position not in centres for position in positions)
+        strange = sum(position not in centers for position in positions)
         return self.judged(strange > 0, {"positions": len(positions), "strange": strange})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say how many positions are no centre."""
-        return f"{counted(counts['positions'], 'position')} looked at, {counts['strange']:,} are no centre."
+        """Say how many positions are no center."""
+        return f"{counted(counts['positions'], 'position')} looked at, {counts['strange']:,} are no center."
 
 
 class TrajectoryKAnonymity(Guarantee):
@@ -119,7 +119,7 @@ class TrajectoryKAnonymity(Guarantee):
     """What is counted."""
 
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         others = "of other people" if self.counts == "people" else "(people are not told apart)"
         return (
             f"Every published trajectory is equal, in all places and times, to at least {self.k - 1:,} others {others}."

@@ -16,7 +16,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "time": ("timestamp", "time", "datetime", "date_time", "t", "departure", "departure_time", "start_time", "starttime",
              "started_at", "pickup_datetime", "tpep_pickup_datetime", "lpep_pickup_datetime", "hour", "date"),
     "trajectory": ("trajectory_id", "traj_id", "trajectory", "tid", "trip_id"),
-    "user": ("user_id", "user", "uid", "person_id", "person", "traveller_id", "subscriber_id", "device_id"),
+    "user": ("user_id", "user", "uid", "person_id", "person", "traveler_id", "subscriber_id", "device_id"),
     "origin": ("origin", "o", "origin_id", "origin_zone", "origin_zone_id", "from", "from_zone", "pulocationid",
                "pickup_location_id", "start_station_id"),
     "destination": ("destination", "d", "destination_id", "destination_zone", "destination_zone_id", "to", "to_zone",
@@ -33,7 +33,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "weight": (),
     "zone_id": ("zone_id", "tile_id", "id", "zone", "tile", "objectid", "locationid", "location_id", "geoid", "fid"),
 }  # fmt: skip
-"""For each role, the names that are recognised, best first; compared without case."""
+"""For each role, the names that are recognized, best first; compared without case."""
 _VALUE = r"\s*[+-]?\d[\d.,:/+\sTZeE-]*"
 """A number or a time."""
 _OTHER_SIGNS = r"[\s:^~#/\x00-\x1f]"

@@ -75,7 +75,7 @@ def read_flows(
     drop_invalid
         Leave out rows that cannot be used, and count them in `notes`, instead of stopping.
     hierarchy, destination_hierarchy
-        Trees over the zones, as `build_hierarchy` takes them, for methods that generalise; of destinations only where
+        Trees over the zones, as `build_hierarchy` takes them, for methods that generalize; of destinations only where
         they have another than origins.
     members
         Keep who is behind each flow, for methods that put flows together.

@@ -20,7 +20,7 @@ from crowdveil.model.tessellation import outlines
 from crowdveil.model.zones import Zones
 
 COORDINATE_DECIMALS = 6
-"""Decimals of degrees in what is written: a tenth of a metre."""
+"""Decimals of degrees in what is written: a tenth of a meter."""
 GRID = 10.0**-COORDINATE_DECIMALS
 
 

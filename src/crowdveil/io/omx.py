@@ -1,4 +1,4 @@
-"""Open matrices (OMX, HDF5), the format of transport modellers: one matrix for each time step."""
+"""Open matrices (OMX, HDF5), the format of transport modelers: one matrix for each time step."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def _release(
     if not written.is_flows:
         raise InputError(f"{written.folder}: wanted a release of flows, but it holds trajectories.")
     counts: FlowCounts = "people" if "people" in written.data.column_names else "trips"
-    row_t, (t, withheld) = _times(written, written.data, flows), _steps(written, flows)
+    row_t, (t, suppressed) = _times(written, written.data, flows), _steps(written, flows)
     if len(np.setdiff1d(row_t, t)):
         raise InputError(f"{written.folder}: a row is of a time step that the table of steps does not list.")
     order = np.argsort(row_t, kind="stable")
@@ -71,7 +71,7 @@ def _release(
         volume=written.column("volume")[order],
         people=written.column(counts)[order],
         state=_states(written)[order],
-        withheld=withheld,
+        suppressed=suppressed,
         counts=counts,
         step_s=step_s,
         tz=tz,
@@ -79,13 +79,16 @@ def _release(
 
 
 def _steps(written: WrittenRelease, flows: Flows | None) -> tuple[Ints, Ints]:
-    """Times of the listed steps, in order, and what was withheld in them."""
+    """Times of the listed steps, in order, and what was suppressed in them."""
     t = _times(written, written.steps, flows)
-    withheld = (
-        _column(written, written.steps, "withheld").cast(pa.int64()).fill_null(NOT_GIVEN).to_numpy(zero_copy_only=False)
+    suppressed = (
+        _column(written, written.steps, "suppressed")
+        .cast(pa.int64())
+        .fill_null(NOT_GIVEN)
+        .to_numpy(zero_copy_only=False)
     )
     order = np.argsort(t, kind="stable")
-    return t[order], withheld[order]
+    return t[order], suppressed[order]
 
 
 def _times(written: WrittenRelease, table: pa.Table, flows: Flows | None) -> Ints:

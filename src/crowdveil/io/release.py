@@ -73,11 +73,11 @@ def flow_table(release: FlowRelease, table_format: TableFormat) -> Callable[[sli
 def step_table(release: FlowRelease, table_format: TableFormat) -> pa.Table:
     """The table of time steps."""
     published = slice_sums(release.offsets, release.volume)
-    # A step that is listed only because a few people travelled in it would say so: it is left out, as an empty one is.
-    told = (published > 0) | (release.withheld > 0)
-    withheld = pa.array(release.withheld[told], mask=release.withheld[told] == NOT_GIVEN)
+    # A step that is listed only because a few people traveled in it would say so: it is left out, as an empty one is.
+    told = (published > 0) | (release.suppressed > 0)
+    suppressed = pa.array(release.suppressed[told], mask=release.suppressed[told] == NOT_GIVEN)
     t = _step_times(release, table_format).filter(pa.array(told))
-    return pa.table({"t": t, "published": published[told], "withheld": withheld})
+    return pa.table({"t": t, "published": published[told], "suppressed": suppressed})
 
 
 def _step_times(release: FlowRelease, table_format: TableFormat) -> Any:

@@ -16,7 +16,7 @@ from crowdveil.model.arrays import Floats
 
 _TEMPLATE = Path(__file__).with_name("sector_map.html")
 _EMPTY = "#e9e9ec"
-_COLOURS = "viridis_r"
+_COLORS = "viridis_r"
 
 
 def draw_sectors(written: WrittenSectors, file: Path) -> None:
@@ -31,9 +31,9 @@ def draw_sectors(written: WrittenSectors, file: Path) -> None:
     axis = figure.subplots()
     density = written.locations_per_km2
     scale = LogNorm(float(density.min()) / 1.05, float(density.max()) * 1.05)
-    # Thin lines where sectors are small would hide their colours.
+    # Thin lines where sectors are small would hide their colors.
     filled = PolyCollection(
-        list(_corners(written) / 1000), array=density, cmap=_COLOURS, norm=scale, edgecolors="#ffffff", linewidths=0.15
+        list(_corners(written) / 1000), array=density, cmap=_COLORS, norm=scale, edgecolors="#ffffff", linewidths=0.15
     )
     axis.add_collection(filled)
     axis.set(xlim=(west, east), ylim=(south, north), aspect="equal", xticks=[], yticks=[], facecolor=_EMPTY)
@@ -105,6 +105,6 @@ def _scale_bar(axis: Any, wide_km: float) -> None:
 
 
 def _short(value: float) -> float | int:
-    """To a tenth of a metre, without digits that say nothing."""
+    """To a tenth of a meter, without digits that say nothing."""
     rounded = round(value, 1)
     return int(rounded) if rounded == int(rounded) else rounded

@@ -17,7 +17,7 @@ from crowdveil.model.projection import LocalProjection
 from crowdveil.model.sectors import Sectors
 
 ABOUT = "crowdveil"
-"""Member of the collection that says what was made of what, and what is promised."""
+"""Member of the collection that says what was made of what, and what is guaranteed."""
 BOUNDS = ("west_m", "south_m", "east_m", "north_m")
 NUMBERS = ("area_km2", "locations_per_km2", *BOUNDS)
 CORNERS_APART_M = 1000.0
@@ -43,7 +43,7 @@ class WrittenSectors:
     area_km2, locations_per_km2
         As written.
     bounds
-        West, south, east and north of each in metres on the plane.
+        West, south, east and north of each in meters on the plane.
     polygons
         Outline of each in degrees.
     plane
@@ -75,8 +75,8 @@ class WrittenSectors:
             first, last = order[np.searchsorted(share, (1 - SHOWN) / 2)], order[np.searchsorted(share, (1 + SHOWN) / 2)]
             sides.append(((low + high)[[first, last]] / 2, (low.min(), high.max())))
         room = 0.55 * max(*(float(np.ptp(middle)) for middle, _ in sides), float(np.sqrt(self.area_km2.min())) * 2000)
-        centre = [middle.mean() for middle, _ in sides]
-        least, most = ([pick(c + sign * room, ends[i]) for c, (_, ends) in zip(centre, sides, strict=True)]
+        center = [middle.mean() for middle, _ in sides]
+        least, most = ([pick(c + sign * room, ends[i]) for c, (_, ends) in zip(center, sides, strict=True)]
                        for i, (sign, pick) in enumerate(((-1, max), (1, min))))  # fmt: skip
         return np.array([*least, *most])
 
@@ -91,9 +91,9 @@ class WrittenSectors:
         return int(self.about["k"])
 
     @property
-    def withheld(self) -> int | None:
+    def suppressed(self) -> int | None:
         """Locations in no sector; None where it is not told."""
-        told = self.about["withheld_locations"]
+        told = self.about["suppressed_locations"]
         return None if told is None else int(told)
 
 
@@ -134,7 +134,7 @@ def _rings(sectors: Sectors) -> list[list[list[float]]]:
     while 2 * apart <= CORNERS_APART_M:
         apart *= 2
     west, south, east, north = sectors.bounds.T
-    # Neighbours have their corners on the same lines, so that no gap is left between them.
+    # Neighbors have their corners on the same lines, so that no gap is left between them.
     steps = np.maximum(np.round(np.column_stack([east - west, north - south]) / apart), 1).astype(np.int64)
     rings: list[list[list[float]]] = [[] for _ in range(len(sectors))]
     for across, up in np.unique(steps, axis=0).tolist():

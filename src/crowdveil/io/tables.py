@@ -1,4 +1,4 @@
-"""Tables out: flows and trajectories as plain files, as they were read and not anonymised."""
+"""Tables out: flows and trajectories as plain files, as they were read and not anonymized."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _needs_quotes(column: Any) -> bool:
 
 
 def write_flows(flows: Flows, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write flows as CSV, Parquet or OMX. These are the data themselves: nothing is anonymised."""
+    """Write flows as CSV, Parquet or OMX. These are the data themselves: nothing is anonymized."""
     check_ending(Path(path), ".omx")
     with new_file(Path(path), overwrite=overwrite) as file:
         if file.suffix.lower() == ".omx":
@@ -104,7 +104,7 @@ def write_flows(flows: Flows, path: str | Path, *, overwrite: bool = False) -> N
 
 
 def write_trajectories(data: Trajectories, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write trajectories as CSV or Parquet, with their own ids. Nothing is anonymised."""
+    """Write trajectories as CSV or Parquet, with their own ids. Nothing is anonymized."""
     check_ending(Path(path))
     with new_file(Path(path), overwrite=overwrite) as file:
         of_point = pa.array(data.trajectory)

@@ -68,12 +68,12 @@ def zones_around(found: Sequence[Places], grid: str | float | None, h3: int | No
     if not np.isfinite(reach.west):
         raise InputError(f"{name}: no row has usable coordinates; wanted degrees, without a decimal comma.")
     if grid is not None:
-        return grid_zones(grid_over(reach.box, metres(grid)))
+        return grid_zones(grid_over(reach.box, meters(grid)))
     return h3_zones(sorted(frozenset().union(*(p.cells for p in found))))
 
 
-def metres(length: str | float) -> float:
-    """Metres of "200m", "0.5km" or a number."""
+def meters(length: str | float) -> float:
+    """Meters of "200m", "0.5km" or a number."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(m|km)?\s*", str(length))
     value = float(match[1]) * (1000 if match[2] == "km" else 1) if match else 0.0
     if not value > 0:

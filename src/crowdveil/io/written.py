@@ -25,7 +25,7 @@ from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.trajectories import Trajectories
 
 FLOW_COLUMNS = ("t", "origin_area", "destination_area", "volume", "state")
-STEP_COLUMNS = ("t", "published", "withheld")
+STEP_COLUMNS = ("t", "published", "suppressed")
 TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "trajectory_id")
 AREAS_FILE, MANIFEST_FILE = "areas.geojson", "manifest.json"
 NO_TIME = int(np.iinfo(np.int64).min)
@@ -184,8 +184,8 @@ class WrittenRelease:
         return [np.array([self._tile_number[t] for t in f["properties"]["tiles"]], np.int64) for f in self.features]
 
     @property
-    def area_centres(self) -> list[tuple[float, float]]:
-        """Longitude and latitude of the centre of each area."""
+    def area_centers(self) -> list[tuple[float, float]]:
+        """Longitude and latitude of the center of each area."""
         return [(f["properties"]["lon"], f["properties"]["lat"]) for f in self.features if "lon" in f["properties"]]
 
 
@@ -248,13 +248,13 @@ def read_features(path: Path) -> list[dict[str, Any]]:
 
 
 _NUMBERS = {
-    "volume": pa.int64(), "people": pa.int64(), "trips": pa.int64(), "published": pa.int64(), "withheld": pa.int64(),
+    "volume": pa.int64(), "people": pa.int64(), "trips": pa.int64(), "published": pa.int64(), "suppressed": pa.int64(),
     "trajectory_id": pa.int64(), "user_id": pa.int64(), "lat": pa.float64(), "lon": pa.float64(),
 }  # fmt: skip
 
 
 def _read_table(path: Path) -> pa.Table:
-    """A table of a release; one without rows is fine here, since a release may withhold everything."""
+    """A table of a release; one without rows is fine here, since a release may suppress everything."""
     if path.suffix != ".csv":
         # Names of few areas stand in many rows: they come numbered, and each is looked up once.
         return pq.read_table(path, read_dictionary=["origin_area", "destination_area", "state"]).combine_chunks()

@@ -11,7 +11,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @kernel
-def enlarged(array: Ints, needed: int) -> Ints:
+def grow(array: Ints, needed: int) -> Ints:
     """The array, or a copy of twice the size if it is too small."""
     if needed <= len(array):
         return array

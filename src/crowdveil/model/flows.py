@@ -225,21 +225,21 @@ class Flows:
             distinct_people=None,
         )
 
-    def withheld_totals(self, withheld: Mask, k: int, not_given: int) -> Ints:
-        """Volume of the withheld rows of each step, or `not_given` where it is not sure that k people made it.
+    def suppressed_totals(self, suppressed: Mask, k: int, not_given: int) -> Ints:
+        """Volume of the suppressed rows of each step, or `not_given` where it is not sure that k people made it.
 
         Where people are counted, those of different rows may be the same people: unless it is known who they are, only the
         largest row is a lower bound of the crowd behind them all.
         """
-        step = self.step[withheld]
-        volume = slice_sums(self.offsets, np.where(withheld, self.volume, 0))
+        step = self.step[suppressed]
+        volume = slice_sums(self.offsets, np.where(suppressed, self.volume, 0))
         crowd = np.zeros(self.steps, np.int64)
         if self.member is not None and self.member_offsets is not None:
-            rows, offsets = take_slices(self.member_offsets, np.flatnonzero(withheld))
+            rows, offsets = take_slices(self.member_offsets, np.flatnonzero(suppressed))
             pairs = np.unique(np.column_stack([step[row_slices(offsets)], self.member[rows]]), axis=0)
             crowd = np.bincount(pairs[:, 0], minlength=self.steps)
         else:
-            (np.maximum if self.counts == "people" else np.add).at(crowd, step, self.people[withheld])
+            (np.maximum if self.counts == "people" else np.add).at(crowd, step, self.people[suppressed])
         # With weights below one, k people may stand for less than k trips; such a total is not worth telling either.
         return np.where((volume == 0) | (np.minimum(volume, crowd) >= k), volume, not_given)
 

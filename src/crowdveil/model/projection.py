@@ -1,4 +1,4 @@
-"""Planar metres around a data set: one equal-area projection, chosen once from its middle."""
+"""Planar meters around a data set: one equal-area projection, chosen once from its middle."""
 
 from __future__ import annotations
 
@@ -53,32 +53,32 @@ class LocalProjection:
         return cls(float(wrapped(np.array([round(lon, decimals)]))[0].round(decimals)), round(lat, decimals))
 
     def to_plane(self, lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
-        """Degrees to metres east and north of the middle."""
+        """Degrees to meters east and north of the middle."""
         x, y = _transformer(self.lon0, self.lat0).transform(lon, lat)
         return np.asarray(x, np.float64), np.asarray(y, np.float64)
 
     def to_globe(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Metres east and north of the middle to degrees."""
+        """Meters east and north of the middle to degrees."""
         lon, lat = _transformer(self.lon0, self.lat0).transform(x, y, direction="INVERSE")
         return np.asarray(lon, np.float64), np.asarray(lat, np.float64)
 
     def polygons_to_globe(self, polygons: Any) -> Any:
-        """Shapely polygons in metres to the same polygons in degrees, in one piece: longitudes are within 180 of the middle's."""
+        """Shapely polygons in meters to the same polygons in degrees, in one piece: longitudes are within 180 of the middle's."""
         import shapely
 
         degrees = shapely.transform(polygons, lambda xy: np.column_stack(self.to_globe(xy[:, 0], xy[:, 1])))
         return turned(degrees, self.lon0)
 
     def polygons_to_plane(self, polygons: Any) -> Any:
-        """Shapely polygons in degrees to the same polygons in metres."""
+        """Shapely polygons in degrees to the same polygons in meters."""
         import shapely
 
         return shapely.transform(polygons, lambda xy: np.column_stack(self.to_plane(xy[:, 0], xy[:, 1])))
 
 
 def great_circle_m(lon: Floats, lat: Floats, to_lon: Floats, to_lat: Floats) -> Floats:
-    """Metres between places in degrees, along a great circle of a round earth (haversine)."""
+    """Meters between places in degrees, along a great circle of a round earth (haversine)."""
     lon, lat, to_lon, to_lat = (np.radians(degrees) for degrees in (lon, lat, to_lon, to_lat))
     half = np.sin((to_lat - lat) / 2) ** 2 + np.cos(lat) * np.cos(to_lat) * np.sin((to_lon - lon) / 2) ** 2
-    metres: Floats = 2 * EARTH_RADIUS_M * np.arcsin(np.sqrt(np.clip(half, 0, 1)))
-    return metres
+    meters: Floats = 2 * EARTH_RADIUS_M * np.arcsin(np.sqrt(np.clip(half, 0, 1)))
+    return meters

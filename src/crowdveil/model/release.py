@@ -1,6 +1,6 @@
-"""What leaves the house: generalised flows or trajectories, before they are written.
+"""What leaves the house: generalized flows or trajectories, before they are written.
 
-A release holds no original id. A flow that is not in it is withheld: fewer than k people, possibly none.
+A release holds no original id. A flow that is not in it is suppressed: fewer than k people, possibly none.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Areas:
 
     @property
     def area_m2(self) -> Floats:
-        """Square metres of each area; NaN where the tiles have no outlines."""
+        """Square meters of each area; NaN where the tiles have no outlines."""
         if not len(self):
             return np.zeros(0)
         tile_area = self.zones.area_m2[self.tiles]
@@ -148,7 +148,7 @@ class Areas:
         return sums
 
     def centers(self, decimals: int) -> tuple[Floats, Floats]:
-        """Longitude and latitude of each area, rounded: its tile's, or the mean of its tiles' in planar metres."""
+        """Longitude and latitude of each area, rounded: its tile's, or the mean of its tiles' in planar meters."""
         if not len(self):
             return np.zeros(0), np.zeros(0)
         zones, first = self.zones, self.tiles[self.offsets[:-1]]
@@ -175,7 +175,7 @@ def _free_prefix(zones: Zones, word: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class FlowRelease:
-    """Anonymised flows of all time steps.
+    """Anonymized flows of all time steps.
 
     Attributes
     ----------
@@ -191,12 +191,12 @@ class FlowRelease:
         The crowd behind the row, which k is compared with; what it counts is in `counts`.
     state
         PUBLISHED (a box with its volume) or REPORTED (small destinations of an origin taken together).
-    withheld
-        Volume that was withheld in each time step, or NOT_GIVEN where fewer than k people made it.
+    suppressed
+        Volume that was suppressed in each time step, or NOT_GIVEN where fewer than k people made it.
     counts, step_s, tz
         As in `Flows`.
     facts
-        What the method says of how it was made, for the certificate; published, so nothing in it may tell of a person.
+        What the method says of how it was made, for the manifest; published, so nothing in it may tell of a person.
     figures
         The numbers of each time step that the facts were told from, a row each, NaN where a step has none; None where
         facts are not made of such. They stay in the house.
@@ -210,7 +210,7 @@ class FlowRelease:
     volume: Ints
     people: Ints
     state: Bytes
-    withheld: Ints
+    suppressed: Ints
     counts: FlowCounts
     step_s: int | None = None
     tz: str = "UTC"
@@ -232,7 +232,7 @@ class FlowRelease:
             state=self.state,
         )
         check_offsets(self.offsets, n, "release")
-        check_lengths("release", len(self.offsets) - 1, t=self.t, withheld=self.withheld)
+        check_lengths("release", len(self.offsets) - 1, t=self.t, suppressed=self.suppressed)
         if n:
             low = min(int(self.origin.min()), int(self.destination.min()))
             high = max(int(self.origin.max()), int(self.destination.max()))
@@ -246,9 +246,9 @@ class FlowRelease:
         """The time step of each row."""
         return row_slices(self.offsets)
 
-    def with_withheld(self, withheld: Ints) -> FlowRelease:
-        """The same with what is withheld in each time step."""
-        return replace(self, withheld=withheld)
+    def with_suppressed(self, suppressed: Ints) -> FlowRelease:
+        """The same with what is suppressed in each time step."""
+        return replace(self, suppressed=suppressed)
 
     def without_empty_rows(self) -> FlowRelease:
         """The same without rows whose weights are rounded to nothing: a flow of 0 trips is none."""
@@ -270,7 +270,7 @@ class FlowRelease:
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryRelease:
-    """Anonymised trajectories. They are written with the ids 1, 2, … in the order of their content: `model/canonical.numbered`.
+    """Anonymized trajectories. They are written with the ids 1, 2, … in the order of their content: `model/canonical.numbered`.
 
     Attributes
     ----------
@@ -282,9 +282,9 @@ class TrajectoryRelease:
         The trajectory of the input that each one comes from, by its place in the canonical order that `reading.read` puts it into
         (`model/canonical.canonical`). Stays in the house: it is never written.
     areas
-        The tiles that locations were generalised to, or None.
+        The tiles that locations were generalized to, or None.
     facts
-        What the certificate says of how it was made.
+        What the manifest says of how it was made.
     figures
         The numbers that the facts were told from, a row for each part that can be made apart; None where facts are not made of
         such. They stay in the house.
@@ -334,5 +334,5 @@ _FLOW_TYPES = {
     "volume": np.int64,
     "people": np.int64,
     "state": np.uint8,
-    "withheld": np.int64,
+    "suppressed": np.int64,
 }

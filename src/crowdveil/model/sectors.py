@@ -1,4 +1,4 @@
-"""A map cut into sectors: rectangles of square cells, in metres on the ground."""
+"""A map cut into sectors: rectangles of square cells, in meters on the ground."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from crowdveil.model.projection import LocalProjection
 from crowdveil.model.trajectories import TrajectoryCounts
 
 HALF_GLOBE_M = 9_000_000
-"""Metres on an equal-area plane from its middle to a place a quarter of the globe away: no map goes further."""
+"""Meters on an equal-area plane from its middle to a place a quarter of the globe away: no map goes further."""
 
 
 @dataclass(frozen=True)
-class Frame:
+class SectorFrame:
     """A square of 2^depth cells a side around the middle of a plane. It tells how far points go to a factor of two, and no more.
 
     Attributes
@@ -34,7 +34,7 @@ class Frame:
     depth: int
 
     @classmethod
-    def around(cls, projection: LocalProjection, x: Floats, y: Floats, cell_m: float) -> Frame:
+    def around(cls, projection: LocalProjection, x: Floats, y: Floats, cell_m: float) -> SectorFrame:
         """The least square around the middle of a plane that holds all points on it."""
         if not np.all(np.maximum(np.abs(x), np.abs(y)) < HALF_GLOBE_M):
             raise InputError(
@@ -47,15 +47,15 @@ class Frame:
         return frame
 
     def border(self, line: Ints | int) -> Floats:
-        """Metres from the middle to the line west or south of a column or row."""
+        """Meters from the middle to the line west or south of a column or row."""
         return np.asarray((line - (1 << self.depth) / 2) * self.cell_m, np.float64)
 
-    def cells(self, metres: Floats) -> Indices:
+    def cells(self, meters: Floats) -> Indices:
         """The column or row of each place; one on a line belongs to the cell east or north of it."""
-        line = np.floor(metres / self.cell_m + (1 << self.depth) / 2).astype(np.int64)
+        line = np.floor(meters / self.cell_m + (1 << self.depth) / 2).astype(np.int64)
         # The quotient is rounded, the line that it is held against is not.
-        line -= metres < self.border(line)
-        line += metres >= self.border(line + 1)
+        line -= meters < self.border(line)
+        line += meters >= self.border(line + 1)
         return line.astype(np.int32)
 
 
@@ -73,11 +73,11 @@ class Sectors:
         How many are in it.
     counts
         What `people` counts: people, or trajectories where people are not known.
-    withheld, withheld_people
+    suppressed, suppressed_people
         How many locations are in no sector, and how many people they are of.
     """
 
-    frame: Frame
+    frame: SectorFrame
     column: Ints
     row: Ints
     columns: Ints
@@ -85,8 +85,8 @@ class Sectors:
     locations: Ints
     people: Ints
     counts: TrajectoryCounts
-    withheld: int = 0
-    withheld_people: int = 0
+    suppressed: int = 0
+    suppressed_people: int = 0
 
     def __post_init__(self) -> None:
         names = ("column", "row", "columns", "rows", "locations", "people")
@@ -99,17 +99,17 @@ class Sectors:
 
     @property
     def bounds(self) -> Floats:
-        """West, south, east and north of each, in metres from the middle of the plane."""
+        """West, south, east and north of each, in meters from the middle of the plane."""
         west, south = self.frame.border(self.column), self.frame.border(self.row)
         east, north = self.frame.border(self.column + self.columns), self.frame.border(self.row + self.rows)
         return np.column_stack([west, south, east, north])
 
     @property
     def area_km2(self) -> Floats:
-        """Square kilometres on the ground."""
+        """Square kilometers on the ground."""
         return np.asarray(self.columns * self.rows * (self.frame.cell_m / 1000) ** 2, np.float64)
 
     @property
     def density(self) -> Floats:
-        """Locations a square kilometre."""
+        """Locations a square kilometer."""
         return self.locations / self.area_km2

@@ -18,12 +18,12 @@ H3_RESOLUTIONS = range(16)
 
 
 def grid_frame(lon: Floats, lat: Floats, size_m: float) -> Grid:
-    """The grid of squares of `size_m` metres on the ground that covers all points."""
+    """The grid of squares of `size_m` meters on the ground that covers all points."""
     return grid_over(Box.of(lon, lat), size_m)
 
 
 def grid_over(box: Box, size_m: float) -> Grid:
-    """The grid of squares of `size_m` metres on the ground that covers a box."""
+    """The grid of squares of `size_m` meters on the ground that covers a box."""
     projection = LocalProjection.around_box(box)
     x, y = projection.to_plane(*_box_outline(box))
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
@@ -134,7 +134,7 @@ def _along(shape: Any, apart: float) -> tuple[Floats, Floats]:
 
 
 def voronoi_zones(ids: Labels, lon: Floats, lat: Floats) -> Zones:
-    """Each point's Voronoi cell, in planar metres, cut off at the box around all points with a margin of a tenth."""
+    """Each point's Voronoi cell, in planar meters, cut off at the box around all points with a margin of a tenth."""
     import shapely
 
     projection = LocalProjection.around(lon, lat)

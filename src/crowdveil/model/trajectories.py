@@ -29,7 +29,7 @@ TrajectoryCounts = Literal["people", "trajectories"]
 
 @dataclass(frozen=True)
 class Extent:
-    """The smallest box around all points of a data set, in degrees, and its first time: metres and tiles are laid out by it.
+    """The smallest box around all points of a data set, in degrees, and its first time: meters and tiles are laid out by it.
 
     `east` is above 180 where the box crosses the date line.
     """
@@ -79,7 +79,7 @@ class Trajectories:
     zones
         Tiles that the user gave, for methods that put points into tiles, or None.
     within
-        The extent of the data that these are a part of, so that a part has the metres and tiles of the whole; None where they
+        The extent of the data that these are a part of, so that a part has the meters and tiles of the whole; None where they
         are all.
     """
 
@@ -159,12 +159,12 @@ class Trajectories:
 
     @cached_property
     def projection(self) -> LocalProjection:
-        """The plane that metres are measured in."""
+        """The plane that meters are measured in."""
         return LocalProjection.around_box(self.extent.box)
 
     @cached_property
     def xy(self) -> tuple[Floats, Floats]:
-        """Positions in planar metres."""
+        """Positions in planar meters."""
         return self.projection.to_plane(self.lon, self.lat)
 
     def where(self, keep: Mask) -> Trajectories:

@@ -29,9 +29,9 @@ _made: WeakKeyDictionary[Zones, Hierarchy] = WeakKeyDictionary()
 
 
 def ward(zones: Zones) -> Hierarchy:
-    """The Ward dendrogram of the tiles' centroids: neighbours join first, into compact areas.
+    """The Ward dendrogram of the tiles' centroids: neighbors join first, into compact areas.
 
-    Every place counts once: tiles with the same centroid (to a millimetre) become children of one node, and
+    Every place counts once: tiles with the same centroid (to a millimeter) become children of one node, and
     that node enters the dendrogram like a single tile.
     """
     if zones not in _made:
@@ -65,7 +65,7 @@ def kd(zones: Zones) -> Hierarchy:
     parent = [np.array([-1])]
     nodes = 1
     while len(node) < n:
-        # Places are whole millimetres or cells; differences of floats are so only up to rounding.
+        # Places are whole millimeters or cells; differences of floats are so only up to rounding.
         tall = _extents(y[order], bounds) - _extents(x[order], bounds) > _HALF_MM
         piece = np.repeat(np.arange(len(node)), np.diff(bounds))
         rank = np.where(tall[piece], along_y[order], along_x[order])
@@ -143,10 +143,10 @@ def _tiles_first(tiles: int, nodes: int) -> Ints:
 
 
 def _plane(zones: Zones, purpose: str) -> tuple[Floats, Floats]:
-    """Centroids in metres, such that equal ones are equal.
+    """Centroids in meters, such that equal ones are equal.
 
-    A projection leaves noise of nanometres, which must not decide on which side of a split a tile comes: grids take
-    their columns and rows, all others are rounded to a millimetre.
+    A projection leaves noise of nanometers, which must not decide on which side of a split a tile comes: grids take
+    their columns and rows, all others are rounded to a millimeter.
     """
     zones.need_location(purpose)
     _need_tiles(zones)

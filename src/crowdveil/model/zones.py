@@ -22,11 +22,11 @@ class Grid:
 
     projection: LocalProjection
     x0: float
-    """West edge, metres."""
+    """West edge, meters."""
     y0: float
-    """South edge, metres."""
+    """South edge, meters."""
     size_m: float
-    """Side of a tile, metres on the ground."""
+    """Side of a tile, meters on the ground."""
     columns: int
     rows: int
 
@@ -111,15 +111,15 @@ class Zones:
 
     @cached_property
     def projection(self) -> LocalProjection:
-        """The plane that the tiles' metres are measured in."""
+        """The plane that the tiles' meters are measured in."""
         if self.grid is not None:
             return self.grid.projection
-        self.need_location("metres")
+        self.need_location("meters")
         return LocalProjection.around(self.lon, self.lat)
 
     @cached_property
     def xy(self) -> tuple[Floats, Floats]:
-        """Centroids in planar metres."""
+        """Centroids in planar meters."""
         x, y = self.projection.to_plane(self.lon, self.lat)
         return frozen(x, np.float64), frozen(y, np.float64)
 
@@ -131,7 +131,7 @@ class Zones:
 
     @cached_property
     def area_m2(self) -> Floats:
-        """Areas of the tiles in square metres; NaN where there are no outlines."""
+        """Areas of the tiles in square meters; NaN where there are no outlines."""
         if self.grid is not None:
             return np.full(len(self), self.grid.size_m**2)
         if self.polygons is None:

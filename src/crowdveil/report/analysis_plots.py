@@ -49,7 +49,7 @@ def flows(found: Reconstruction, file: Path) -> None:
         part = estimates(side, everything, origins=out, destinations=not out)
         volume = np.full(len(zones), np.nan)
         volume[part.origin if out else part.destination] = part.volume
-        filled = _coloured_by(axis, zones, volume)
+        filled = _colored_by(axis, zones, volume)
         figure.colorbar(filled, ax=axis, shrink=0.75, label="trips, estimated", format="{x:,.0f}")
         axis.set_title(f"trips that {'leave' if out else 'reach'} a zone", fontsize=11)
     figure.savefig(file)
@@ -101,17 +101,17 @@ def topics(found: Topics, file: Path) -> None:
     figure = new_figure(12, 0.6 + 2.6 * count)
     axes = figure.subplots(count, 2, squeeze=False, width_ratios=(2, 1))
     for topic in range(count):
-        line, here, colour = axes[topic, 0], axes[topic, 1], GROUPS[topic]
+        line, here, color = axes[topic, 0], axes[topic, 1], GROUPS[topic]
         # Each hour as a bar: the height of one hour says nothing about the next where that is missing.
         wide = slots.slot_s / 3600
-        line.bar(_hours(slots), 100 * by_slot[:, topic], wide, color=colour, alpha=0.75, linewidth=0, align="edge")
+        line.bar(_hours(slots), 100 * by_slot[:, topic], wide, color=color, alpha=0.75, linewidth=0, align="edge")
         _hatched(line, slots, np.isfinite(by_slot[:, topic]))
         line.set_ylim(0, 100)
         line.set_ylabel("% of trips", fontsize=9)
         line.set_title(f"topic {topic + 1}: {100 * found.share[topic]:.0f} % of all trips", fontsize=10, loc="left")
         line.grid(axis="y", alpha=0.3)
         _time_axis(line, slots)
-        _arrows(here, found, topic, colour)
+        _arrows(here, found, topic, color)
     _legend(figure, [], gaps=bool(np.isnan(by_slot).any()))
     figure.savefig(file)
 
@@ -172,7 +172,7 @@ def _time_axis(axis: Any, slots: Slots) -> None:
 
 
 def _rings(zones: Zones, which: Ints) -> tuple[list[Floats], Ints]:
-    """Outlines of zones in kilometres, and the zone that each belongs to; the widest first, so that none hides another."""
+    """Outlines of zones in kilometers, and the zone that each belongs to; the widest first, so that none hides another."""
     import shapely
 
     shapes = outlines(zones, which.astype(np.int32)) if zones.located else np.full(len(which), None, dtype=object)
@@ -193,23 +193,23 @@ def _bare(axis: Any) -> None:
     axis.set_axis_off()
 
 
-def _filled(axis: Any, zones: Zones, colours: list[str]) -> None:
+def _filled(axis: Any, zones: Zones, colors: list[str]) -> None:
     from matplotlib.collections import PolyCollection
 
     rings, of = _rings(zones, np.arange(len(zones)))
-    axis.add_collection(PolyCollection(rings, facecolors=[colours[i] for i in of], edgecolors=BORDER, linewidths=0.3))
+    axis.add_collection(PolyCollection(rings, facecolors=[colors[i] for i in of], edgecolors=BORDER, linewidths=0.3))
     _bare(axis)
 
 
-def _coloured_by(axis: Any, zones: Zones, values: Floats) -> Any:
-    """Zones by a number; those without one are grey."""
+def _colored_by(axis: Any, zones: Zones, values: Floats) -> Any:
+    """Zones by a number; those without one are gray."""
     from matplotlib import colormaps
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import PowerNorm
 
     rings, of = _rings(zones, np.arange(len(zones)))
     top = float(np.nanmax(values)) if np.any(np.isfinite(values)) else 1.0
-    # Few zones have most trips: the square root leaves colours for the others.
+    # Few zones have most trips: the square root leaves colors for the others.
     filled = PolyCollection(
         rings, array=np.ma.masked_invalid(values[of]), cmap=colormaps["viridis_r"].with_extremes(bad=LEFT_OUT),
         edgecolors=BORDER, linewidths=0.3, norm=PowerNorm(0.5, 0, top),
@@ -222,10 +222,10 @@ def _coloured_by(axis: Any, zones: Zones, values: Floats) -> Any:
 def _map_of_groups(axis: Any, zones: Zones, grouped: Ints, side: Clustering) -> None:
     from matplotlib.patches import Patch
 
-    colours = [LEFT_OUT] * len(zones)
+    colors = [LEFT_OUT] * len(zones)
     for zone, cluster in zip(grouped, side.cluster, strict=True):
-        colours[zone] = GROUPS[cluster % len(GROUPS)]
-    _filled(axis, zones, colours)
+        colors[zone] = GROUPS[cluster % len(GROUPS)]
+    _filled(axis, zones, colors)
     entries = [Patch(color=GROUPS[c % len(GROUPS)], label=f"{c + 1} ({side.zones_in(c)})") for c in side.groups]
     entries.append(Patch(color=LEFT_OUT, label="too few trips"))
     axis.legend(handles=entries, title="group (zones)", fontsize=8, title_fontsize=8, loc="upper left", frameon=False)
@@ -236,11 +236,11 @@ def _typical(part: Any, slots: Slots, side: Clustering, *, gaps: bool) -> None:
     axes = np.atleast_1d(part.subplots(side.count, 1, sharex=True))
     hours, missing = len(slots), False
     for axis, group, typical in zip(axes, side.groups, side.typical, strict=True):
-        colour = GROUPS[group % len(GROUPS)]
+        color = GROUPS[group % len(GROUPS)]
         # Zero in all zones of a group is nothing published; in the original it is nobody.
         typical = np.where(typical > 0, typical, np.nan) if gaps else typical
         leave, reach = 100 * typical[:hours], 100 * typical[hours:]
-        _line(axis, slots, leave, color=colour, linewidth=1.2, label="leaving")
+        _line(axis, slots, leave, color=color, linewidth=1.2, label="leaving")
         _line(axis, slots, reach, color="#555555", linewidth=0.9, linestyle=(0, (2, 1)), label="reaching")
         known = np.isfinite(leave) | np.isfinite(reach) if gaps else slots.times > 0
         _hatched(axis, slots, known)
@@ -260,7 +260,7 @@ def _typical(part: Any, slots: Slots, side: Clustering, *, gaps: bool) -> None:
     part.supylabel("% of a zone's trips", fontsize=9)
 
 
-def _arrows(axis: Any, found: Topics, topic: int, colour: str) -> None:
+def _arrows(axis: Any, found: Topics, topic: int, color: str) -> None:
     """Main flows as arrows between the middles of places, the wider the larger; a ring where a flow stays in its zone."""
     zones = found.study.zones
     if not zones.located:
@@ -275,10 +275,10 @@ def _arrows(axis: Any, found: Topics, topic: int, colour: str) -> None:
     for (_, _, share), (x0, x1), (y0, y1) in zip(main, x, y, strict=True):
         width = 0.6 + 2.4 * share / main[0][2]
         if (x0, y0) == (x1, y1):
-            axis.plot(x0, y0, "o", markersize=6 + 2 * width, markerfacecolor="none", markeredgecolor=colour,
+            axis.plot(x0, y0, "o", markersize=6 + 2 * width, markerfacecolor="none", markeredgecolor=color,
                       markeredgewidth=width)  # fmt: skip
         else:
-            style = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 0, "shrinkB": 0,
+            style = {"arrowstyle": "-|>", "color": color, "linewidth": width, "shrinkA": 0, "shrinkB": 0,
                      "mutation_scale": 6 + 2 * width, "connectionstyle": "arc3,rad=0.2", "alpha": 0.85}  # fmt: skip
             axis.annotate("", (x1, y1), (x0, y0), arrowprops=style)
     axis.set_title(f"its {len(main)} main flows", fontsize=10, loc="left")

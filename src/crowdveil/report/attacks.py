@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.attacks.adversary_view import Scene, Units
+from crowdveil.attacks.adversary_view import AttackScenario, Units
 from crowdveil.attacks.base import USUAL_K, AllParams, Attack, Exposure, Interval, Risk, SightParams
 from crowdveil.attacks.od.published import Published
 from crowdveil.compare.candidates import aligned
@@ -128,7 +128,7 @@ class Exposed:
         for found in self.exposures:
             verdict = f"finds fewer than {self.k:,}" if found.beats_k else f"finds no crowd below {self.k:,}"
             lines += [
-                f"{found.title}: {verdict if found.name != 'homogeneity' else 'told, not promised'}",
+                f"{found.title}: {verdict if found.name != 'homogeneity' else 'told, not guaranteed'}",
                 f"  {found.explanation}",
             ]
             lines += [f"  {name.replace('_', ' '):44}{_shown(value)}" for name, value in found.values.items()]
@@ -196,7 +196,7 @@ def attacked(
     """Attack trajectories, and a release of them where there is one."""
     if len(data) == 0:
         raise InputError("input: there is no trajectory in it, so that nobody can be found.")
-    scene = Scene(data, release, _units(params[0].units, data, release), data.counts)
+    scene = AttackScenario(data, release, _units(params[0].units, data, release), data.counts)
     risks = {}
     for attack, chosen in zip(attacks, params, strict=True):
         before = attack.run(scene.before(), chosen, progress)

@@ -1,6 +1,6 @@
 """Pictures that are always in a report: SVG without a script, for print, for readers of screens, and where nothing can run.
 
-Colours are classes of the page's style, so that they follow light and dark; widths are attributes, which its policy allows.
+Colors are classes of the page's style, so that they follow light and dark; widths are attributes, which its policy allows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report.layers import Shade
 from crowdveil.report.picture import FlowPicture
-from crowdveil.report.shapes import Frame
+from crowdveil.report.shapes import PictureFrame
 
 CELLS = 900
 """Of a static map along its longer side."""
@@ -22,14 +22,14 @@ MOST_LINES, MOST_OUTLINES, MOST_CORNERS = 300, 3_000, 25_000
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 260, 60, 54
 
 
-def still_frame(frame: Frame) -> tuple[Frame, int]:
+def still_frame(frame: PictureFrame) -> tuple[PictureFrame, int]:
     """A coarse frame for a map that does not move, and the margin around it."""
     factor = max(frame.width, frame.height) / CELLS
-    return Frame(frame.west, frame.north, frame.unit * factor, frame.squeeze,
+    return PictureFrame(frame.west, frame.north, frame.unit * factor, frame.squeeze,
                  max(round(frame.width / factor), 1), max(round(frame.height / factor), 1)), 14  # fmt: skip
 
 
-def map_outlines(picture: FlowPicture, frame: Frame) -> list[str]:
+def map_outlines(picture: FlowPicture, frame: PictureFrame) -> list[str]:
     """Each area as a path, the largest first in `paint_order`; empty where it has no outline."""
     if int(picture.rings.drawn.sum()) > MOST_OUTLINES:
         return [""] * len(picture.names)
@@ -42,7 +42,13 @@ def paint_order(picture: FlowPicture) -> Ints:
 
 
 def still_map(
-    picture: FlowPicture, frame: Frame, paths: list[str], title: str, *, shade: Shade | None = None, flows: bool = False
+    picture: FlowPicture,
+    frame: PictureFrame,
+    paths: list[str],
+    title: str,
+    *,
+    shade: Shade | None = None,
+    flows: bool = False,
 ) -> str:
     """A map of areas, by a number if one is given, with the largest flows if they are wanted."""
     small, margin = still_frame(frame)
@@ -50,11 +56,11 @@ def still_map(
     classes = None if shade is None else shade.classes.tolist()
     marks = []
     for i in paint_order(picture).tolist():
-        colour = "a" if classes is None else f"q{classes[i]}" if classes[i] >= 0 else "none"
+        color = "a" if classes is None else f"q{classes[i]}" if classes[i] >= 0 else "none"
         if paths[i]:
-            marks.append(f'<path class="{colour}" d="{paths[i]}"/>')
+            marks.append(f'<path class="{color}" d="{paths[i]}"/>')
         elif np.isfinite(picture.lon[i]) and len(picture.names) <= MOST_OUTLINES:
-            marks.append(f'<circle class="{colour}" cx="{x[i]}" cy="{y[i]}" r="4"/>')
+            marks.append(f'<circle class="{color}" cx="{x[i]}" cy="{y[i]}" r="4"/>')
     if flows:
         marks += _lines(picture, x, y)
     return (

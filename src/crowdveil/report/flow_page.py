@@ -13,15 +13,15 @@ from crowdveil.io.written import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import figures, layers, picture
 from crowdveil.report.layers import Shade
-from crowdveil.report.page_model import Figure, Inside, Parts, Table
+from crowdveil.report.page_model import Figure, Parts, PrivateContext, Table
 from crowdveil.report.picture import FlowPicture, TileValues
 from crowdveil.report.questions import smallest_crowd
-from crowdveil.report.shapes import Frame
+from crowdveil.report.shapes import PictureFrame
 
 ROWS_IN_TABLE = 20
 
 
-def parts(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | None) -> Parts:
+def parts(written: WrittenRelease, manifest: dict[str, Any], inside: PrivateContext | None) -> Parts:
     """What is shown of a release of flows."""
     tz = time_zone(written, manifest)
     after, values = picture.released(written, tz)
@@ -49,11 +49,11 @@ def time_zone(written: WrittenRelease, manifest: dict[str, Any]) -> str:
     return str(given or getattr(written.steps.schema.field("t").type, "tz", None) or "UTC")
 
 
-def map_frame(pictures: list[FlowPicture]) -> Frame:
+def map_frame(pictures: list[FlowPicture]) -> PictureFrame:
     """The frame around all that is drawn."""
     lon = np.concatenate([c for p in pictures for c in (p.lon[np.isfinite(p.lon)], p.rings.lon)])
     lat = np.concatenate([c for p in pictures for c in (p.lat[np.isfinite(p.lat)], p.rings.lat)])
-    return Frame.around(lon, lat)
+    return PictureFrame.around(lon, lat)
 
 
 def _shades(after: FlowPicture, values: TileValues) -> list[Shade]:
@@ -67,7 +67,7 @@ def _shades(after: FlowPicture, values: TileValues) -> list[Shade]:
     return shades
 
 
-def _shades_before(before: FlowPicture, inside: Inside) -> list[Shade]:
+def _shades_before(before: FlowPicture, inside: PrivateContext) -> list[Shade]:
     shades = [layers.by_rank("trips", "Trips that leave or reach a tile", before.trips.astype(np.float64))]
     if inside.lost is not None and len(inside.lost) >= int(before.tiles.max(initial=-1)) + 1:
         shades.insert(
@@ -76,7 +76,7 @@ def _shades_before(before: FlowPicture, inside: Inside) -> list[Shade]:
     return shades
 
 
-def _maps(title: str, shown: FlowPicture, frame: Frame, shades: list[Shade]) -> list[Figure]:
+def _maps(title: str, shown: FlowPicture, frame: PictureFrame, shades: list[Shade]) -> list[Figure]:
     """The largest flows, and one map for each shade."""
     small, _ = figures.still_frame(frame)
     paths = figures.map_outlines(shown, small)
@@ -183,8 +183,8 @@ def _tiles(written: WrittenRelease, manifest: dict[str, Any]) -> list[tuple[str,
         ("flows published", f"{cost['published_flows']:,}"),
         ("time steps with flows", f"{cost['published_time_steps']:,}"),
     ]
-    if "withheld_volume_percent" in cost:
-        tiles.append(("of all trips withheld", f"{cost['withheld_volume_percent']} %"))
+    if "suppressed_volume_percent" in cost:
+        tiles.append(("of all trips suppressed", f"{cost['suppressed_volume_percent']} %"))
     if least is not None:
         tiles.append((f"smallest crowd, {manifest['k_counts']}", f"{least:,}"))
     return tiles

@@ -1,6 +1,6 @@
 """The report of a release: one HTML file that needs nothing else, with scripts, styles and data inside.
 
-`public_report` sees the files of a release and its certificate and nothing else, so that nothing of the original can get into it.
+`public_report` sees the files of a release and its manifest and nothing else, so that nothing of the original can get into it.
 `private_report` shows the original too, and says on every page that it is not for release.
 """
 
@@ -22,7 +22,7 @@ from crowdveil.attacks.od.homogeneity import MEANINGS
 from crowdveil.guarantees.base import Outcome, tally
 from crowdveil.io.written import WrittenRelease
 from crowdveil.report import flow_page, trajectory_page
-from crowdveil.report.page_model import Inside
+from crowdveil.report.page_model import PrivateContext
 from crowdveil.report.questions import answers, smallest_crowd
 
 REPORT_FILE = "report.html"
@@ -30,19 +30,19 @@ _PAGE = "crowdveil.report.page"
 
 
 def public_report(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
-    """The report that lies in the release's folder, from its files and its certificate alone.
+    """The report that lies in the release's folder, from its files and its manifest alone.
 
     It does not tell when it was made: the same release gives the same bytes.
     """
     return _page(written, dict(manifest), None)
 
 
-def private_report(written: WrittenRelease, manifest: Mapping[str, Any], inside: Inside) -> str:
+def private_report(written: WrittenRelease, manifest: Mapping[str, Any], inside: PrivateContext) -> str:
     """The report with the original beside the release and exact numbers: not for release."""
     return _page(written, dict(manifest), inside)
 
 
-def _page(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | None) -> str:
+def _page(written: WrittenRelease, manifest: dict[str, Any], inside: PrivateContext | None) -> str:
     made = (flow_page if written.is_flows else trajectory_page).parts(written, manifest, inside)
     script, style = asset("report.js"), asset("report.css")
     return str(
@@ -57,10 +57,10 @@ def _page(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | No
             manifest=manifest,
             facts=_plain_facts(manifest),
             measured=manifest["method"].get("facts", {}).get("measured"),
-            promises=manifest["promises"],
-            broken=[p["name"] for p in manifest["promises"] if p["outcome"] == Outcome.VIOLATED],
-            tally=tally([p["outcome"] for p in manifest["promises"]]),
-            unchecked=[p for p in manifest["promises"] if p["outcome"] == Outcome.NOT_CHECKED],
+            guarantees=manifest["guarantees"],
+            broken=[p["name"] for p in manifest["guarantees"] if p["outcome"] == Outcome.VIOLATED],
+            tally=tally([p["outcome"] for p in manifest["guarantees"]]),
+            unchecked=[p for p in manifest["guarantees"] if p["outcome"] == Outcome.NOT_CHECKED],
             questions=answers(written, manifest, made.equal),
             crowd=smallest_crowd(written, manifest) if written.is_flows else None,
             meanings=[(name, said) for name, said in MEANINGS.items() if name in _attacks(manifest)],

@@ -12,7 +12,7 @@ import numpy as np
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report.packing import packed
 from crowdveil.report.picture import FlowPicture
-from crowdveil.report.shapes import Frame
+from crowdveil.report.shapes import PictureFrame
 
 MOST_TILES = 400_000
 """Tiles of all areas up to which the page knows them, for the profile of a zone."""
@@ -84,7 +84,9 @@ def _round(value: float) -> float:
     return float(round(value / scale) * scale)
 
 
-def flow_layer(name: str, title: str, picture: FlowPicture, frame: Frame, shades: Sequence[Shade]) -> dict[str, Any]:
+def flow_layer(
+    name: str, title: str, picture: FlowPicture, frame: PictureFrame, shades: Sequence[Shade]
+) -> dict[str, Any]:
     """Areas and flows for the page."""
     snapped = picture.rings.fitted(frame)
     x, y = frame.place(*(np.nan_to_num(c, nan=v) for c, v in ((picture.lon, frame.west), (picture.lat, frame.north))))

@@ -9,7 +9,7 @@ from crowdveil.model.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Inside:
+class PrivateContext:
     """What stays in the house, for a private report.
 
     Attributes
@@ -21,7 +21,7 @@ class Inside:
     measures
         Rows of label, mean and pooled value.
     displaced_m
-        How far the points of published trajectories are from those that they come from, in metres.
+        How far the points of published trajectories are from those that they come from, in meters.
     lost
         The share of each original tile's trips that are in no row.
     """
@@ -35,7 +35,7 @@ class Inside:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A picture that is always there, with what it shows in words, and the colours of its classes."""
+    """A picture that is always there, with what it shows in words, and the colors of its classes."""
 
     title: str
     svg: str

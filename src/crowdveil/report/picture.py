@@ -33,7 +33,7 @@ class FlowPicture:
     Attributes
     ----------
     names, km2, lon, lat
-        Of each area; km² and centres are NaN where they are not known.
+        Of each area; km² and centers are NaN where they are not known.
     offsets, tiles
         The tiles of area i, as numbers, are tiles[offsets[i]:offsets[i + 1]].
     rings

@@ -13,17 +13,17 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.report.measures import measured, named_measures
-from crowdveil.report.page_model import Inside
+from crowdveil.report.page_model import PrivateContext
 from crowdveil.report.summary import cost_lines
 
 
-def inside_of(data: Flows | Trajectories, release: Release | None) -> Inside:
+def private_context_of(data: Flows | Trajectories, release: Release | None) -> PrivateContext:
     """The original, and what was lost of it; of trajectories without the release as the method made it, the original alone."""
     if isinstance(data, Flows) and isinstance(release, FlowRelease):
-        return Inside(data, cost_lines(data, release), _measures(data, release), lost=_lost(data, release))
+        return PrivateContext(data, cost_lines(data, release), _measures(data, release), lost=_lost(data, release))
     if isinstance(data, Trajectories) and isinstance(release, TrajectoryRelease):
-        return Inside(data, cost_lines(data, release), displaced_m=_displaced(data, release))
-    return Inside(data)
+        return PrivateContext(data, cost_lines(data, release), displaced_m=_displaced(data, release))
+    return PrivateContext(data)
 
 
 def _measures(data: Flows, release: FlowRelease) -> list[tuple[str, str, str]]:
@@ -54,7 +54,7 @@ def _lost(data: Flows, release: FlowRelease) -> Floats | None:
 
 
 def _displaced(data: Trajectories, release: TrajectoryRelease) -> Floats | None:
-    """Metres from each published point to the point as far along in the trajectory that it comes from."""
+    """Meters from each published point to the point as far along in the trajectory that it comes from."""
     if release.source is None or not len(release):
         return None
     source, length = release.source, np.diff(release.offsets)
@@ -66,5 +66,5 @@ def _displaced(data: Trajectories, release: TrajectoryRelease) -> Floats | None:
     plane = data.projection
     x0, y0 = plane.to_plane(data.lon[point], data.lat[point])
     x1, y1 = plane.to_plane(release.lon, release.lat)
-    metres: Floats = np.hypot(x1 - x0, y1 - y0)
-    return metres
+    meters: Floats = np.hypot(x1 - x0, y1 - y0)
+    return meters

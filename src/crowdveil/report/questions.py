@@ -1,6 +1,6 @@
 """The three questions of the European regulators (opinion 05/2014 of the Article 29 Working Party), answered with numbers.
 
-Every number is counted in the published files, or stands in the certificate.
+Every number is counted in the published files, or stands in the manifest.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ def answers(written: WrittenRelease, manifest: dict[str, Any], equal: Ints | Non
     return [Answer(*both, lines) for both, lines in zip(asked, found, strict=True)]
 
 
-def promised(manifest: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """The parameters of a promise, None if it is not made."""
-    return next((p["parameters"] for p in manifest["promises"] if p["name"] == name), None)
+def guaranteed(manifest: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """The parameters of a guarantee, None if it is not made."""
+    return next((p["parameters"] for p in manifest["guarantees"] if p["name"] == name), None)
 
 
 def smallest_crowd(written: WrittenRelease, manifest: dict[str, Any]) -> int | None:
     """The smallest crowd behind a published flow; None where crowds are not told."""
     counts = manifest["k_counts"]
-    if promised(manifest, NOISY) is not None or counts not in written.data.column_names or not len(written.data):
+    if guaranteed(manifest, NOISY) is not None or counts not in written.data.column_names or not len(written.data):
         return None
     return int(written.column(counts).min())
 
 
 def _of_flows(written: WrittenRelease, manifest: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
-    counts, noise, k = manifest["k_counts"], promised(manifest, NOISY), promised(manifest, "flow-k-anonymity")
+    counts, noise, k = manifest["k_counts"], guaranteed(manifest, NOISY), guaranteed(manifest, "flow-k-anonymity")
     if not len(written.data):
         nothing = ["Nothing was published, so that there is nothing to find."]
         return nothing, nothing, nothing
@@ -65,23 +65,25 @@ def _crowds(
 ) -> list[str]:  # fmt: skip
     if noise is not None:
         return [
-            f"Crowds are not promised: a flow may be made by one person, or by nobody. Noise of ε = {noise['epsilon']:g} "
+            f"Crowds are not guaranteed: a flow may be made by one person, or by nobody. Noise of ε = {noise['epsilon']:g} "
             "hides whether any one trip took place."
         ]
     crowd = written.column(counts)
     least, n = int(crowd.min()), len(crowd)
     lines = [f"The smallest crowd behind any of {counted(n, 'published flow')} is {least:,} {counts}."]
     if k is None:
-        return [*lines, "No crowd is promised by this method."]
+        return [*lines, "No crowd is guaranteed by this method."]
     near = float(np.mean(crowd < 2 * k["k"]))
-    lines.append(f"At least {k['k']:,} are promised, and {_percent(near)} of the flows have fewer than {2 * k['k']:,}.")
+    lines.append(
+        f"At least {k['k']:,} are guaranteed, and {_percent(near)} of the flows have fewer than {2 * k['k']:,}."
+    )
     if counts == "trips":
         lines.append("People are not known in the data: k counts trips, and all of a crowd may be trips of one person.")
     return lines
 
 
 def _links_of_flows(manifest: dict[str, Any]) -> list[str]:
-    disjoint = promised(manifest, "disjoint-flows") is not None
+    disjoint = guaranteed(manifest, "disjoint-flows") is not None
     lines = [
         "Rows have no key of a person, and no original id was published: rows of two time steps have nothing in common."
     ]
@@ -89,8 +91,8 @@ def _links_of_flows(manifest: dict[str, Any]) -> list[str]:
         lines.append(
             "In each time step a pair of tiles lies in one row at most, so that no row can be subtracted from another."
         )
-    elif promised(manifest, NOISY) is None:
-        lines.append("Rows of one time step may overlap: the difference of two is not promised to be a crowd.")
+    elif guaranteed(manifest, NOISY) is None:
+        lines.append("Rows of one time step may overlap: the difference of two is not guaranteed to be a crowd.")
     return lines
 
 
@@ -132,11 +134,11 @@ def _of_trajectories(
         f"Of {counted(len(equal), 'published trajectory', 'published trajectories')} {_percent(unique)} are like no other in all "
         f"places and times; the smallest group of equal ones has {int(equal.min()):,}."
     ]
-    k = promised(manifest, "trajectory-k-anonymity") or promised(manifest, "combination-k-anonymity")
+    k = guaranteed(manifest, "trajectory-k-anonymity") or guaranteed(manifest, "combination-k-anonymity")
     if k is not None and "k" in k:
-        single.append(f"A crowd of {k['k']:,} is promised (see the promises for against whom).")
+        single.append(f"A crowd of {k['k']:,} is guaranteed (see the guarantees for against whom).")
     elif manifest["method"]["status"] == "heuristic":
-        single.append("No crowd is promised: the method is a heuristic.")
+        single.append("No crowd is guaranteed: the method is a heuristic.")
     linked = [
         "Trajectories are numbered by a hash of their published points, which says no more, and no original id was published."
     ]
@@ -165,7 +167,7 @@ def _homogeneity(equal: Ints) -> str:
     shared = float(np.mean(equal > 1))
     if not shared:
         return (
-            "Every published trajectory is different, so that who recognises one learns all of what is published of it."
+            "Every published trajectory is different, so that who recognizes one learns all of what is published of it."
         )
     return (
         f"{_percent(shared)} of the published trajectories are equal to others: who finds somebody's group learns the way "

@@ -20,7 +20,7 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import figures, layers, picture, trajectory_pictures
 from crowdveil.report.flow_page import map_frame, time_zone
 from crowdveil.report.picture import FlowPicture
-from crowdveil.report.shapes import Frame
+from crowdveil.report.shapes import PictureFrame
 
 CLASSES = ("#e9f1d8", "#c2e0b4", "#8ecba8", "#55aea6", "#2f8a9a", "#265f86", "#232f66")
 AREA, BORDER, FLOW = "#e3e7ea", "#ffffff", "#a33b00"
@@ -70,9 +70,9 @@ def pareto(folder: Path, file: Path) -> None:
     rows = pacsv.read_csv(table).to_pylist()
     figure = new_figure(10, 4.6)
     left, right = figure.subplots(1, 2)
-    _points(left, rows, lambda row: _number(row, "suppressed", 100), "generalisation", "trips suppressed, %")
+    _points(left, rows, lambda row: _number(row, "suppressed", 100), "generalization", "trips suppressed, %")
     _points(right, rows, lambda row: _number(row, "suppressed", 100), "reconstruction-error", "trips suppressed, %")
-    left.set_ylabel("mean generalisation error Ḡ, tiles")
+    left.set_ylabel("mean generalization error Ḡ, tiles")
     right.set_ylabel("mean reconstruction error E")
     handles, labels = right.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
@@ -91,10 +91,10 @@ def _budget(row: dict[str, Any]) -> str:
 
 def _points(axis: Any, rows: list[dict[str, Any]], x: Callable[[dict[str, Any]], float], y: str, title: str) -> None:
     points = [(x(row), _number(row, y)) for row in rows]
-    for row, point, (colour, marker) in zip(rows, points, looks(), strict=False):
-        label = row.get("method") or f"k = {row.get('k')}, at most {_budget(row)} withheld"
+    for row, point, (color, marker) in zip(rows, points, looks(), strict=False):
+        label = row.get("method") or f"k = {row.get('k')}, at most {_budget(row)} suppressed"
         if np.isfinite(point).all():
-            axis.plot(*point, marker=marker, color=colour, linestyle="none", markersize=8, label=label)
+            axis.plot(*point, marker=marker, color=color, linestyle="none", markersize=8, label=label)
     best = front([point for point in points if np.isfinite(point).all()])
     if best:
         axis.plot(
@@ -146,7 +146,7 @@ def _areas(shown: FlowPicture, shade: layers.Shade, file: Path) -> None:
     figure.savefig(file)
 
 
-def _map(frame: Frame) -> tuple[Any, Any]:
+def _map(frame: PictureFrame) -> tuple[Any, Any]:
     """An empty map, as wide and as high as the frame asks for."""
     wide = float(np.clip(6 * frame.width / frame.height, 4, 11))
     figure = new_figure(wide, 6)
@@ -158,7 +158,7 @@ def _map(frame: Frame) -> tuple[Any, Any]:
     return figure, axis
 
 
-def _outlines(axis: Any, shown: FlowPicture, frame: Frame, classes: Ints | None) -> None:
+def _outlines(axis: Any, shown: FlowPicture, frame: PictureFrame, classes: Ints | None) -> None:
     from matplotlib.collections import PathCollection
     from matplotlib.path import Path as Outline
 
@@ -166,22 +166,22 @@ def _outlines(axis: Any, shown: FlowPicture, frame: Frame, classes: Ints | None)
     ends = np.cumsum(snapped.corners)
     first = np.concatenate([[0], np.cumsum(snapped.rings)])
     corners = np.column_stack([snapped.x, snapped.y])
-    paths, colours, dots = [], [], []
+    paths, colors, dots = [], [], []
     for area in figures.paint_order(shown).tolist():
-        colour = AREA if classes is None or classes[area] < 0 else CLASSES[classes[area]]
+        color = AREA if classes is None or classes[area] < 0 else CLASSES[classes[area]]
         rings = [
             Outline(corners[ends[j] - snapped.corners[j] : ends[j]], closed=True)
             for j in range(first[area], first[area + 1])
         ]
         if rings:
             paths.append(Outline.make_compound_path(*rings))
-            colours.append(colour)
+            colors.append(color)
         elif np.isfinite(shown.lon[area]):
-            dots.append((area, colour))
-    axis.add_collection(PathCollection(paths, facecolors=colours, edgecolors=BORDER, linewidths=0.4))
+            dots.append((area, color))
+    axis.add_collection(PathCollection(paths, facecolors=colors, edgecolors=BORDER, linewidths=0.4))
     x, y = frame.place(np.nan_to_num(shown.lon), np.nan_to_num(shown.lat))
-    for area, colour in dots:
-        axis.plot(x[area], y[area], "o", color=colour if classes is not None else "#9aa3ab", markersize=3)
+    for area, color in dots:
+        axis.plot(x[area], y[area], "o", color=color if classes is not None else "#9aa3ab", markersize=3)
 
 
 def _profiles(shown: FlowPicture, wanted: Wanted, file: Path) -> None:
@@ -195,16 +195,16 @@ def _profiles(shown: FlowPicture, wanted: Wanted, file: Path) -> None:
     figure = new_figure(9, 0.6 + 1.4 * len(areas))
     axes = np.atleast_1d(figure.subplots(len(areas), 1, sharex=True))
     for axis, area in zip(axes, areas, strict=True):
-        for column, name, line, colour in (
+        for column, name, line, color in (
             (shown.origin, "leaving", "-", "#0b5cad"),
             (shown.destination, "reaching", "--", FLOW),
         ):
             here = column == area
             values = _by_step(shown.step[here], shown.volume[here], steps)
-            axis.plot(values, line, color=colour, linewidth=1.2, label=name)
+            axis.plot(values, line, color=color, linewidth=1.2, label=name)
             known = np.isfinite(values)
             alone = known & ~np.append(known[1:], False) & ~np.append(False, known[:-1])
-            axis.plot(np.flatnonzero(alone), values[alone], ".", color=colour, markersize=4)
+            axis.plot(np.flatnonzero(alone), values[alone], ".", color=color, markersize=4)
         axis.set_title(shown.names[area], fontsize=9, loc="left")
         axis.set_ylim(bottom=0)
         axis.grid(alpha=0.3)
@@ -226,7 +226,7 @@ def _by_step(step: Ints, volume: Ints, steps: int) -> Floats:
 def _heat_map(shown: trajectory_pictures.TrackPicture, file: Path) -> None:
     if not len(shown):
         raise InputError("heatmap: nothing was published, so that there is nothing to draw.")
-    frame = Frame.around(shown.lon, shown.lat)
+    frame = PictureFrame.around(shown.lon, shown.lat)
     cells, count, cell = trajectory_pictures.heat(shown, frame)
     figure, axis = _map(frame)
     grid = np.full(trajectory_pictures.HEAT_CELLS**2, np.nan)

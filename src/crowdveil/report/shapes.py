@@ -17,11 +17,11 @@ FINEST = 8192
 """Cells of the finest grid along the longer side of the map."""
 MOST_CORNERS = 120_000
 """Of all outlines in a page; the grid is made coarser until there are no more."""
-METRES_A_DEGREE = 111_195.0
+METERS_A_DEGREE = 111_195.0
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class PictureFrame:
     """A part of the map as a picture: x to the right, y down, whole numbers from 0 to `width` and `height`."""
 
     west: float
@@ -32,7 +32,7 @@ class Frame:
     height: int
 
     @classmethod
-    def around(cls, lon: Floats, lat: Floats, cells: int = FINEST) -> Frame:
+    def around(cls, lon: Floats, lat: Floats, cells: int = FINEST) -> PictureFrame:
         """The frame around points; degrees of longitude are as wide as they are in the middle of it."""
         box = Box.of(lon, lat)
         west, east, south, north = box.west, box.east, box.south, box.north
@@ -48,13 +48,13 @@ class Frame:
         return np.rint(x).astype(np.int64), np.rint(y).astype(np.int64)
 
     @property
-    def metres(self) -> float:
-        """Metres of a unit."""
-        return self.unit * METRES_A_DEGREE
+    def meters(self) -> float:
+        """Meters of a unit."""
+        return self.unit * METERS_A_DEGREE
 
     def as_json(self) -> dict[str, Any]:
         """For the page."""
-        return {"width": self.width, "height": self.height, "metres": round(self.metres, 6)}
+        return {"width": self.width, "height": self.height, "meters": round(self.meters, 6)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class Rings:
         """Which areas have an outline."""
         return np.diff(self.first) > 0
 
-    def snapped(self, frame: Frame, coarser: int = 1) -> Snapped:
+    def snapped(self, frame: PictureFrame, coarser: int = 1) -> Snapped:
         """Corners on the grid of a frame, or on one that is so many times coarser; rings that shrink to nothing are gone."""
         x, y = (np.rint(c / coarser).astype(np.int64) * coarser for c in frame.place(self.lon, self.lat))
         ring = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
@@ -129,7 +129,7 @@ class Rings:
         rings = np.bincount(of_area[kept], minlength=len(self.first) - 1)
         return Snapped(x[keep], y[keep], size[kept], rings)
 
-    def fitted(self, frame: Frame, most: int = MOST_CORNERS) -> Snapped:
+    def fitted(self, frame: PictureFrame, most: int = MOST_CORNERS) -> Snapped:
         """On the finest grid on which there are not too many corners."""
         coarser = 1
         while True:

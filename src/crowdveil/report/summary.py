@@ -60,11 +60,11 @@ class FlowCost:
         return lines
 
     def numbers(self) -> dict[str, Any]:
-        """For the certificate."""
+        """For the manifest."""
         return {
             "published_flows": self.flows,
             "published_volume": self.volume,
-            "withheld_volume_percent": _whole_percent(max(self.units - self.volume * WEIGHT_UNITS, 0), self.units),
+            "suppressed_volume_percent": _whole_percent(max(self.units - self.volume * WEIGHT_UNITS, 0), self.units),
             "published_time_steps": self.steps,
             **(
                 {"flows_rounded_to_0_percent": _whole_percent(self.rounded_off, self.weighted)} if self.weighted else {}
@@ -103,11 +103,11 @@ class TrackCost:
         ]
 
     def numbers(self) -> dict[str, Any]:
-        """For the certificate."""
+        """For the manifest."""
         return {
             "published_trajectories": self.trajectories,
             "published_points": self.points,
-            "withheld_trajectories_percent": _whole_percent(
+            "suppressed_trajectories_percent": _whole_percent(
                 self.all_trajectories - self.trajectories, self.all_trajectories
             ),
         }
@@ -124,7 +124,7 @@ def cost_lines(data: Flows | Trajectories, release: Release) -> list[str]:
 
 
 def cost_numbers(data: Flows | Trajectories, release: Release) -> dict[str, Any]:
-    """The cost for the certificate. Shares are whole percents: an exact total of what was withheld may be a person."""
+    """The cost for the manifest. Shares are whole percents: an exact total of what was suppressed may be a person."""
     if isinstance(release, FlowRelease) and isinstance(data, Flows):
         return FlowCost.of(data, release).numbers()
     if isinstance(release, TrajectoryRelease) and isinstance(data, Trajectories):

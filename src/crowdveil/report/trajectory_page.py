@@ -9,11 +9,11 @@ import numpy as np
 from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Floats
 from crowdveil.report import figures, trajectory_pictures
-from crowdveil.report.page_model import Figure, Inside, Parts
-from crowdveil.report.shapes import Frame
+from crowdveil.report.page_model import Figure, Parts, PrivateContext
+from crowdveil.report.shapes import PictureFrame
 
 
-def parts(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | None) -> Parts:
+def parts(written: WrittenRelease, manifest: dict[str, Any], inside: PrivateContext | None) -> Parts:
     """What is shown of a release of trajectories."""
     after = trajectory_pictures.released(written)
     shown = [("after", "The release", after)]
@@ -23,7 +23,9 @@ def parts(written: WrittenRelease, manifest: dict[str, Any], inside: Inside | No
     made: list[Figure] = []
     data: dict[str, Any] = {"kind": "trajectories", "frame": None, "layers": [], "bins": []}
     if any(len(p.lon) for _, _, p in shown):
-        frame = Frame.around(np.concatenate([p.lon for _, _, p in shown]), np.concatenate([p.lat for _, _, p in shown]))
+        frame = PictureFrame.around(
+            np.concatenate([p.lon for _, _, p in shown]), np.concatenate([p.lat for _, _, p in shown])
+        )
         t0, bin_s, labels = trajectory_pictures.time_bins([p for _, _, p in shown])
         drawn = [p.layer(name, title, frame, t0, bin_s) for name, title, p in shown]
         data |= {"frame": frame.as_json(), "layers": drawn, "bins": labels}
@@ -60,10 +62,10 @@ def _charts(equal: Any, after: trajectory_pictures.TrackPicture) -> list[Figure]
     ]
 
 
-def _displaced(metres: Floats) -> Figure:
-    values, labels = figures.spread(np.rint(metres).astype(np.int64), 0)
-    svg = figures.bars(values, labels, "Distribution of displaced distances", "metres", "points")
-    half, far = np.quantile(metres, (0.5, 0.9))
+def _displaced(meters: Floats) -> Figure:
+    values, labels = figures.spread(np.rint(meters).astype(np.int64), 0)
+    svg = figures.bars(values, labels, "Distribution of displaced distances", "meters", "points")
+    half, far = np.quantile(meters, (0.5, 0.9))
     text = f"Half of the points are {half:,.0f} m or less from where they were; one in ten {far:,.0f} m or more."
     return Figure("Displaced distance", svg, text, [])
 
@@ -73,7 +75,7 @@ def _tiles(manifest: dict[str, Any], equal: Any) -> list[tuple[str, str]]:
     tiles = [
         ("trajectories published", f"{cost['published_trajectories']:,}"),
         ("points published", f"{cost['published_points']:,}"),
-        ("of all trajectories removed", f"{cost['withheld_trajectories_percent']} %"),
+        ("of all trajectories removed", f"{cost['suppressed_trajectories_percent']} %"),
     ]
     if len(equal):
         tiles.append(("smallest group of equal ones", f"{int(equal.min()):,}"))

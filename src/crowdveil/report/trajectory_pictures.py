@@ -13,7 +13,7 @@ from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.report.packing import packed
-from crowdveil.report.shapes import Frame
+from crowdveil.report.shapes import PictureFrame
 
 MOST_POINTS, MOST_BINS, HEAT_CELLS = 150_000, 48, 72
 _BINS_S = (60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400, 28 * 86400)
@@ -38,7 +38,7 @@ class TrackPicture:
             return len(self)
         return int(np.searchsorted(self.offsets, MOST_POINTS, side="right")) - 1
 
-    def layer(self, name: str, title: str, frame: Frame, t0: int, bin_s: int) -> dict[str, Any]:
+    def layer(self, name: str, title: str, frame: PictureFrame, t0: int, bin_s: int) -> dict[str, Any]:
         """For the page."""
         last = int(self.offsets[self.shown])
         x, y = frame.place(self.lon[:last], self.lat[:last])
@@ -94,14 +94,14 @@ def alike(picture: TrackPicture) -> Ints:
 
 
 def _stirred(bits: Any) -> Any:
-    """Bits mixed well enough that sums of them are alike only where the numbers are (the finaliser of splitmix64)."""
+    """Bits mixed well enough that sums of them are alike only where the numbers are (the finalizer of splitmix64)."""
     bits = bits + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
 
 
-def heat(picture: TrackPicture, frame: Frame) -> tuple[Ints, Ints, float]:
+def heat(picture: TrackPicture, frame: PictureFrame) -> tuple[Ints, Ints, float]:
     """The square cells that are met, row by row from the north west, how many trajectories meet each, and the side of a cell."""
     cell = max(frame.width, frame.height) / HEAT_CELLS
     x, y = (np.minimum(c / cell, HEAT_CELLS - 1).astype(np.int64) for c in frame.place(picture.lon, picture.lat))
@@ -111,7 +111,7 @@ def heat(picture: TrackPicture, frame: Frame) -> tuple[Ints, Ints, float]:
     return cells, count, cell
 
 
-def heat_map(picture: TrackPicture, frame: Frame, title: str) -> str:
+def heat_map(picture: TrackPicture, frame: PictureFrame, title: str) -> str:
     """Square cells by how many trajectories have a point in them, as an SVG."""
     cells, count, cell = heat(picture, frame)
     level = np.minimum((7 * np.sqrt(count / count.max(initial=1))).astype(np.int64), 6)

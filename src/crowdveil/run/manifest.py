@@ -1,4 +1,4 @@
-"""The certificate of a release: what ran on what, what is promised, how it was checked, what it cost."""
+"""The manifest of a release: what ran on what, what is guaranteed, how it was checked, what it cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written import MANIFEST_FILE, file_hash, folder_hash
-from crowdveil.manifest_schema import FORMAT, Certificate
+from crowdveil.manifest_schema import FORMAT, Manifest
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -43,7 +43,7 @@ def build_manifest(
     facts: Mapping[str, Any],
     files: Mapping[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """All that the certificate says, ready to be written as JSON; `files` are as `file_entry` makes them, by role."""
+    """All that the manifest says, ready to be written as JSON; `files` are as `file_entry` makes them, by role."""
     return {
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -64,17 +64,17 @@ def build_manifest(
             "dropped": notes.dropped,
         },
         "k_counts": counts,
-        "promises": [
+        "guarantees": [
             {
-                "name": promise.name,
-                "kind": promise.kind,
-                "parameters": promise.model_dump(mode="json"),
-                "statement": promise.statement(),
+                "name": guarantee.name,
+                "kind": guarantee.kind,
+                "parameters": guarantee.model_dump(mode="json"),
+                "statement": guarantee.statement(),
                 "outcome": finding.outcome.value,
                 "checked": finding.detail,
                 "with_original": finding.with_original,
             }
-            for promise, finding in checked
+            for guarantee, finding in checked
         ],
         "original_ids_published": False,
         "cost": cost,
@@ -162,19 +162,19 @@ def _format(value: Any) -> str:
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Write the certificate into the release's folder; at every moment there is a whole one."""
+    """Write the manifest into the release's folder; at every moment there is a whole one."""
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     with new_file(folder / MANIFEST_FILE, overwrite=True) as file:
         file.write_text(text, encoding="utf-8")
 
 
 def with_file(manifest: dict[str, Any], role: str, path: Path) -> dict[str, Any]:
-    """The certificate with one more file of the release."""
+    """The manifest with one more file of the release."""
     return manifest | {"files": manifest["files"] | {role: file_entry(path)}}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read the certificate of a release."""
+    """Read the manifest of a release."""
     path = Path(folder) / MANIFEST_FILE
     if not path.is_file():
         raise InputError(f"{folder}: wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
@@ -189,7 +189,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise InputError(
                 f"{folder}: wanted a release, but this is the result of an analysis; it can only be verified."
             )
-        Certificate.model_validate(manifest)
+        Manifest.model_validate(manifest)
         # Whoever wrote the manifest must not choose which files of this machine are opened.
         names = [f["name"] for f in manifest["files"].values()]
         if any(name != Path(name).name or name in ("", ".", "..") for name in names):

@@ -11,9 +11,9 @@ import numpy as np
 
 from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map
 from crowdveil.attacks.known_points import measured_lines
-from crowdveil.attacks.risk import against_promises, refuse_beaten
+from crowdveil.attacks.risk import against_guarantees, refuse_beaten
 from crowdveil.entropy import apart
-from crowdveil.errors import InputError, ParameterError, PromiseBrokenError
+from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.guarantees import BoundedVolumes, Finding, Guarantee, TrueVolumes, guarantee_from_manifest
 from crowdveil.guarantees.base import refuse_unchecked, tally
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, recover
@@ -43,11 +43,11 @@ from crowdveil.run.manifest import (
 )
 from crowdveil.run.resume import ATTACKS, drawn_seed, going_on_from, open_finished, run_key
 from crowdveil.run.verification import (
+    add_run_warnings,
     check,
-    form_of,
-    need_a_crowd,
-    refuse_misshapen,
-    say_what_matters,
+    check_k_feasible,
+    structural_guarantees,
+    validate_release_tables,
     what_k_counts,
     without_exact_figures,
 )
@@ -82,7 +82,7 @@ class Request:
     pairing
         A private file, outside the release, to write which trajectory came of which to.
     attack
-        Attack the release before it is published: an adversary who beats a proved promise stops the run.
+        Attack the release before it is published: an adversary who beats a proven guarantee stops the run.
     report
         Write the report into the release.
     private_report
@@ -122,20 +122,20 @@ class Result:
     cost: list[str]
 
     def lines(self) -> list[str]:
-        """What a person wants to know first: what is promised, and what it cost."""
+        """What a person wants to know first: what is guaranteed, and what it cost."""
         manifest = self.manifest
-        promised = [f"  promise  {p['statement']}" for p in manifest["promises"] if p["kind"] == "privacy"]
+        guaranteed = [f"  guarantee  {p['statement']}" for p in manifest["guarantees"] if p["kind"] == "privacy"]
         if manifest["method"]["status"] == "heuristic":
-            promised.append("  promise  none of anonymity: this method is a heuristic")
-        promised.append(f"  checked  {tally([p['outcome'] for p in manifest['promises']])}")
+            guaranteed.append("  guarantee  none of anonymity: this method is a heuristic")
+        guaranteed.append(f"  checked  {tally([p['outcome'] for p in manifest['guarantees']])}")
         # Facts of several numbers are told in words among the costs.
         plain = {n: v for n, v in manifest["method"]["facts"].items() if not isinstance(v, dict)}
         facts = [f"  {name.replace('_', ' '):32}{value}" for name, value in plain.items()]
-        return [*promised, *(f"  {line}" for line in self.cost), *facts]
+        return [*guaranteed, *(f"  {line}" for line in self.cost), *facts]
 
 
 def run(request: Request, progress: Progress = no_progress, stage: Stage = lambda name: None) -> Result:
-    """Read, anonymise, write to a temporary folder, read back, verify, and only then put it in place."""
+    """Read, anonymize, write to a temporary folder, read back, verify, and only then put it in place."""
     method = find_method(request.method)
     params = method.params.checked(request.parameters)
     reading = READINGS[method.takes].checked(request.reading)
@@ -158,14 +158,14 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         stage("reading")
         notes = ReadNotes()
         data = read(method.takes, request.data, reading, notes, members=method.needs_members)
-        need_a_crowd(data, params)
+        check_k_feasible(data, params)
 
-        stage("anonymising")
+        stage("anonymizing")
         release = method.run(data, params, np.random.default_rng(seed), progress)
         if isinstance(release, TrajectoryRelease):
             release = numbered(release)
-        promises = (*method.promises(data, params), *form_of(method))
-        say_what_matters(method, data, params, len(release), notes, seed_given=request.seed is not None)
+        guarantees = (*method.guarantees(data, params), *structural_guarantees(method))
+        add_run_warnings(method, data, params, len(release), notes, seed_given=request.seed is not None)
         if finished is not None and not finished.used:
             notes.say(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
 
@@ -176,12 +176,12 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             files = write_release(release, folder, request.table_format, request.data_name)
             stage("verifying")
             written = read_release(folder, files)
-            checked = check(written, promises, data, getattr(release, "source", None))
+            checked = check(written, guarantees, data, getattr(release, "source", None))
             refuse_unchecked(checked)
             trials = []
             if request.attack:
                 stage("attacking")
-                trials = against_promises(data, release, promises, method.status, apart(seed, ATTACKS), progress)
+                trials = against_guarantees(data, release, guarantees, method.status, apart(seed, ATTACKS), progress)
                 refuse_beaten(trials)
             manifest = build_manifest(
                 method=method, params=params, reading=reading, seed_given=request.seed is not None, data=request.data,
@@ -209,11 +209,11 @@ def _run_there(
 ) -> Result:
     """The same on Spark, in parts: see `crowdveil.run.spark`."""
     from crowdveil.engine.spark import spark_engine
-    from crowdveil.run.spark.running import Job, refuse_what_stays_here
+    from crowdveil.run.spark.running import SparkRun, check_supported_on_spark
     from crowdveil.run.spark.running import run as run_there
     from crowdveil.run.spark.trajectory_running import run as run_tracks
 
-    refuse_what_stays_here(method, params, request)
+    check_supported_on_spark(method, params, request)
     if not isinstance(reading, FlowReading | TrajectoryReading):
         raise TypeError("data is read as flows or as trajectories")
     stage("starting Spark")
@@ -224,7 +224,7 @@ def _run_there(
                 raise ParameterError("resume: wanted data in a file, but it is a data frame; write it to a file.")
             key = run_key(method, params, reading, request.seed, there.files.fingerprint(str(request.data)))
         output, resume = str(request.output).rstrip("/"), None if request.resume is None else str(request.resume)
-        job = Job(
+        job = SparkRun(
             method, params, reading, request.data, output, request.seed, request.overwrite, request.attack, request.report,
             resume, key,
         )  # fmt: skip
@@ -254,7 +254,7 @@ def verify_there(
 def verify(
     folder: Path, original: Any = None, reading: dict[str, Any] | None = None
 ) -> list[tuple[Guarantee, Finding]]:
-    """Check a release or a heat map: that the files are the ones that were written, and every promise in the manifest.
+    """Check a release or a heat map: that the files are the ones that were written, and every guarantee in the manifest.
 
     The files are enough for most of it. With the `original` data, or the file or table that they are to be read from,
     the rest is checked too. They are read as the manifest says, with the options in `reading` in place of its own.
@@ -272,19 +272,19 @@ def verified(
         sectors, counts = verify_heat_map(Path(folder), points)
         return list(sectors), counts
     manifest, written = open_release(Path(folder))
-    promises = tuple(guarantee_from_manifest(entry) for entry in manifest["promises"])
+    guarantees = tuple(guarantee_from_manifest(entry) for entry in manifest["guarantees"])
     if original is None:
-        return check(written, promises), manifest["k_counts"]
+        return check(written, guarantees), manifest["k_counts"]
     takes = Flows if written.is_flows else Trajectories
-    return check(written, promises, _read_again(manifest, takes, original, reading or {})), manifest["k_counts"]
+    return check(written, guarantees, _read_again(manifest, takes, original, reading or {})), manifest["k_counts"]
 
 
 def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
-    """The certificate and the files of a release; files that are not as they were written are refused, except that of a role."""
+    """The manifest and the files of a release; files that are not as they were written are refused, except that of a role."""
     recover(folder)
     manifest = read_manifest(folder)
-    for entry in manifest["promises"]:
-        guarantee_from_manifest(entry)  # a promise that means nothing here is refused at the door
+    for entry in manifest["guarantees"]:
+        guarantee_from_manifest(entry)  # a guarantee that means nothing here is refused at the door
     written = read_release(folder, {role: entry["name"] for role, entry in manifest["files"].items()})
     looked = [entry for role, entry in manifest["files"].items() if role != but]
     gone = [e["name"] for e in looked if not (folder / e["name"]).exists()]
@@ -292,7 +292,7 @@ def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any
         raise InputError(f"{folder}: the release lacks {', '.join(gone)}; it cannot be verified.")
     changed = [e["name"] for e in looked if file_hash(folder / e["name"]) != e["sha256"]]
     if changed:
-        raise PromiseBrokenError(
+        raise GuaranteeViolatedError(
             f"{folder}: {', '.join(changed)} changed since the release was made; do not publish it."
         )
     return manifest, written
@@ -301,12 +301,12 @@ def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any
 def sound_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
     """The same, for whoever shows what is in the files: they must be of the form that every release has."""
     manifest, written = open_release(folder, but=but)
-    refuse_misshapen(written)
+    validate_release_tables(written)
     return manifest, written
 
 
 def add_report(folder: Path, written: WrittenRelease, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Write the report of a release into its folder; returns the certificate with it."""
+    """Write the report of a release into its folder; returns the manifest with it."""
     from crowdveil.report.html import REPORT_FILE, public_report
 
     (folder / REPORT_FILE).write_text(public_report(written, manifest), encoding="utf-8", newline="\n")
@@ -314,9 +314,9 @@ def add_report(folder: Path, written: WrittenRelease, manifest: dict[str, Any]) 
 
 
 def report_again(folder: Path) -> Path:
-    """Write the report of a release anew, or for the first time, and enter it in the certificate.
+    """Write the report of a release anew, or for the first time, and enter it in the manifest.
 
-    At every moment the certificate speaks of no report, or of the one that is there.
+    At every moment the manifest speaks of no report, or of the one that is there.
     """
     from crowdveil.report.html import REPORT_FILE, public_report
 
@@ -349,17 +349,19 @@ def write_private(
 ) -> None:  # fmt: skip
     """Write the report that shows the original too, for its owner's eyes alone."""
     from crowdveil.report.html import private_report
-    from crowdveil.report.private_context import inside_of
+    from crowdveil.report.private_context import private_context_of
 
     with new_file(Path(target), overwrite=overwrite) as file:
         file.touch(mode=0o600)
-        file.write_text(private_report(written, manifest, inside_of(data, release)), encoding="utf-8", newline="\n")
+        file.write_text(
+            private_report(written, manifest, private_context_of(data, release)), encoding="utf-8", newline="\n"
+        )
 
 
 def report_of_original(
     folder: Path, target: Path, original: Any, reading: dict[str, Any], *, overwrite: bool = False
 ) -> None:  # fmt: skip
-    """Write the private report of a release that lies there, with the original read as its certificate says."""
+    """Write the private report of a release that lies there, with the original read as its manifest says."""
     check_private(target, folder, overwrite=overwrite)
     manifest, written = sound_release(folder, but="report")
     data = _read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
@@ -369,7 +371,7 @@ def report_of_original(
 
 def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, original: Flows) -> None:
     """Raise if a release of flows was not made from these: the manifest names no file, so that content alone decides."""
-    volumes = [e for e in manifest["promises"] if e["name"] in (TrueVolumes.name, BoundedVolumes.name)]
+    volumes = [e for e in manifest["guarantees"] if e["name"] in (TrueVolumes.name, BoundedVolumes.name)]
     findings = check(written, tuple(guarantee_from_manifest(entry) for entry in volumes), original) if volumes else []
     if any(finding.violated for _, finding in findings):
         raise InputError(

@@ -62,7 +62,7 @@ def drawn_seed(seed: int | None, finished: Drawn | None) -> int:
 
 @contextmanager
 def going_on_from(finished: FinishedSteps | None) -> Iterator[None]:
-    """Keep the time steps that are finished inside; removed when all went well, or a promise turned out broken."""
+    """Keep the time steps that are finished inside; removed when all went well, or a guarantee turned out broken."""
     if finished is None:
         yield
         return

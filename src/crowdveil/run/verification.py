@@ -1,4 +1,4 @@
-"""What every way through shares: promises checked on written files, and what is told beside them."""
+"""What every way through shares: guarantees checked on written files, and what is told beside them."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from crowdveil.params import Params
 
 def check(
     written: WrittenRelease,
-    promises: tuple[Guarantee, ...],
+    guarantees: tuple[Guarantee, ...],
     original: Flows | Trajectories | None = None,
     source: Ints | None = None,
 ) -> list[tuple[Guarantee, Finding]]:
-    """What came of each promise on the written files, with what they were made from at hand or without; of trajectories also
+    """What came of each guarantee on the written files, with what they were made from at hand or without; of trajectories also
     which one each written one comes from.
     """
     if original is None:
-        checks = [partial(promise.check, written) for promise in promises]
+        checks = [partial(guarantee.check, written) for guarantee in guarantees]
     elif isinstance(original, Trajectories):
-        checks = [partial(promise.check_from, written, original, source) for promise in promises]
+        checks = [partial(guarantee.check_from, written, original, source) for guarantee in guarantees]
     else:
-        checks = [partial(promise.check_with, written, original) for promise in promises]
-    return list(zip(promises, side_by_side(*checks), strict=True))
+        checks = [partial(guarantee.check_with, written, original) for guarantee in guarantees]
+    return list(zip(guarantees, side_by_side(*checks), strict=True))
 
 
 _VOLUMES: dict[Rows, tuple[Guarantee, ...]] = {
@@ -51,29 +51,29 @@ _VOLUMES: dict[Rows, tuple[Guarantee, ...]] = {
 }
 
 
-def form_of(method: Method) -> tuple[Guarantee, ...]:
-    """What every release of its kind promises, whatever made it."""
+def structural_guarantees(method: Method) -> tuple[Guarantee, ...]:
+    """What every release of its kind guarantees, whatever made it."""
     if method.takes is Flows:
         return (WellFormedFlows(), *_VOLUMES[method.rows])
     return (WellFormedTrajectories(),)
 
 
-def refuse_misshapen(written: WrittenRelease) -> None:
+def validate_release_tables(written: WrittenRelease) -> None:
     """Raise unless files are of the form that every release of their kind has; for whoever shows what is in them."""
     form = WellFormedFlows() if written.is_flows else WellFormedTrajectories()
     refuse_broken([(form, form.check(written))])
 
 
 def without_exact_figures(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The certificate of a noisy release: a figure of the data without noise undoes it."""
+    """The manifest of a noisy release: a figure of the data without noise undoes it."""
     cost, read_from = manifest["cost"], manifest["input"]
     return manifest | {
         "input": read_from | {"notes": [], "dropped": {}},
-        "cost": {name: value for name, value in cost.items() if name != "withheld_volume_percent"},
+        "cost": {name: value for name, value in cost.items() if name != "suppressed_volume_percent"},
     }
 
 
-def say_what_matters(
+def add_run_warnings(
     method: Method, data: Flows | Trajectories, params: Params, published: int, notes: ReadNotes, *, seed_given: bool
 ) -> None:
     """Tell whoever signs what is easily overlooked."""
@@ -101,7 +101,7 @@ def what_k_counts(data: Flows | Trajectories, params: Params) -> str:
     return "trajectories" if getattr(params, "count_trajectories", False) else data.counts
 
 
-def need_a_crowd(data: Flows | Trajectories, params: Params) -> None:
+def check_k_feasible(data: Flows | Trajectories, params: Params) -> None:
     """A k that all people together do not reach can only be a mistake."""
     counts = what_k_counts(data, params)
     exact = not isinstance(data, Flows) or data.crowd_is_exact

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 
-from crowdveil.server.answers import Refused
+from crowdveil.server.answers import ApiError
 from crowdveil.server.settings import Service
 from crowdveil.server.tokens import Caller, ExpiredError
 
@@ -63,7 +63,7 @@ def _scoped(*scopes: str) -> Any:
     def scoped(who: Who) -> Caller:
         if not who.scopes.intersection(scopes):
             wanted = " or ".join(scopes)
-            raise Refused(
+            raise ApiError(
                 403, "no_scope", f"the token lacks the scope {wanted}; ask whoever runs the server for one that has it."
             )
         return who
@@ -96,7 +96,7 @@ def check_local(request: Request) -> None:
     elsewhere = elsewhere or any(name in _FORWARDING or name.startswith("x-forwarded") for name in headers)
     elsewhere = elsewhere or request.scope.get("http_version") == "1.0" or not _is_loopback(request)
     if host not in _HERE or elsewhere or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-        raise Refused(403, "elsewhere", "the request comes from another site or machine; make a token to allow that.")
+        raise ApiError(403, "elsewhere", "the request comes from another site or machine; make a token to allow that.")
 
 
 def _is_loopback(request: Request) -> bool:
@@ -109,5 +109,5 @@ def _is_loopback(request: Request) -> bool:
         return False
 
 
-def _who(sentence: str) -> Refused:
-    return Refused(401, "no_token", sentence, WWW_Authenticate="Bearer")
+def _who(sentence: str) -> ApiError:
+    return ApiError(401, "no_token", sentence, WWW_Authenticate="Bearer")

@@ -12,7 +12,7 @@ from starlette.routing import Match
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.params import reason_in
-from crowdveil.server.queue.database import AwayError
+from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.sentences import without_paths
 
 ERROR_SCHEMA: dict[str, Any] = {
@@ -38,7 +38,7 @@ _WORDS = {
 }
 
 
-class Refused(Exception):  # noqa: N818  (it is an answer, and no fault)
+class ApiError(Exception):
     """A request that is answered with an error."""
 
     def __init__(self, status: int, code: str, message: str, **headers: str) -> None:
@@ -63,13 +63,13 @@ def add_error_answers(app: FastAPI) -> None:
         request.scope["crowdveil.code"] = code  # for the log and the figures
         return answer(status, code, message, headers)
 
-    @app.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> JSONResponse:
+    @app.exception_handler(ApiError)
+    async def refused(request: Request, error: ApiError) -> JSONResponse:
         headers = {n.replace("_", "-"): v for n, v in error.headers.items()}
         return told(request, error.status, error.code, error.message, headers)
 
-    @app.exception_handler(AwayError)
-    async def away(request: Request, error: AwayError) -> JSONResponse:
+    @app.exception_handler(DatabaseUnavailableError)
+    async def away(request: Request, error: DatabaseUnavailableError) -> JSONResponse:
         return told(request, 503, "away", str(error), {"Retry-After": "5"})
 
     @app.exception_handler(CrowdveilError)

@@ -33,7 +33,7 @@ Name = Annotated[str, Path(max_length=100)]
 def make_app(service: Service) -> FastAPI:
     """The app of a service."""
     app = FastAPI(
-        title="Crowdveil", version=version("crowdveil"), summary="Hide every traveller in a crowd, and prove it.",
+        title="Crowdveil", version=version("crowdveil"), summary="Hide every traveler in a crowd, and prove it.",
         docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False,
     )  # fmt: skip
     app.state.service = service

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, disable_cre
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from crowdveil.server.kinds import KINDS
-from crowdveil.server.queue.database import AwayError
+from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.store import STATES
 from crowdveil.server.settings import Service
 from crowdveil.server.workers.heartbeat import live_workers
@@ -75,7 +75,7 @@ class Metrics:
                             max(0.0, job["ended"] - job["started"])
                         )
                         self._ended_at = max(self._ended_at, job["ended"])
-            except AwayError:
+            except DatabaseUnavailableError:
                 return  # told by crowdveil_database_up
             since = self._ended_at - _OVERLAP_S
             self._seen = {name: ended for name, ended in self._seen.items() if ended >= since}
@@ -106,7 +106,7 @@ class _Now:
                     jobs.add_metric([kind, state], counts.get((kind, state), 0))
             oldest.add_metric([], age)
             up.add_metric([], 1)
-        except AwayError:
+        except DatabaseUnavailableError:
             up.add_metric([], 0)
         yield from (up, jobs, oldest)
         disk, root = self.service.space, self.service.files.root

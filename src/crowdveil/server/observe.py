@@ -12,9 +12,9 @@ from starlette.requests import Request
 
 from crowdveil.server import logs
 from crowdveil.server.access import HEADERS, check_local
-from crowdveil.server.answers import Refused, answer, fault
+from crowdveil.server.answers import ApiError, answer, fault
 from crowdveil.server.metrics import Metrics
-from crowdveil.server.queue.database import AwayError
+from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.routes.operations import HEALTH, READY
 from crowdveil.server.settings import Service
 
@@ -49,7 +49,7 @@ class Observe:
             try:
                 await self._guard(scope)
                 await self.app(scope, receive, noted)
-            except Refused as error:
+            except ApiError as error:
                 scope["crowdveil.code"] = error.code
                 await answer(error.status, error.code, error.message)(scope, receive, noted)
         except Exception as error:
@@ -68,7 +68,7 @@ class Observe:
         try:
             if not await run_in_threadpool(service.needs_tokens):
                 check_local(Request(scope))
-        except AwayError:
+        except DatabaseUnavailableError:
             return  # the route says so
 
     async def _note(self, scope: Any, request_id: str, status: int, seconds: float) -> None:
@@ -95,7 +95,7 @@ class Observe:
         if status in REFUSED:
             try:
                 await run_in_threadpool(self.service.refusals.add, REFUSED[status])
-            except AwayError:
+            except DatabaseUnavailableError:
                 logs.say("audit", "a refused request could not be recorded", logging.WARNING, request=request_id)
 
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from math import ceil
 
-from crowdveil.server.answers import Refused
+from crowdveil.server.answers import ApiError
 from crowdveil.server.queue.store import Store
 from crowdveil.server.tokens import Caller
 
@@ -45,7 +45,7 @@ class Rates:
         if empty:
             wait = max(1, ceil((1 - left) * 60 / most))
             sentence = f"wanted at most {most:,} requests a minute; wait {wait} second{'s' if wait > 1 else ''}."
-            raise Refused(429, "too_many_requests", sentence, Retry_After=str(wait))
+            raise ApiError(429, "too_many_requests", sentence, Retry_After=str(wait))
 
 
 class Previews:
@@ -61,7 +61,7 @@ class Previews:
         most = who.limits.max_previews
         if most and self._held[who.who] >= most:
             sentence = f"wanted at most {most:,} files to look at at a time; wait until one is done."
-            raise Refused(429, "too_many", sentence, Retry_After="2")
+            raise ApiError(429, "too_many", sentence, Retry_After="2")
         self._held[who.who] += 1
         try:
             yield
@@ -81,7 +81,7 @@ class Previews:
                 await self._free.acquire()
         except TimeoutError:
             sentence = "too many files are looked at just now; try again in a minute."
-            raise Refused(429, "too_many", sentence, Retry_After="30") from None
+            raise ApiError(429, "too_many", sentence, Retry_After="30") from None
         try:
             yield
         finally:
@@ -132,9 +132,9 @@ class Upload:
         self.counted += more
         mine, all_ = self.disk._count(self.who.id, more)
         if self.most and size > self.most:
-            raise Refused(413, "too_large", f"wanted at most {self.most >> 20:,} MiB of files; send less data.")
+            raise ApiError(413, "too_large", f"wanted at most {self.most >> 20:,} MiB of files; send less data.")
         if self.most and self.mine + mine > self.most:
             sentence = f"the files of your jobs may take {self.most >> 20:,} MiB; remove results that you do not need."
-            raise Refused(429, "no_room", sentence, Retry_After="60")
+            raise ApiError(429, "no_room", sentence, Retry_After="60")
         if self.disk.total and self.all + all_ > self.disk.total:
-            raise Refused(507, "no_room", "the server has no room for this; ask whoever runs it.")
+            raise ApiError(507, "no_room", "the server has no room for this; ask whoever runs it.")

@@ -68,7 +68,7 @@ class Keeper:
             if time.monotonic() - tidied > TIDY_EVERY_S:
                 try:
                     self.service.tidy(purge=time.monotonic() - started > PURGE_AFTER_S)
-                except Exception as error:  # a data base that is away for a while must not end this thread
+                except Exception as error:  # a database that is away for a while must not end this thread
                     logs.say("tidy", "old files could not be removed", logging.WARNING, **logs.located(error))
                 tidied = time.monotonic()
             if self._stopping.wait(WATCH_EVERY_S):

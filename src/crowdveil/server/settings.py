@@ -14,10 +14,10 @@ from crowdveil.errors import OutputError, ParameterError
 from crowdveil.server.audit import Refusals
 from crowdveil.server.limits import ClientLimits
 from crowdveil.server.queue import data_dir
-from crowdveil.server.queue.database import AwayError, open_database
+from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
 from crowdveil.server.queue.disk import DiskSpace
 from crowdveil.server.queue.files import Files
-from crowdveil.server.queue.store import Job, Store
+from crowdveil.server.queue.store import QueuedJob, Store
 from crowdveil.server.quotas import DiskQuota, Previews, Rates
 from crowdveil.server.tokens import Limits, Tokens
 
@@ -91,7 +91,7 @@ class Settings:
 
     @property
     def url(self) -> str:
-        """The address of the data base."""
+        """The address of the database."""
         return self.database_url or f"sqlite:///{self.data / 'jobs.sqlite'}"
 
     @property
@@ -183,11 +183,11 @@ class Service:
     def _tokens_seen(self) -> list[bool]:
         return []
 
-    def delete(self, job: str, owner: str, by: str = "") -> Job | None:
+    def delete(self, job: str, owner: str, by: str = "") -> QueuedJob | None:
         """End a job of an owner and remove its files, even where the disk is full; None if it is not theirs."""
         try:
             ended = self.space.writing(lambda: self.store.cancel(job, owner, by))
-        except AwayError:
+        except DatabaseUnavailableError:
             if not self.space.is_full() or self.store.get(job, owner) is None:
                 raise
             self.files.remove(job)  # first the files, which makes room for the row
@@ -220,7 +220,7 @@ class Service:
         """Remove results whose time is over; where the disk is full, their files first."""
         try:
             ended = self.space.writing(self.store.expire)
-        except AwayError:
+        except DatabaseUnavailableError:
             if not self.space.is_full():
                 raise
             for job in self.store.due():

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from crowdveil.errors import ParameterError
 from crowdveil.params import Params
-from crowdveil.server.queue.database import AwayError
+from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.schema import now, tokens
 from crowdveil.server.queue.store import Store
 
@@ -203,7 +203,7 @@ class Tokens:
             return
         self._seen[token] = at
         late = sa.or_(tokens.c.last_used.is_(None), tokens.c.last_used < now() - SEEN_EVERY_S)
-        with suppress(AwayError):  # a full disk must not keep anybody from reading
+        with suppress(DatabaseUnavailableError):  # a full disk must not keep anybody from reading
             self.store.db.do(sa.update(tokens).where(tokens.c.id == token, late).values(last_used=now()))
 
     def local(self) -> Caller:

@@ -71,7 +71,7 @@ class JobView(View):
             "example": {
                 "id": JOB_ID, "kind": "anonymize", "name": "joint", "state": "running", "created": 1794749303.5,
                 "created_at": "2026-11-15T13:28:23.500+00:00", "started_at": "2026-11-15T13:28:23.700+00:00", "ended_at": None,
-                "expires_at": None, "seconds": None, "runs": 1, "progress": {"stage": "anonymising", "done": 12, "total": 48},
+                "expires_at": None, "seconds": None, "runs": 1, "progress": {"stage": "anonymizing", "done": 12, "total": 48},
                 "files": {"data": "trips.parquet", "zones": "zones.geojson"}, "parameters": {"k": 10}, "error": None,
                 "result": None, "summary": None, "review": None,
             }

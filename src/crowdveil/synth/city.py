@@ -1,6 +1,6 @@
 """A made-up city: tiles, what is in them, and people who live in one and work in another.
 
-Homes are dense around the centre and in a few towns and thin out between them; jobs crowd in the centre and in
+Homes are dense around the center and in a few towns and thin out between them; jobs crowd in the center and in
 some of the towns. Both carry heavy-tailed noise, as real tiles do. Work places and errands are drawn by gravity:
 the attraction of a tile times exp(−distance / decay).
 """
@@ -22,7 +22,7 @@ from crowdveil.model.zones import Grid, Zones
 MOST_TILES = 1_000_000
 MOST_PEOPLE = 1_000_000_000
 MOST_BLOCKS = 2500
-"""Gravity tables have this many places at most; above it, neighbouring tiles share a place (see `Gravity`)."""
+"""Gravity tables have this many places at most; above it, neighboring tiles share a place (see `Gravity`)."""
 TOWNS = 7
 TOWNS_WITH_JOBS = 3
 
@@ -45,7 +45,7 @@ def generators(seed: int, purpose: int, count: int) -> Iterator[np.random.Genera
 class Gravity:
     """A table to draw destinations by attraction and distance, one look at memory a draw.
 
-    The table is square in its places, so above 2,500 tiles a place is a square block of neighbouring tiles:
+    The table is square in its places, so above 2,500 tiles a place is a square block of neighboring tiles:
     distances are between blocks, and the tile inside a block is drawn by attraction alone.
 
     Attributes
@@ -148,8 +148,8 @@ class City:
         """
         wanted_between("tiles", tiles, 1, MOST_TILES)
         wanted_between("people", people, 1, MOST_PEOPLE)
-        for name, metres in (("tile_m", tile_m), ("commute_m", commute_m), ("errand_m", errand_m)):
-            wanted_between(name, metres, 1.0, 1_000_000.0)
+        for name, meters in (("tile_m", tile_m), ("commute_m", commute_m), ("errand_m", errand_m)):
+            wanted_between(name, meters, 1.0, 1_000_000.0)
         (rng,) = generators(seed, 0, 1)
         zones = square_zones(tiles, tile_m, lon, lat)
         homes, jobs = _land_use(zones, rng)
@@ -215,6 +215,6 @@ def _land_use(zones: Zones, rng: np.random.Generator) -> tuple[Floats, Floats]:
     offices = (size * np.exp(-((far / 0.07) ** 2)))[:TOWNS_WITH_JOBS].sum(axis=0)
     jobs = np.exp(-radius / 0.13) + 1.2 * offices + 0.008
     homes *= rng.lognormal(0.0, 0.55, len(zones))
-    # A station, a hospital, a shopping centre: a few tiles have a dozen times the jobs of those around.
+    # A station, a hospital, a shopping center: a few tiles have a dozen times the jobs of those around.
     jobs *= np.minimum(0.3 + rng.pareto(1.8, len(zones)), 9.0)
     return homes / homes.sum(), jobs / jobs.sum()

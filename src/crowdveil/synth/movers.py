@@ -17,12 +17,12 @@ Notes
   give what they report: 5,000 movers with 98 points each, on trajectories of 7,284 units. These settings are the defaults. They
   do not say for how long movers appeared; 5 a time-stamp make 5,000 in 1,000 time-stamps. Here all of them go on to their goal.
 - Public copies of that network are scaled to 10,000 × 10,000, while the generator's own is about 23,600 × 26,900. With
-  `length = 2600`, `speed = 25` and `unit_m = 2.52` trajectories are as many points and metres on a map of its size.
+  `length = 2600`, `speed = 25` and `unit_m = 2.52` trajectories are as many points and meters on a map of its size.
 
 References
 ----------
 T. Brinkhoff: A framework for generating network-based moving objects. GeoInformatica 6(2), 2002.
-C. F. Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory anonymisation problem. DBSec 2016, section 5.3.
+C. F. Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory anonymization problem. DBSec 2016, section 5.3.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Place:
     lon, lat
         The middle of the network, degrees; by default Oldenburg.
     unit_m
-        Metres of one unit of the network.
+        Meters of one unit of the network.
     start
         The first time-stamp, as a date or a time in UTC.
     step_s
@@ -151,7 +151,7 @@ class Place:
         return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
 
     def on_the_globe(self, network: RoadNetwork, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Longitudes and latitudes, to a centimetre."""
+        """Longitudes and latitudes, to a centimeter."""
         (middle_x, middle_y), plane = network.middle, LocalProjection(self.lon, self.lat)
         lon, lat = plane.to_globe((x - middle_x) * self.unit_m, (y - middle_y) * self.unit_m)
         return lon.round(7), lat.round(7)
@@ -292,4 +292,4 @@ def _shares(classes: int) -> Floats:
 def _on_the_earth(network: RoadNetwork, place: Place) -> None:
     wide = max(network.extent) * place.unit_m
     if wide > 2e6:
-        raise ParameterError(f"the network is {wide / 1000:,.0f} km wide on the globe; give --unit-m, metres a unit.")
+        raise ParameterError(f"the network is {wide / 1000:,.0f} km wide on the globe; give --unit-m, meters a unit.")

@@ -1,6 +1,6 @@
 """Road networks: nodes on a plane and the roads between them; read from files, or made up.
 
-Roads lead both ways. Only what is connected can be travelled: of a network in several parts the largest is taken.
+Roads lead both ways. Only what is connected can be traveled: of a network in several parts the largest is taken.
 """
 
 from __future__ import annotations

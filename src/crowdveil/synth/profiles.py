@@ -1,6 +1,6 @@
 """Made-up OD matrices of the size and shape of the data sets in a published benchmark.
 
-The figures are those of Table 2 of "Adaptative generalisation over a value hierarchy for the k-anonymisation of
+The figures are those of Table 2 of "Adaptative generalization over a value hierarchy for the k-anonymization of
 Origin-Destination matrices": tiles, flows, volume, and the shares of flows and of volume that reach 10. The data behind
 most rows is not public; these matrices stand in for it.
 
@@ -216,7 +216,7 @@ def _split(whole: Flows, rng: np.random.Generator) -> Flows:
 
 
 def _split_zones(zones: Zones) -> Zones:
-    """Four tiles around the place of each, a quarter of the way to its nearest neighbour off it to either side."""
+    """Four tiles around the place of each, a quarter of the way to its nearest neighbor off it to either side."""
     x, y = zones.xy
     apart = np.hypot(x[:, None] - x, y[:, None] - y)
     np.fill_diagonal(apart, np.inf)

@@ -1,7 +1,7 @@
 """Drives through a made-up city, as a GPS receiver would record them.
 
 Each follows a trip of `synth.trips` along a grid of streets about 125 m apart: from a door in the origin tile, in up
-to six straight legs, to a door in the destination tile; slow in the centre, faster outside; a point every 30 to 60
+to six straight legs, to a door in the destination tile; slow in the center, faster outside; a point every 30 to 60
 seconds, off the street by the noise of the receiver.
 """
 
@@ -67,7 +67,7 @@ def drive_chunk(city: City, rng: np.random.Generator, trips: TripRows) -> DriveR
     x += noise_m * rng.standard_normal(len(x))
     y += noise_m * rng.standard_normal(len(y))
     lon, lat = city.zones.projection.to_globe(x, y)
-    # Six decimals are a tenth of a metre, which is what receivers write.
+    # Six decimals are a tenth of a meter, which is what receivers write.
     return DriveRows(lon.round(6), lat.round(6), np.repeat(trips.departure, points) + elapsed, offsets, trips.person)
 
 
@@ -176,7 +176,7 @@ def _corners(city: City, rng: np.random.Generator, origin: Indices, destination:
 
     A drive moves along one axis, called first, then along the other, and so on in turn. It starts on a street of the
     first axis and ends on one of the other; each turn between lies a random part of the way ahead, at a crossing.
-    Positions are metres from the corner of the grid until the last line.
+    Positions are meters from the corner of the grid until the last line.
     """
     grid, street, n = city.grid, street_m(city), len(origin)
     x_first = rng.random(n) < 0.5

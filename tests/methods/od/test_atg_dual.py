@@ -19,7 +19,7 @@ from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.solve.od.forest import Forest, Solved
-from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.targets import origins_near, target_volumes
 from crowdveil.synth.profiles import make_profile
@@ -42,7 +42,7 @@ def test_it_is_the_plain_twin(problem: Any, k: int, share: float, target: int) -
     if min(s for _, s in everything) > budget:
         with pytest.raises(
             InputError,
-            match=rf"time step 1 of 1: .* at least {min(s for _, s in everything)} trips must be withheld here",
+            match=rf"time step 1 of 1: .* at least {min(s for _, s in everything)} trips must be suppressed here",
         ):
             run(flows, params, np.random.default_rng(0), no_progress)
         return
@@ -61,7 +61,7 @@ def _one_origin(volumes: list[int], tree: list[int]) -> Forest:
     rows = (np.zeros(len(filled), np.int64), np.zeros(len(filled), np.int32), np.array(filled, np.int32))
     flows = Flows.from_rows(zones, *rows, np.array([volumes[i] for i in filled], np.int64))
     both = Hierarchy.from_parents(tree, [*range(tiles), *[-1] * (len(tree) - tiles)])
-    matrix = Matrix.of(flows, 0, System.trees(with_trees(flows, both, both)))
+    matrix = Matrix.of(flows, 0, RegionSpace.trees(with_trees(flows, both, both)))
     return Forest.of(matrix, both.leaf_node.astype(np.int64), 10)
 
 
@@ -137,7 +137,7 @@ def test_origins_first_with_auto_keeps_the_budget(problem: Any, k: int) -> None:
 @pytest.mark.parametrize("target", [100.0, 300.0])
 def test_a_matrix_of_real_size_is_the_recursive_twins(target: float) -> None:
     flows = trees_of(make_profile("nyc", np.random.default_rng(4), 1), "ward")
-    system = System.trees(flows)
+    system = RegionSpace.trees(flows)
     root = plain_atg.nodes(system.origins.tree)
     budget = flows.total // 10
     matrix = Matrix.of(flows, 0, system)

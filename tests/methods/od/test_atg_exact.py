@@ -14,7 +14,7 @@ from crowdveil.errors import InputError
 from crowdveil.kernels.od.forest import exact_forest, search_forest
 from crowdveil.methods.od.atg_dual import AtgDualParams
 from crowdveil.methods.od.atg_dual import run as run_dual
-from crowdveil.methods.od.atg_exact import AtgExactParams, promises, run
+from crowdveil.methods.od.atg_exact import AtgExactParams, guarantees, run
 from crowdveil.model.arrays import frozen
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
@@ -43,7 +43,7 @@ def test_it_is_the_best_of_all_partitions(problem: Any, k: int, share: float, ta
     everything = sums([plain.destinations_of(a, plain.destinations.root) for a in pruning(plain, target)])
     within = [(a, s) for a, s in everything if s <= budget]
     if not within:
-        with pytest.raises(InputError, match="must be withheld here"):
+        with pytest.raises(InputError, match="must be suppressed here"):
             run(flows, params, np.random.default_rng(0), no_progress)
         return
     release = run(flows, params, np.random.default_rng(0), no_progress)
@@ -70,7 +70,7 @@ def test_each_origin_on_its_own(problem: Any, k: int, share: float, target: int)
             budget = int(share * len(leaving) + 1e-9)
             best += min(c for c, s in plain.destinations_of(a, plain.destinations.root) if s <= budget)
     assert _cost(release) == best
-    assert len(promises(flows, params)) == 2
+    assert len(guarantees(flows, params)) == 2
 
 
 @st.composite
@@ -181,17 +181,17 @@ def test_the_gap_of_the_price_is_told() -> None:
     assert _cost(exact) <= _cost(dual) <= _cost(exact) * (1 + gap / 100 + 1e-6)
 
 
-def test_a_quadtree_has_its_own_cost_of_a_withheld_trip() -> None:
+def test_a_quadtree_has_its_own_cost_of_a_suppressed_trip() -> None:
     from plain_boxes import with_trees as both
 
     from crowdveil.model.flows import Flows
     from crowdveil.model.hierarchy import Hierarchy
     from crowdveil.model.zones import Zones
-    from crowdveil.solve.od.region_space import System
+    from crowdveil.solve.od.region_space import RegionSpace
 
     one = np.ones(1, np.int64)
     flows = Flows.from_rows(Zones.from_ids(["a", "b"]), 0 * one, 0 * one, 0 * one, 20 * one)
     tree = Hierarchy.from_parents([2, 2, -1], [0, 1, -1], kind="quadtree")
-    assert AtgExactParams().lost_cost(System.trees(both(flows, tree, tree))) == Fraction(4, 100)
+    assert AtgExactParams().lost_cost(RegionSpace.trees(both(flows, tree, tree))) == Fraction(4, 100)
     other = Hierarchy.from_parents([2, 2, -1], [0, 1, -1])
-    assert AtgExactParams().lost_cost(System.trees(both(flows, other, other))) == 0
+    assert AtgExactParams().lost_cost(RegionSpace.trees(both(flows, other, other))) == 0

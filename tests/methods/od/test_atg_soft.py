@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
 
-from crowdveil.methods.od.atg_soft import AtgSoftParams, promises, run
+from crowdveil.methods.od.atg_soft import AtgSoftParams, guarantees, run
 from crowdveil.progress import no_progress
 
 
@@ -33,11 +33,11 @@ def test_it_is_the_plain_twin(problem: Any, k: int, price: float, target: int) -
 
 @examples(100)
 @given(problem=problems(), k=st.integers(2, 5), price=st.sampled_from([0.3, 0.6, 1.0]))
-def test_nothing_is_generalised_beyond_the_price(problem: Any, k: int, price: float) -> None:
+def test_nothing_is_generalized_beyond_the_price(problem: Any, k: int, price: float) -> None:
     flows, _ = problem
     params = AtgSoftParams(k=k, price=price)
     release = run(flows, params, np.random.default_rng(0), no_progress)
     size = release.areas.size
     wide = size[release.destination] > 1
     assert np.all((size[release.origin] + size[release.destination])[wide] <= price * TILES + 1e-9)
-    assert promises(flows, params)[2].tiles == float(params.tiles(TILES))
+    assert guarantees(flows, params)[2].tiles == float(params.tiles(TILES))

@@ -54,7 +54,7 @@ def _by_rows(clusters: list[list[Any]]) -> list[Any]:
 
 @settings(max_examples=300)
 @given(data=testing.flows(max_tiles=7), choices=CHOICES)
-def test_with_all_flows_as_neighbours_it_is_exact_greedy_merging(data: Flows, choices: dict[str, Any]) -> None:
+def test_with_all_flows_as_neighbors_it_is_exact_greedy_merging(data: Flows, choices: dict[str, Any]) -> None:
     params = GloveParams(**choices)
     release = run(data, params, np.random.default_rng(0), no_progress)
     for step in range(data.steps):
@@ -70,8 +70,8 @@ def test_with_all_flows_as_neighbours_it_is_exact_greedy_merging(data: Flows, ch
 
 @settings(max_examples=300)
 @given(data=testing.flows(max_tiles=8, max_steps=1), choices=CHOICES, most=st.integers(1, 4))
-def test_with_few_neighbours_it_is_the_plain_twin(data: Flows, choices: dict[str, Any], most: int) -> None:
-    params, rows = GloveParams(**choices, neighbours=most), rows_of(data, 0)
+def test_with_few_neighbors_it_is_the_plain_twin(data: Flows, choices: dict[str, Any], most: int) -> None:
+    params, rows = GloveParams(**choices, neighbors=most), rows_of(data, 0)
     if crowd(rows) < params.k:
         return
     join_any = params.join == "any"
@@ -87,7 +87,7 @@ def test_with_few_neighbours_it_is_the_plain_twin(data: Flows, choices: dict[str
 def test_it_is_the_plain_twin_on_a_whole_matrix(join: Any, cost: Any, most: int) -> None:
     data = make_profile("nyc", np.random.default_rng(5))
     data = data.where(np.arange(len(data)) % 4 == 0)
-    rows, params = rows_of(data, 0), GloveParams(neighbours=most, join=join, cost=cost)
+    rows, params = rows_of(data, 0), GloveParams(neighbors=most, join=join, cost=cost)
     points = points_of(data, rows)
     near = plain_nearest(rows, points, 10**9 if join == "any" else 10, most)
     how: Any = {"join_any": join == "any", "by_volume": cost == "growth"}
@@ -98,7 +98,7 @@ def test_it_is_the_plain_twin_on_a_whole_matrix(join: Any, cost: Any, most: int)
 @pytest.mark.parametrize("join", ["small", "any"])
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_ties_go_to_the_earliest_clusters(join: str, most: int) -> None:
-    # Whole numbers from 0 to 3 in four dimensions: many pairs cost the same, and many neighbours are as far as the last.
+    # Whole numbers from 0 to 3 in four dimensions: many pairs cost the same, and many neighbors are as far as the last.
     for seed in range(60):
         rng = np.random.default_rng(seed)
         place, trips = rng.integers(0, 4, (24, 4)).astype(np.float64), rng.integers(1, 7, 24)
@@ -132,18 +132,18 @@ def test_small_clusters_join_small_ones_unless_told_otherwise() -> None:
 
 def test_the_last_small_cluster_joins_any_if_the_budget_is_not_kept_without_it() -> None:
     release = run(_line([1, 2], [20, 4]), GloveParams(k=5, suppress=0), np.random.default_rng(0), no_progress)
-    assert release.volume.tolist() == [24] and release.withheld.tolist() == [0]
+    assert release.volume.tolist() == [24] and release.suppressed.tolist() == [0]
 
 
 @pytest.mark.parametrize("include_empty", [True, False])
-def test_withheld_flows_of_a_tile_are_reported_if_wanted(include_empty: bool) -> None:
+def test_suppressed_flows_of_a_tile_are_reported_if_wanted(include_empty: bool) -> None:
     zones = Zones(np.arange(4), 2 + np.arange(4) / 1000, np.full(4, 48.0), kind="centroids")
     d = np.arange(4)
     data = Flows.from_rows(zones, 0 * d, 0 * d, d, np.array([95, 4, 2, 4]))
-    params = GloveParams(k=10, suppress=0.1, report_small=True, include_empty=include_empty)
+    params = GloveParams(k=10, suppress=0.1, aggregate_small=True, include_empty=include_empty)
     release = run(data, params, np.random.default_rng(0), no_progress)
     assert release.volume.tolist() == [95, 10] and release.people.tolist() == [95, 10]
-    assert release.state.tolist() == [0, REPORTED] and release.withheld.tolist() == [0]
+    assert release.state.tolist() == [0, REPORTED] and release.suppressed.tolist() == [0]
     assert boxes(release, 0)[1][:2] == ({0}, set(range(4)) if include_empty else {1, 2, 3})
 
 

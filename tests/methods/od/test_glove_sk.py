@@ -33,7 +33,7 @@ def test_it_is_the_lowest_cut_of_the_dendrogram(data: Flows, k: int, share: floa
 
 @settings(max_examples=50)
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 12))
-def test_with_all_flows_as_neighbours_it_is_complete_linkage(seed: int, n: int) -> None:
+def test_with_all_flows_as_neighbors_it_is_complete_linkage(seed: int, n: int) -> None:
     place = np.random.default_rng(seed).uniform(0, 1000, (n, 4))  # no two distances are the same
     held = [frozenset([i]) for i in range(n)]
     for a, b in dendrogram(place, 100).tolist():
@@ -58,7 +58,7 @@ def test_without_scikit_learn_it_says_what_to_install(monkeypatch: pytest.Monkey
 def test_taxis(realdata: Path) -> None:
     data = taxis(realdata)
     data = data.where(data.step == 4)
-    release = run(data, GloveSkParams(neighbours=20), np.random.default_rng(0), no_progress)
+    release = run(data, GloveSkParams(neighbors=20), np.random.default_rng(0), no_progress)
     rows, published = rows_of(data, 4), boxes(release, 4)
     assert all(v >= 10 and people == v for _, _, v, people in published)
     assert 0 <= volume(rows) - sum(v for _, _, v, _ in published) <= volume(rows) // 10

@@ -21,12 +21,12 @@ from crowdveil.model.release import REPORTED
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from crowdveil.solve.od.boxes import Boxes
-from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.boxes import BoxSpace
+from crowdveil.solve.od.region_space import RegionSpace
 
 
-def _built(flows: Flows, k: int) -> Boxes:
-    return Boxes.of(flows, 0, System.trees(flows), k)
+def _built(flows: Flows, k: int) -> BoxSpace:
+    return BoxSpace.of(flows, 0, RegionSpace.trees(flows), k)
 
 
 @st.composite
@@ -105,7 +105,7 @@ def test_the_budget_is_kept_and_the_gap_is_within_its_bound(problem: Any, k: int
     most=st.integers(1, 4),
 )
 def test_areas_as_large_as_wanted(problem: Any, k: int, share: float, tiles: int, inhabited: int, most: int) -> None:
-    """Square kilometres are tiles here: each has one."""
+    """Square kilometers are tiles here: each has one."""
     flows, trips = problem
     visited = {*trips.origin.tolist(), *trips.destination.tolist()}
     counting, least = (visited, inhabited) if inhabited else (set(range(TILES)), tiles)
@@ -114,8 +114,8 @@ def test_areas_as_large_as_wanted(problem: Any, k: int, share: float, tiles: int
     params = JointParams(
         k=k,
         suppress=f"{100 * share}%",
-        l_tiles=1 if inhabited else tiles,
-        l_inhabited=inhabited,
+        min_tiles=1 if inhabited else tiles,
+        min_inhabited_tiles=inhabited,
         max_area_km2=most * 1.5,
     )
     everything, budget = plain.all(), int(share * flows.total + 1e-9)
@@ -128,13 +128,13 @@ def test_areas_as_large_as_wanted(problem: Any, k: int, share: float, tiles: int
         with pytest.raises(InputError, match=f"fewer than {min(s for _, s in everything)} trips"):
             run(flows, params, np.random.default_rng(0), no_progress)
         return
-    boxes = Boxes.of(flows, 0, System.trees(flows, "generalisation", params.extent), k)
+    boxes = BoxSpace.of(flows, 0, RegionSpace.trees(flows, "generalization", params.extent), k)
     found = boxes.within(budget)
     assert (found.cost, found.suppressed) == min(
         (a, s) for a, s in everything if s <= budget and on_hull((a, s), everything)
     )
     for report in (False, True):
-        asked = params.model_copy(update={"report_small": report})
+        asked = params.model_copy(update={"aggregate_small": report})
         release = run(flows, asked, np.random.default_rng(0), no_progress)
         for row, area in enumerate(np.concatenate([release.origin, release.destination]).tolist()):
             held = set(release.areas.tiles[release.areas.offsets[area] : release.areas.offsets[area + 1]].tolist())
@@ -143,7 +143,7 @@ def test_areas_as_large_as_wanted(problem: Any, k: int, share: float, tiles: int
 
 
 def _squares() -> Zones:
-    """Tiles of about 1.2 square kilometres each."""
+    """Tiles of about 1.2 square kilometers each."""
     import shapely
 
     shapes = np.array([shapely.box(2 + 0.02 * i, 48, 2.0147 + 0.02 * i, 48.01) for i in range(TILES)])
@@ -155,7 +155,7 @@ def test_a_map_that_is_too_small_is_refused() -> None:
     flows = Flows.from_rows(Zones.from_ids(["a"]), 0 * one, (0 * one).astype(np.int32), np.zeros(1, np.int32), 20 * one)
     tree = Hierarchy.from_parents([-1], [0])
     with pytest.raises(InputError, match="whole map"):
-        run(with_trees(flows, tree, tree), JointParams(l_tiles=2), np.random.default_rng(0), no_progress)
+        run(with_trees(flows, tree, tree), JointParams(min_tiles=2), np.random.default_rng(0), no_progress)
 
 
 @examples(200)
@@ -163,7 +163,7 @@ def test_a_map_that_is_too_small_is_refused() -> None:
 def test_reconstruction_weighs_cells(problem: Any, k: int, p: int, q: int) -> None:
     flows, trips = problem
     everything = PlainDeviation(flows, trips, k).all()
-    boxes = Boxes.of(flows, 0, System.trees(flows, "reconstruction"), k, "reconstruction")
+    boxes = BoxSpace.of(flows, 0, RegionSpace.trees(flows, "reconstruction"), k, "reconstruction")
     if not everything:
         assert len(boxes) == 0
         return
@@ -173,13 +173,13 @@ def test_reconstruction_weighs_cells(problem: Any, k: int, p: int, q: int) -> No
 
 @examples(200)
 @given(problem=problems(), k=st.integers(2, 5), share=st.sampled_from([0.0, 0.1, 0.3, 0.8]))
-def test_reconstruction_counts_withheld_trips(problem: Any, k: int, share: float) -> None:
-    """What is lost is the deviation of published cells and all of the withheld ones."""
+def test_reconstruction_counts_suppressed_trips(problem: Any, k: int, share: float) -> None:
+    """What is lost is the deviation of published cells and all of the suppressed ones."""
     flows, trips = problem
     everything, budget = PlainDeviation(flows, trips, k).all(), int(share * flows.total + 1e-9)
     if not everything:
         return
-    boxes = Boxes.of(flows, 0, System.trees(flows, "reconstruction"), k, "reconstruction")
+    boxes = BoxSpace.of(flows, 0, RegionSpace.trees(flows, "reconstruction"), k, "reconstruction")
     found = boxes.within(budget)
     lost = {(a + 1000 * s, s) for a, s in everything}
     best = min(a for a, s in lost if s <= budget)
@@ -192,7 +192,7 @@ def test_reconstruction_counts_withheld_trips(problem: Any, k: int, share: float
 @given(problem=scattered(), k=st.integers(2, 5))
 def test_reconstruction_over_rectangles(problem: Any, k: int) -> None:
     flows, trips = problem
-    boxes = Boxes.of(flows, 0, System.rectangles(flows, "reconstruction"), k, "reconstruction")
+    boxes = BoxSpace.of(flows, 0, RegionSpace.rectangles(flows, "reconstruction"), k, "reconstruction")
     regions = boxes.system.origins.regions
     made = list(zip(trips.origin.tolist(), trips.destination.tolist(), strict=True))
     for o, d, cost in zip(boxes.origin.tolist(), boxes.destination.tolist(), boxes.cost.tolist(), strict=True):
@@ -267,7 +267,7 @@ def test_area_weighs_places_by_their_size() -> None:
 
 @pytest.mark.realdata
 def test_taxis_by_hour_of_day(realdata: Any) -> None:
-    """24 matrices of about 15,000 trips: the budget is kept in each, and the mean generalisation is what it should be."""
+    """24 matrices of about 15,000 trips: the budget is kept in each, and the mean generalization is what it should be."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -295,7 +295,7 @@ def test_taxis_by_hour_of_day(realdata: Any) -> None:
 def test_with_rectangles_too_an_evaluation_is_the_best_of_all(problem: Any, k: int, p: int, q: int) -> None:
     flows, trips = problem
     plain = PlainRectangles(flows.zones, trips, k)
-    boxes = Boxes.of(flows, 0, System.rectangles(flows), k)
+    boxes = BoxSpace.of(flows, 0, RegionSpace.rectangles(flows), k)
     if len(set(plain.inside(plain.everything, plain.everything))) < k:
         assert len(boxes) == 0
         return

@@ -97,7 +97,7 @@ def test_a_release_tells_nothing_exact(data: Flows, epsilon: float, least: int) 
     params = LaplaceParams(epsilon=epsilon, least_volume=least)
     release = run(data, params, np.random.default_rng(0), no_progress)
     assert release.counts == "trips" and np.array_equal(release.volume, release.people)
-    assert np.all(release.withheld == NOT_GIVEN) and np.all(release.volume >= least)
+    assert np.all(release.suppressed == NOT_GIVEN) and np.all(release.volume >= least)
     assert len(release.areas) == len(data.zones) and np.array_equal(release.t, data.t)
     key = (release.step * len(data.zones) + release.origin) * len(data.zones) + release.destination
     assert np.all(np.diff(key) > 0)
@@ -111,14 +111,14 @@ def test_a_release_tells_nothing_exact(data: Flows, epsilon: float, least: int) 
         assert all(np.array_equal(ours, theirs[keep]) for ours, theirs in columns)
 
 
-def test_the_certificate_tells_nothing_exact(tmp_path: Path) -> None:
+def test_the_manifest_tells_nothing_exact(tmp_path: Path) -> None:
     trips = tmp_path / "trips.csv"
     trips.write_text("origin,destination\n" + "a,b\n" * 7 + "b,a\n" * 4)
     result = pipeline.run(pipeline.Request("laplace", trips, tmp_path / "out", {"epsilon": 1.0}, seed=987_654_321))
     written = (tmp_path / "out" / "manifest.json").read_text()
     manifest = json.loads(written)
     assert manifest["method"]["seed_given"] is True and "987654321" not in written
-    assert manifest["input"]["data"] == {"kind": "table"} and "withheld_volume_percent" not in manifest["cost"]
+    assert manifest["input"]["data"] == {"kind": "table"} and "suppressed_volume_percent" not in manifest["cost"]
     assert any("keep it secret" in note for note in result.notes.said) and manifest["input"]["notes"] == []
     names = [finding[0].name for finding in pipeline.verify(tmp_path / "out", trips)]
     assert names == ["differential-privacy", "well-formed-flows"]

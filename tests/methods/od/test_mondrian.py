@@ -71,8 +71,10 @@ def test_a_branch_that_cannot_be_cut_does_not_stop_the_others() -> None:
 
 
 def test_nothing_is_left_to_report() -> None:
-    release = run(_line([1, 2], [6, 12]), MondrianParams(k=5, report_small=True), np.random.default_rng(0), no_progress)
-    assert release.withheld.tolist() == [0] and set(release.state.tolist()) == {0}
+    release = run(
+        _line([1, 2], [6, 12]), MondrianParams(k=5, aggregate_small=True), np.random.default_rng(0), no_progress
+    )
+    assert release.suppressed.tolist() == [0] and set(release.state.tolist()) == {0}
 
 
 def test_zones_without_places_are_refused() -> None:
@@ -87,5 +89,5 @@ def test_taxis(realdata: Path) -> None:
     data = taxis(realdata)
     release = run(data, MondrianParams(), np.random.default_rng(0), no_progress)
     row = row_of_flows(data, release)
-    assert np.all(row >= 0) and np.all(release.people >= 10) and np.all(release.withheld == 0)
+    assert np.all(row >= 0) and np.all(release.people >= 10) and np.all(release.suppressed == 0)
     assert np.bincount(row, data.volume, len(release)).tolist() == release.volume.tolist()

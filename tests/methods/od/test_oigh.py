@@ -16,7 +16,7 @@ from crowdveil.methods.od.oigh import OighParams, rows_of, run, tree_arrays
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.progress import no_progress
-from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.region_space import RegionSpace
 
 
 @st.composite
@@ -56,7 +56,7 @@ def test_most_pairs_of_levels_are_not_looked_at() -> None:
     from crowdveil.synth.profiles import make_profile
 
     data = with_trees(make_profile("nyc", np.random.default_rng(1)), "ward")
-    system = System.trees(data)
+    system = RegionSpace.trees(data)
     tree = tree_arrays(system.origins.tree)
     levels = np.unique(tree[1])
     looked = best_levels(*rows_of(data, system, 0), levels, *tree, levels, *tree, 10, data.total // 10)[2]
@@ -81,8 +81,8 @@ def test_small_volumes_are_reported_if_wanted() -> None:
     d = np.arange(4)
     data = Flows.from_rows(zones, 0 * d, 0 * d, d, np.array([90, 3, 3, 4]))
     data = replace(data, origin_tree=tree)
-    release = run(data, OighParams(k=10, report_small=True), np.random.default_rng(0), no_progress)
-    assert sorted(release.volume.tolist()) == [10, 90] and release.withheld.tolist() == [0]
+    release = run(data, OighParams(k=10, aggregate_small=True), np.random.default_rng(0), no_progress)
+    assert sorted(release.volume.tolist()) == [10, 90] and release.suppressed.tolist() == [0]
 
 
 @pytest.mark.realdata

@@ -35,9 +35,9 @@ def test_is_the_plain_twin(data: Flows, k: int) -> None:
 
 @settings(deadline=None)
 @given(data=flows(), k=st.integers(2, 20))
-def test_withheld_totals_are_told_only_where_a_crowd_made_them(data: Flows, k: int) -> None:
+def test_suppressed_totals_are_told_only_where_a_crowd_made_them(data: Flows, k: int) -> None:
     release = _release(data, k)
-    for step, told in enumerate(release.withheld.tolist()):
+    for step, told in enumerate(release.suppressed.tolist()):
         small = [(v, p) for s, _, _, v, p in flow_rows(data) if s == step and p < k]
         volume, crowd = sum(v for v, _ in small), sum(p for _, p in small)
         if data.member is not None and data.member_offsets is not None:

@@ -145,7 +145,7 @@ def test_what_k_counts_is_told(tmp_path: Path) -> None:
         pipeline.Request("frechet-microaggregation", one, tmp_path / "out", {"k": 3, "count_trajectories": True})
     )
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["promises"][0]["parameters"] == {"k": 3, "counts": "trajectories"}
+    assert manifest["guarantees"][0]["parameters"] == {"k": 3, "counts": "trajectories"}
 
 
 @pytest.mark.realdata
@@ -154,5 +154,5 @@ def test_cabs_of_san_francisco(realdata: Path, tmp_path: Path) -> None:
     cabs = realdata / "sf_cabs" / "cabs_dataset_20080608_0700_0715.csv"
     result = pipeline.run(pipeline.Request("frechet-microaggregation", cabs, tmp_path / "out", {"k": 3}))
     assert len(result.release) == 643
-    assert result.manifest["promises"][0]["with_original"]
+    assert result.manifest["guarantees"][0]["with_original"]
     assert not any(finding.violated for _, finding in pipeline.verify(tmp_path / "out"))

@@ -34,7 +34,7 @@ def _rows(data: Trajectories | TrajectoryRelease) -> list[tuple[tuple[float, flo
     data=trajectories(),
     k=st.integers(2, 3),
     grouping=st.sampled_from(["representative", "pivot"]),
-    reconstruction=st.sampled_from(["centre", "random"]),
+    reconstruction=st.sampled_from(["center", "random"]),
     share=st.sampled_from([1.0, 0.4]),
     alone=st.booleans(),
 )
@@ -62,7 +62,7 @@ def test_what_is_published_of_a_group_is_in_its_boxes_and_the_same_for_all(
         assert (np.diff(t) >= 0).all()
         since = t - data.t.min()
         assert (since >= early).all() and (since <= late).all()
-        if reconstruction == "centre":
+        if reconstruction == "center":
             assert np.allclose(x, (west + east) / 2, atol=ROUNDED_M)
             assert np.array_equal(since, np.floor((early + late) / 2))
 
@@ -122,7 +122,7 @@ def test_random_points_are_drawn_once_for_a_group_and_anew_for_another_seed() ->
 
 
 @pytest.mark.realdata
-@pytest.mark.parametrize("reconstruction", ["centre", "random"])
+@pytest.mark.parametrize("reconstruction", ["center", "random"])
 def test_cabs(realdata: Path, tmp_path: Path, reconstruction: str) -> None:
     source = realdata / "sf_cabs" / "cabs_dataset_20080608_0700_0715.csv"
     parameters = {"k": 3, "reconstruction": reconstruction}

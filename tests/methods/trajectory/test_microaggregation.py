@@ -51,12 +51,12 @@ def _crowds(data: Trajectories, release: TrajectoryRelease) -> list[set[int]]:
 @given(
     data=trajectories(max_trajectories=12, max_points=5),
     k=st.integers(2, 3),
-    centre=st.sampled_from(["once", "remaining"]),
+    center=st.sampled_from(["once", "remaining"]),
 )
 def test_everybody_is_one_of_k_people_with_the_same_trajectory(
-    distance: DistanceName, aggregation: AggregationName, data: Trajectories, k: int, centre: str
+    distance: DistanceName, aggregation: AggregationName, data: Trajectories, k: int, center: str
 ) -> None:
-    release = _release(data, k=k, distance=distance, aggregation=aggregation, centre=centre)
+    release = _release(data, k=k, distance=distance, aggregation=aggregation, center=center)
     assert all(len(crowd) >= k for crowd in _crowds(data, release))
     assert release.source is not None and len(set(release.source.tolist())) == len(release)
     if distance != "graph":
@@ -115,7 +115,7 @@ def test_what_k_counts_is_told_everywhere(tmp_path: Path) -> None:
     )
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["k_counts"] == "trajectories"
-    assert manifest["promises"][0]["parameters"] == {"k": 3, "counts": "trajectories"}
+    assert manifest["guarantees"][0]["parameters"] == {"k": 3, "counts": "trajectories"}
     assert any("k counts trajectories, as asked" in note for note in result.notes.said)
 
 
@@ -140,5 +140,5 @@ def test_cabs_of_san_francisco(realdata: Path, tmp_path: Path) -> None:
     request = pipeline.Request("microaggregation", cabs, tmp_path / "out", {"k": 3, "time_weight": 0.0066})
     result = pipeline.run(request)
     assert len(result.release) == 643
-    assert result.manifest["promises"][0]["with_original"]
+    assert result.manifest["guarantees"][0]["with_original"]
     assert not any(finding.violated for _, finding in pipeline.verify(tmp_path / "out"))

@@ -86,11 +86,11 @@ def test_every_combination_that_is_left_is_shared(sequences: list[list[int]], k:
 
 
 @given(data=trajectories(), least=st.integers(1, 9), size=st.sampled_from([300.0, 800.0]))
-def test_small_tiles_join_the_neighbour_that_draws_most(data: Trajectories, least: int, size: float) -> None:
+def test_small_tiles_join_the_neighbor_that_draws_most(data: Trajectories, least: int, size: float) -> None:
     zones, tile = tiles_of(data, size)
     level = data.t // 300
     x, y = data.xy
-    # Neighbours that draw equally strongly are taken as they come, so that equal ones are kept apart.
+    # Neighbors that draw equally strongly are taken as they come, so that equal ones are kept apart.
     rng = np.random.default_rng(1)
     x, y = x + rng.random(len(x)), y + rng.random(len(y))
     area = merged_tiles(zones, tile, level, x, y, least)
@@ -124,7 +124,7 @@ def test_what_is_published_is_shared(
 
 
 def _line(*walks: list[tuple[float, int]], people: list[int] | None = None) -> Trajectories:
-    """Walks along the equator: [(metres from the middle, seconds), …]."""
+    """Walks along the equator: [(meters from the middle, seconds), …]."""
     flat = [point for walk in walks for point in walk]
     lon = np.array([x / 111_319.49 for x, _ in flat])
     person = np.arange(len(walks)) if people is None else np.array(people)
@@ -200,7 +200,7 @@ def test_a_run_file_of_mdl_anonymizer_speaks_of_minutes(tmp_path: Path) -> None:
     )
 
 
-def test_the_promise_says_what_times_may_be_known(tmp_path: Path) -> None:
+def test_the_guarantee_says_what_times_may_be_known(tmp_path: Path) -> None:
     said = {}
     for name, parameters in {
         "same": {}, "hour": {"time_strategy": "keep"}, "none": {"time_strategy": "keep", "time_interval_s": 0}
@@ -208,7 +208,7 @@ def test_the_promise_says_what_times_may_be_known(tmp_path: Path) -> None:
         result = pipeline.run(
             pipeline.Request("protected-generalization", _line(WALK, WALK, WALK), tmp_path / name, parameters)
         )
-        said[name] = result.manifest["promises"][0]["statement"]
+        said[name] = result.manifest["guarantees"][0]["statement"]
     assert "finer" not in said["same"]
     assert "does not hold against whoever knows times finer than 3,600 s." in said["hour"]
     assert "does not hold against whoever knows times." in said["none"]

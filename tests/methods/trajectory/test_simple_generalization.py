@@ -28,7 +28,7 @@ def _published(release: TrajectoryRelease, i: int) -> list[tuple[float, float, i
 
 @settings(deadline=None)
 @given(data=trajectories(), size=st.sampled_from([100.0, 500.0, 2000.0]))
-def test_every_point_moves_to_a_centre_within_half_a_diagonal(data: Trajectories, size: float) -> None:
+def test_every_point_moves_to_a_center_within_half_a_diagonal(data: Trajectories, size: float) -> None:
     release = _release(data, tile_size_m=size)
     assert len(release) == len(data) and release.points == data.points
     geod = Geod(ellps="WGS84")
@@ -36,8 +36,8 @@ def test_every_point_moves_to_a_centre_within_half_a_diagonal(data: Trajectories
         rows = slice(data.offsets[source], data.offsets[source + 1])
         here = slice(release.offsets[i], release.offsets[i + 1])
         assert release.t[here].tolist() == data.t[rows].tolist()
-        _, _, metres = geod.inv(data.lon[rows], data.lat[rows], release.lon[here], release.lat[here])
-        assert np.all(metres <= size * np.sqrt(2) / 2 * 1.005 + 0.2)
+        _, _, meters = geod.inv(data.lon[rows], data.lat[rows], release.lon[here], release.lat[here])
+        assert np.all(meters <= size * np.sqrt(2) / 2 * 1.005 + 0.2)
 
 
 @settings(deadline=None)

@@ -38,34 +38,34 @@ def _rows(data: Trajectories | TrajectoryRelease) -> list[list[Row]]:
     return [rows[a:b] for a, b in zip(data.offsets[:-1], data.offsets[1:], strict=True)]
 
 
-def _places(data: Trajectories, owner: np.ndarray, metres: float, seconds: int) -> list[Point]:
+def _places(data: Trajectories, owner: np.ndarray, meters: float, seconds: int) -> list[Point]:
     x, y = data.xy
     trajectory = data.trajectory.tolist()
     points = [
         Point(i, trajectory[i], int(owner[trajectory[i]]), float(x[i]), float(y[i]), int(data.t[i]))
         for i in range(data.points)
     ]
-    return in_grid(points, metres, seconds)
+    return in_grid(points, meters, seconds)
 
 
 @given(
     data=trajectories(),
     k=st.integers(2, 4),
-    metres=st.sampled_from([(200.0, 200.0), (300.0, 1500.0), (500.0, 4000.0)]),
+    meters=st.sampled_from([(200.0, 200.0), (300.0, 1500.0), (500.0, 4000.0)]),
     seconds=st.sampled_from([(60, 60), (30, 200), (100, 500)]),
     alone=st.booleans(),
 )
 def test_is_the_plain_twin(
-    data: Trajectories, k: int, metres: tuple[float, float], seconds: tuple[int, int], alone: bool
+    data: Trajectories, k: int, meters: tuple[float, float], seconds: tuple[int, int], alone: bool
 ) -> None:
     params = SwapLocationsParams(
-        k=k, min_radius_m=metres[0], max_radius_m=metres[1], min_time_s=seconds[0], max_time_s=seconds[1]
+        k=k, min_radius_m=meters[0], max_radius_m=meters[1], min_time_s=seconds[0], max_time_s=seconds[1]
     )
     owner, rng = owners(data, alone), np.random.default_rng(5)
-    places = _places(data, owner, metres[1], seconds[1])
+    places = _places(data, owner, meters[1], seconds[1])
     for p, draw in zip(places, rng.random(data.points), strict=True):
         p.draw = float(draw)
-    wanted = swap_locations(places, rng.permutation(data.points).tolist(), k, metres, seconds)
+    wanted = swap_locations(places, rng.permutation(data.points).tolist(), k, meters, seconds)
     given_to = method._swapped(data, params, owner, np.random.default_rng(5), no_progress)
     assert given_to.tolist() == [wanted.get(i, -1) for i in range(data.points)]
     for point, to in wanted.items():

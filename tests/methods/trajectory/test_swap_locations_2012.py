@@ -47,7 +47,7 @@ def _seeds(data: Trajectories, group: np.ndarray, order: np.ndarray, turn: np.nd
     data=trajectories(),
     k=st.integers(2, 4),
     groups=st.lists(st.integers(-1, 2), min_size=8, max_size=8),
-    metres=st.sampled_from([None, 300.0, 1000.0, 4000.0]),
+    meters=st.sampled_from([None, 300.0, 1000.0, 4000.0]),
     seconds=st.sampled_from([None, 0, 60, 300]),
     alone=st.booleans(),
     permutation=st.sampled_from(["any", "circle"]),
@@ -56,7 +56,7 @@ def test_is_the_plain_twin(
     data: Trajectories,
     k: int,
     groups: list[int],
-    metres: float | None,
+    meters: float | None,
     seconds: int | None,
     alone: bool,
     permutation: Literal["any", "circle"],
@@ -71,9 +71,9 @@ def test_is_the_plain_twin(
         Point(i, whose[i], int(owner[whose[i]]), float(x[i]), float(y[i]), int(data.t[i]), float(draw[i]))
         for i in range(data.points)
     ]
-    limits = (math.inf if metres is None else metres, math.inf if seconds is None else seconds)
+    limits = (math.inf if meters is None else meters, math.inf if seconds is None else seconds)
     wanted = swap_in_groups(points, groups, _seeds(data, group, order, turn), k, *limits, permutation == "circle")
-    params = SwapLocations2012Params(k=k, space_threshold_m=metres, time_threshold_s=seconds, permutation=permutation)
+    params = SwapLocations2012Params(k=k, space_threshold_m=meters, time_threshold_s=seconds, permutation=permutation)
     given_to = method._swapped(data, params, owner, group, np.random.default_rng(5))
     assert given_to.tolist() == [wanted.get(i, -1) for i in range(data.points)]
     for point, to in wanted.items():
@@ -123,7 +123,7 @@ def test_more_people_than_k_keep_more() -> None:
 
 
 def test_thresholds() -> None:
-    """The walks are 111 m and 10 s apart: one neighbour on each side within 150 m, and none within 100 m."""
+    """The walks are 111 m and 10 s apart: one neighbor on each side within 150 m, and none within 100 m."""
     data = _walks(5, 5, 5)
     assert _release(data, k=2, space_threshold_m=100.0).points == 0
     assert _release(data, k=2, space_threshold_m=150.0).points > 0
@@ -163,11 +163,11 @@ def test_two_in_a_circle_are_refused() -> None:
     assert str(refusal.value).startswith("parameters: wanted k of at least 3 with permutation = circle, since")
 
 
-def test_what_is_promised_of_own_points() -> None:
+def test_what_is_guaranteed_of_own_points() -> None:
     data = _walks(2, 2, 2)
-    for permutation, promised in (("any", ["original-points"]), ("circle", ["original-points", "no-own-points"])):
-        found = method.promises(data, SwapLocations2012Params(permutation=permutation))
-        assert [promise.name for promise in found] == promised
+    for permutation, guaranteed in (("any", ["original-points"]), ("circle", ["original-points", "no-own-points"])):
+        found = method.guarantees(data, SwapLocations2012Params(permutation=permutation))
+        assert [guarantee.name for guarantee in found] == guaranteed
 
 
 def test_those_without_contemporaries_are_left_out() -> None:

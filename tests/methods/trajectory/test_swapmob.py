@@ -45,7 +45,7 @@ def _points(data: Trajectories, owner: np.ndarray) -> list[Point]:
 
 
 def _line(*walks: tuple[int, list[tuple[float, int]]]) -> Trajectories:
-    """Walks along the equator: (person, [(metres from the middle, seconds), …])."""
+    """Walks along the equator: (person, [(meters from the middle, seconds), …])."""
     n = [len(points) for _, points in walks]
     flat = [point for _, points in walks for point in points]
     lon = np.array([x / 111_319.49 for x, _ in flat])
@@ -57,31 +57,31 @@ def _line(*walks: tuple[int, list[tuple[float, int]]]) -> Trajectories:
 
 @given(
     data=trajectories(),
-    metres=st.sampled_from([150.0, 500.0, 3000.0]),
+    meters=st.sampled_from([150.0, 500.0, 3000.0]),
     seconds=st.sampled_from([20, 90, 600]),
     least=st.integers(1, 3),
     alone=st.booleans(),
 )
-def test_is_the_plain_twin(data: Trajectories, metres: float, seconds: int, least: int, alone: bool) -> None:
+def test_is_the_plain_twin(data: Trajectories, meters: float, seconds: int, least: int, alone: bool) -> None:
     data = points_in_order(data)
-    params = {"max_distance_m": metres, "max_time_s": seconds, "min_n_swaps": least, "count_trajectories": alone}
+    params = {"max_distance_m": meters, "max_time_s": seconds, "min_n_swaps": least, "count_trajectories": alone}
     points = _points(data, owners(data, alone))
-    for p, draw in zip(in_grid(points, metres, seconds), np.random.default_rng(5).random(data.points), strict=True):
+    for p, draw in zip(in_grid(points, meters, seconds), np.random.default_rng(5).random(data.points), strict=True):
         p.draw = float(draw)
     wanted = {
         name: [(float(data.lon[p.number]), float(data.lat[p.number]), p.t) for p in path]
-        for name, path in swapmob(points, metres, seconds, least).items()
+        for name, path in swapmob(points, meters, seconds, least).items()
         if changes(path) >= least and len(path) > 1
     }
     release = _release(data, **params)
     assert dict(zip(release.source.tolist(), _rows(release), strict=True)) == wanted
 
 
-def _crowded(seed: int, metres: int = 600) -> Trajectories:
+def _crowded(seed: int, meters: int = 600) -> Trajectories:
     """Many people on few places and moments, so that points coincide and windows and cells are full."""
     rng = np.random.default_rng(seed)
     return _line(*(
-        (i % 7, list(zip(rng.integers(0, metres // 50, 8) * 50.0, np.sort(rng.integers(0, 20, 8) * 15), strict=True)))
+        (i % 7, list(zip(rng.integers(0, meters // 50, 8) * 50.0, np.sort(rng.integers(0, 20, 8) * 15), strict=True)))
         for i in range(12)
     ))  # fmt: skip
 
@@ -118,8 +118,8 @@ def test_progress_in_stretches_changes_nothing(stretch: int, monkeypatch: pytest
 def test_two_that_meet_exchange_their_tails() -> None:
     there, back = [(0.0, 0), (500.0, 60), (1000.0, 120)], [(1000.0, 5), (510.0, 65), (0.0, 125)]
     release = _release(_line((0, there), (1, back)), max_distance_m=50)
-    metres = [[(round(x * 111_319.49), t) for x, _, t in row] for row in _rows(release)]
-    assert sorted(metres) == [[(0, 0), (500, 60), (0, 125)], [(1000, 5), (510, 65), (1000, 120)]]
+    meters = [[(round(x * 111_319.49), t) for x, _, t in row] for row in _rows(release)]
+    assert sorted(meters) == [[(0, 0), (500, 60), (0, 125)], [(1000, 5), (510, 65), (1000, 120)]]
 
 
 def test_a_crossing_at_the_border_of_windows_is_found() -> None:
@@ -156,7 +156,7 @@ def test_no_piece_is_lost_or_made_up(data: Trajectories, least: int) -> None:
     assert len(set(release.source.tolist())) == len(release) <= len(data)
 
 
-def test_a_run_file_of_mdl_anonymizer_speaks_of_kilometres(tmp_path: Path) -> None:
+def test_a_run_file_of_mdl_anonymizer_speaks_of_kilometers(tmp_path: Path) -> None:
     params = {"spatial_thold": 0.1, "temporal_thold": 60, "min_n_swap": 2, "seed": 42}
     content = {"method": "SwapMob", "input_file": "a.csv", "output_folder": "o", "params": params}
     (tmp_path / "run.json").write_text(json.dumps(content))
@@ -176,7 +176,7 @@ def test_cabs(realdata: Path, tmp_path: Path) -> None:
     assert 0.7 < len(release) / len(data) < 0.9
     kept = set(map(tuple, _rows(release)))
     assert not kept & set(map(tuple, _rows(data)))
-    assert all(p["with_original"] for p in result.manifest["promises"] if "well-formed" not in p["name"])
+    assert all(p["with_original"] for p in result.manifest["guarantees"] if "well-formed" not in p["name"])
     measured = result.manifest["method"]["facts"]["measured"]
     assert measured["found_percent"] < 30 < 95 < measured["found_percent_in_the_original"]
     assert any("known points" in line for line in result.cost)

@@ -1,7 +1,7 @@
 """What is left when published flows are subtracted from one another, and from what is told of the rest?
 
 The adversary looks for rows of one time step that lie inside another row: origin in origin, destination in destination. What
-the outer one has more than the inner ones is the volume of the rest. Where a total of what was withheld is told, the adversary
+the outer one has more than the inner ones is the volume of the rest. Where a total of what was suppressed is told, the adversary
 looks for the pairs of tiles that it can belong to.
 
 This attack looks at one release only. An adversary who has two releases of the same data, made with another tree, k, budget or
@@ -35,7 +35,7 @@ MOST_ROWS = 10_000
 
 
 def run(published: Published, params: FlowAttackParams) -> Exposure:
-    """The smallest difference, and where what was withheld can be one pair of tiles alone."""
+    """The smallest difference, and where what was suppressed can be one pair of tiles alone."""
     if published.rows != "exact":
         reason = (
             "each trip is in one of several rows that overlap"
@@ -52,20 +52,20 @@ def run(published: Published, params: FlowAttackParams) -> Exposure:
         large += len(rows) > MOST_ROWS
         left += _differences(release, rows[:MOST_ROWS])
     small = sum(1 for rest in left if 0 < rest < k)
-    told = release.withheld[release.withheld > 0]
-    few, one = int((told < k).sum()), int((~crossed & (release.withheld > 0) & (_pairs_left(release) == 1)).sum())
+    told = release.suppressed[release.suppressed > 0]
+    few, one = int((told < k).sum()), int((~crossed & (release.suppressed > 0) & (_pairs_left(release) == 1)).sum())
     worst = min([rest for rest in left if rest > 0] + told.tolist(), default=None)
     values = {
         "steps_with_overlapping_rows": int(crossed.sum()),
         "differences": len(left),
         "smallest": worst,
         "differences_below_k": small,
-        "withheld_totals_below_k": few,
-        "withheld_totals_of_one_pair": one,
+        "suppressed_totals_below_k": few,
+        "suppressed_totals_of_one_pair": one,
     }
     said = (
         f"{counted(len(left), 'difference')} found in {counted(int(crossed.sum()), 'time step')} with overlapping rows, "
-        f"{small:,} below {k:,}; {counted(len(told), 'withheld total')} told, {few:,} below, {one:,} of one pair of tiles alone"
+        f"{small:,} below {k:,}; {counted(len(told), 'suppressed total')} told, {few:,} below, {one:,} of one pair of tiles alone"
         + (f"; of {counted(large, 'time step')} with too many rows only some were looked at" if large else "")
         + f"; {ONE_RELEASE}."
     )

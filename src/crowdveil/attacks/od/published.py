@@ -22,7 +22,7 @@ class Published:
     release
         The flows.
     k
-        The crowd that was promised, None where none was.
+        The crowd that was guaranteed, None where none was.
     rows
         What a row says: the volume of all flows in it (exact), of some of them (overlapping), or one with noise.
     """

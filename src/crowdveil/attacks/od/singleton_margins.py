@@ -1,7 +1,7 @@
 """Which totals can be added up that fewer than k are behind?
 
 The adversary adds up the rows of each origin and of each destination, in each time step and over all of them, and reads the
-totals of what was withheld.
+totals of what was suppressed.
 
 Notes
 -----
@@ -26,14 +26,14 @@ def run(published: Published, params: FlowAttackParams) -> Exposure:
             _, crowd = published.margins(area, over_steps=over_steps)
             looked, small = looked + len(crowd), small + int((crowd < k).sum())
             smallest += [int(crowd.min())] if len(crowd) else []
-    told = release.withheld[release.withheld > 0]
+    told = release.suppressed[release.suppressed > 0]
     few = int((told < k).sum())
     smallest += [int(told.min())] if len(told) else []
     worst = min(smallest, default=None)
-    values = {"totals": looked, "smallest": worst, "totals_below_k": small, "withheld_totals_below_k": few}
+    values = {"totals": looked, "smallest": worst, "totals_below_k": small, "suppressed_totals_below_k": few}
     said = (
         f"{counted(looked, 'total')} of origins and destinations looked at, {small:,} with fewer than {k:,} "
-        f"{release.counts}; {counted(len(told), 'withheld total')} told, {few:,} below."
+        f"{release.counts}; {counted(len(told), 'suppressed total')} told, {few:,} below."
     )
     return Exposure(ATTACK.name, ATTACK.title, values, worst, small + few > 0, said)
 

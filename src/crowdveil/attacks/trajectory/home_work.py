@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.attacks.adversary_view import Scene, Traces
+from crowdveil.attacks.adversary_view import AttackScenario, LocationHistories
 from crowdveil.attacks.base import Attack, HomeWorkParams, Interval, Risk
 from crowdveil.attacks.search import drawn
 from crowdveil.model.arrays import Ints, row_slices
@@ -26,7 +26,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 
 
-def run(scene: Scene, params: HomeWorkParams, progress: Progress) -> Risk:
+def run(scene: AttackScenario, params: HomeWorkParams, progress: Progress) -> Risk:
     """The risk of each individual: there is one thing to know of each, so that the average is the mean."""
     sight = scene.sight(params.tile_m)
     tried = drawn(sight, params, np.random.default_rng(params.seed))
@@ -47,7 +47,7 @@ def run(scene: Scene, params: HomeWorkParams, progress: Progress) -> Risk:
     return Risk(risk.units, tried, risk.of, crowd, True, risk.mean, sight.paired)
 
 
-def two_places(traces: Traces, visited: str) -> Ints:
+def two_places(traces: LocationHistories, visited: str) -> Ints:
     """The two most (or least) visited places of each unit, the lower number first; -1 for the second where there is one alone."""
     offsets, place, count = traces.profiles
     unit = row_slices(offsets)

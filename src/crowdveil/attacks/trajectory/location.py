@@ -10,16 +10,16 @@ Pellungrini, Pappalardo, Pratesi and Monreale, A data mining approach to assess 
 
 from __future__ import annotations
 
-from crowdveil.attacks.adversary_view import Scene
+from crowdveil.attacks.adversary_view import AttackScenario
 from crowdveil.attacks.base import Attack, KnowledgeParams, Risk
-from crowdveil.attacks.search import Way, searched
+from crowdveil.attacks.search import MatchRule, searched
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 
 
-def run(scene: Scene, params: KnowledgeParams, progress: Progress) -> Risk:
+def run(scene: AttackScenario, params: KnowledgeParams, progress: Progress) -> Risk:
     """The risk of each individual."""
-    return searched(scene, scene.sight(params.tile_m), params, Way("at-least"), progress)
+    return searched(scene, scene.sight(params.tile_m), params, MatchRule("at-least"), progress)
 
 
 ATTACK = Attack(

@@ -15,17 +15,17 @@ Pellungrini, Pappalardo, Pratesi and Monreale, A data mining approach to assess 
 
 from __future__ import annotations
 
-from crowdveil.attacks.adversary_view import Scene
+from crowdveil.attacks.adversary_view import AttackScenario
 from crowdveil.attacks.base import Attack, Risk, TimeParams
-from crowdveil.attacks.search import Way, searched
+from crowdveil.attacks.search import MatchRule, searched
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 
 
-def run(scene: Scene, params: TimeParams, progress: Progress) -> Risk:
+def run(scene: AttackScenario, params: TimeParams, progress: Progress) -> Risk:
     """The risk of each individual."""
     sight = scene.sight(params.tile_m, params.time_precision)
-    return searched(scene, sight, params, Way("at-least"), progress)
+    return searched(scene, sight, params, MatchRule("at-least"), progress)
 
 
 ATTACK = Attack(

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels.growable import enlarged
+from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.merged import numbered, together
 
 Ints = npt.NDArray[np.int64]
@@ -45,7 +45,7 @@ def lowest_cut(
         parent[a], parent[b] = new, new
         volume[new], crowd[new] = volume[a] + volume[b], crowd[a] + crowd[b]
         if len(member) > 0 and max(crowd[a], crowd[b]) < k:
-            people = enlarged(people, end + length[a] + length[b])
+            people = grow(people, end + length[a] + length[b])
             at[new] = end
             crowd[new] = together(people, at, length, a, b, end)
             length[new] = crowd[new]

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels.growable import enlarged
+from crowdveil.kernels.growable import grow
 
 Ints = npt.NDArray[np.int64]
 
@@ -103,12 +103,12 @@ def build_dyadic_boxes(
             for e in range(tile_offsets[a], tile_offsets[a + 1]):
                 inside[tiles[e]] = False
         # Room for all that may come of this origin at once: asking box by box takes longer than the rest.
-        box_o, box_d = enlarged(box_o, boxes + regions), enlarged(box_d, boxes + regions)
-        box_v, box_u = enlarged(box_v, boxes + regions), enlarged(box_u, boxes + regions)
-        box_cells, way_off = enlarged(box_cells, boxes + regions), enlarged(way_off, boxes + regions + 1)
-        way_kind, way_lost = enlarged(way_kind, ways + 4 * regions), enlarged(way_lost, ways + 4 * regions)
-        link_off, link = enlarged(link_off, ways + 4 * regions + 1), enlarged(link, links + 8 * regions)
-        ref_region, ref_box = enlarged(ref_region, refs + regions), enlarged(ref_box, refs + regions)
+        box_o, box_d = grow(box_o, boxes + regions), grow(box_d, boxes + regions)
+        box_v, box_u = grow(box_v, boxes + regions), grow(box_u, boxes + regions)
+        box_cells, way_off = grow(box_cells, boxes + regions), grow(way_off, boxes + regions + 1)
+        way_kind, way_lost = grow(way_kind, ways + 4 * regions), grow(way_lost, ways + 4 * regions)
+        link_off, link = grow(link_off, ways + 4 * regions + 1), grow(link, links + 8 * regions)
+        ref_region, ref_box = grow(ref_region, refs + regions), grow(ref_box, refs + regions)
         ref_start[a] = refs
         o_ways = way_offsets[a + 1] - way_offsets[a]
         for w in range(o_ways):

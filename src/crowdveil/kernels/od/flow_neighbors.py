@@ -129,7 +129,7 @@ def nearest_points(place: Floats, chosen: Ints, most: int) -> tuple[Ints, Ints, 
     that are not chosen), the nearest, and how far they are.
 
     For a point, boxes of a tree are opened the nearer half first, and left closed if they are farther than enough. What
-    is enough is known from the neighbour before, and then from how many points were found in each ring around this one.
+    is enough is known from the neighbor before, and then from how many points were found in each ring around this one.
     """
     n = len(chosen)
     offsets = np.zeros(len(place) + 1, np.int64)
@@ -153,7 +153,7 @@ def nearest_points(place: Floats, chosen: Ints, most: int) -> tuple[Ints, Ints, 
         # Whatever is in reach of the point before is in reach of this one by a detour.
         detour = abs(a - x[before]) + abs(b - y[before]) + abs(c - z[before]) + abs(d - w[before])
         enough = (radius + detour) * SLACK
-        width, rings_a_metre = enough / RINGS, RINGS / enough if enough > 0 else 0.0
+        width, rings_a_meter = enough / RINGS, RINGS / enough if enough > 0 else 0.0
         inside[:], last, held, within = 0, RINGS, 0, 0
         stack[0], waiting[0], depth = 0, 0.0, 1
         while depth > 0:
@@ -183,7 +183,7 @@ def nearest_points(place: Floats, chosen: Ints, most: int) -> tuple[Ints, Ints, 
                 found_far[held], found[held] = away[j], numbers[j]
                 held += away[j] <= enough
             for j in range(known, held):
-                ring[j] = int(found_far[j] * rings_a_metre)
+                ring[j] = int(found_far[j] * rings_a_meter)
                 inside[ring[j]] += 1
                 within += ring[j] <= last
             # One more than needed, since the point itself is among those in reach.

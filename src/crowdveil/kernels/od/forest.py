@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels.growable import enlarged
+from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, TRIED, P, Q, begin_search, judge
 
 Ints = npt.NDArray[np.int64]
@@ -245,8 +245,8 @@ def exact_forest(
         begin, end = states, states
         floor = 0
         if base >= 0:
-            state_a, state_s = enlarged(state_a, states + 1), enlarged(state_s, states + 1)
-            state_x, state_y = enlarged(state_x, states + 1), enlarged(state_y, states + 1)
+            state_a, state_s = grow(state_a, states + 1), grow(state_s, states + 1)
+            state_x, state_y = grow(state_x, states + 1), grow(state_y, states + 1)
             state_a[states], state_s[states] = lost_cost * base, base
             state_x[states], state_y[states] = -1, -1
             states += 1
@@ -279,8 +279,8 @@ def exact_forest(
                             over += 1
                         shift = place + 1 - over
                         if shift > 0:
-                            state_a, state_s = enlarged(state_a, new_end + 1), enlarged(state_s, new_end + 1)
-                            state_x, state_y = enlarged(state_x, new_end + 1), enlarged(state_y, new_end + 1)
+                            state_a, state_s = grow(state_a, new_end + 1), grow(state_s, new_end + 1)
+                            state_x, state_y = grow(state_x, new_end + 1), grow(state_y, new_end + 1)
                             for z in range(new_end - 1, over - 1, -1):
                                 state_a[z + 1], state_s[z + 1] = state_a[z], state_s[z]
                                 state_x[z + 1], state_y[z + 1] = state_x[z], state_y[z]
@@ -301,8 +301,8 @@ def exact_forest(
             beaten = end > begin and state_s[begin] == 0 and state_a[begin] < cost[i]
             keep = not beaten and q * cost[i] - least[i] <= slack
             new = states
-            state_a, state_s = enlarged(state_a, new + end - begin + 1), enlarged(state_s, new + end - begin + 1)
-            state_x, state_y = enlarged(state_x, new + end - begin + 1), enlarged(state_y, new + end - begin + 1)
+            state_a, state_s = grow(state_a, new + end - begin + 1), grow(state_s, new + end - begin + 1)
+            state_x, state_y = grow(state_x, new + end - begin + 1), grow(state_y, new + end - begin + 1)
             if keep:
                 state_a[states], state_s[states], state_x[states], state_y[states] = cost[i], 0, -2, i
                 states += 1

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels.growable import enlarged
+from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.leaf_sums import add, no_sums, take
-from crowdveil.kernels.od.tree_walk import count_people, grow
+from crowdveil.kernels.od.tree_walk import count_people, walk_destinations
 
 Ints = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int32]
@@ -141,14 +141,16 @@ def build_forest(
         if with_people:
             low, high = pair_offsets[part], pair_offsets[part + 1]
             count_people(pair_person, pair_leaf, low, high, anchor, table, exponent, gain)
-        found = grow(leaf, volume, crowd, cells, 0, n, gain, with_people, anchor, table, exponent, k, stack, out)
+        found = walk_destinations(
+            leaf, volume, crowd, cells, 0, n, gain, with_people, anchor, table, exponent, k, stack, out
+        )
         if found == 0:
             gone[part] = total
             continue
-        box_part, box_node = enlarged(box_part, boxes + found), enlarged(box_node, boxes + found)
-        box_volume, box_crowd = enlarged(box_volume, boxes + found), enlarged(box_crowd, boxes + found)
-        box_lost, box_above = enlarged(box_lost, boxes + found), enlarged(box_above, boxes + found)
-        box_cost = enlarged(box_cost, boxes + found)
+        box_part, box_node = grow(box_part, boxes + found), grow(box_node, boxes + found)
+        box_volume, box_crowd = grow(box_volume, boxes + found), grow(box_crowd, boxes + found)
+        box_lost, box_above = grow(box_lost, boxes + found), grow(box_above, boxes + found)
+        box_cost = grow(box_cost, boxes + found)
         for i in range(found):
             node = out[6 * i]
             box_part[boxes + i], box_node[boxes + i] = part, node

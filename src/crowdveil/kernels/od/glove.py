@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels.growable import enlarged
+from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.merged import NONE, find, numbered, together
 from crowdveil.kernels.od.pair_queue import earlier, pop, push
 
@@ -53,7 +53,7 @@ def _found_by(offsets: Ints, near: Ints, far: Floats) -> tuple[Ints, Ints]:
 
 @kernel
 def _link(mine: int, other: int, at: int, head: Ints, tail: Ints, item: Ints, following: Ints) -> None:
-    """Put a neighbour at the end of a list."""
+    """Put a neighbor at the end of a list."""
     item[at], following[at] = other, NONE
     if head[mine] == NONE:
         head[mine] = at
@@ -101,9 +101,9 @@ def _best(
     stamp: Ints,
     mark: int,
 ) -> tuple[int, float]:
-    """The cheapest neighbour to merge with, NONE if there is none, and its cost; `hint` is one of them, or NONE.
+    """The cheapest neighbor to merge with, NONE if there is none, and its cost; `hint` is one of them, or NONE.
 
-    Neighbours that have become part of others are taken for these; what can never be merged with is struck off its list.
+    Neighbors that have become part of others are taken for these; what can never be merged with is struck off its list.
     A box around two is never less than their flows are apart, so that a list is left where it comes to what is farther
     than the best; where the cost is a growth there is no such end.
     """
@@ -175,11 +175,11 @@ def merge_flows(
 ) -> tuple[Ints, int]:
     """Merge clusters of flows until those below k hold at most `budget` trips: the cluster of each flow, and their number.
 
-    Flows of clusters below k are in none, -1. Of all pairs of neighbours, of which at least one (or both, unless
+    Flows of clusters below k are in none, -1. Of all pairs of neighbors, of which at least one (or both, unless
     `join_any`) is below k, the one with the least cost is merged; of those that cost the same the one with the
-    earliest clusters, which are numbered as flows first and then in the order that they are made. Neighbours of a flow are
+    earliest clusters, which are numbered as flows first and then in the order that they are made. Neighbors of a flow are
     its nearest and those that it is one of the nearest for; those of a cluster are those of its flows. A cluster below k
-    without neighbours left gets the `more_near` cheapest of all clusters as neighbours. The last one below k, if the budget
+    without neighbors left gets the `more_near` cheapest of all clusters as neighbors. The last one below k, if the budget
     is not kept without it, joins the cheapest of all.
 
     The queue has one pair for each cluster, the best when it was last looked at. A pair is known to both of its
@@ -204,7 +204,7 @@ def merge_flows(
     near, far, start, end = nearest.copy(), how_far.copy(), near_offsets[:-1].copy(), near_offsets[1:]
     by_offsets, by = _found_by(near_offsets, near, far)
     by_start, by_end, radius = by_offsets[:-1], by_offsets[1:].copy(), np.zeros(n)
-    # Neighbours of clusters that had none left, as linked lists.
+    # Neighbors of clusters that had none left, as linked lists.
     head, tail, stamp = np.full(most, NONE, np.int64), np.full(most, NONE, np.int64), np.full(most, NONE, np.int64)
     item, following, links = np.empty(1024, np.int64), np.empty(1024, np.int64), 0
     member_at, member_length = np.zeros(most, np.int64), np.zeros(most, np.int64)
@@ -257,7 +257,7 @@ def merge_flows(
                 extent[new] += box[new, DIMENSIONS + d] - box[new, d]
             volume[new], crowd[new] = volume[a] + volume[b], crowd[a] + crowd[b]
             if with_people and small[a] and small[b]:
-                members = enlarged(members, member_end + member_length[a] + member_length[b])
+                members = grow(members, member_end + member_length[a] + member_length[b])
                 member_at[new] = member_end
                 crowd[new] = together(members, member_at, member_length, a, b, member_end)
                 member_length[new] = crowd[new]
@@ -307,7 +307,7 @@ def merge_flows(
                 for i in range(n_living):
                     if candidate[i] > enough:
                         continue
-                    item, following = enlarged(item, links + 2), enlarged(following, links + 2)
+                    item, following = grow(item, links + 2), grow(following, links + 2)
                     _link(mine, living[i], links, head, tail, item, following)
                     _link(living[i], mine, links + 1, head, tail, item, following)
                     links += 2

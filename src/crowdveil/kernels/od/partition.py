@@ -15,8 +15,8 @@ Floats = npt.NDArray[np.float64]
 
 WHOLE, ANYTHING = 1, 7
 """What a box may do besides being split; the kinds of ways are 2 (by destination) and 4 (by origin)."""
-STAYS, GOES = -1, -2
-"""What becomes of a box that is not split: it is published whole, or withheld since it may not be."""
+PUBLISH, SUPPRESS = -1, -2
+"""What becomes of a box that is not split: it is published whole, or suppressed since it may not be."""
 
 
 @kernel
@@ -39,15 +39,15 @@ def evaluate(
 
     Of equal ones the least S is taken, which is the piece right of a breakpoint. q = 0 stands for an infinite price: S
     counts first, then A. `allowed` says whether each box may stay whole and which kinds of ways it may go, and `choice` is
-    filled with the way that it goes, or STAYS; or GOES, if it may not stay whole and cannot be split. Only boxes in `active`
+    filled with the way that it goes, or PUBLISH; or SUPPRESS, if it may not stay whole and cannot be split. Only boxes in `active`
     are looked at, children before parents. `best` is filled with A and S of each box, side by side.
     """
     for i in active:
         may = allowed[i]
         if may & WHOLE:
-            a, s, how = cost[i], 0, STAYS
+            a, s, how = cost[i], 0, PUBLISH
         else:
-            a, s, how = 0, volume[i], GOES
+            a, s, how = 0, volume[i], SUPPRESS
         here = q * a + p * s
         for way in range(way_off[i], way_off[i + 1]):
             if may != ANYTHING and not may & way_kind[way]:
@@ -58,7 +58,7 @@ def evaluate(
                 split_a += best[at]
                 split_s += best[at + 1]
             there = q * split_a + p * split_s
-            if how == GOES:
+            if how == SUPPRESS:
                 better = True
             elif q == 0:
                 better = split_s < s or (split_s == s and split_a < a)
@@ -134,7 +134,7 @@ def search(
     n = len(cost)
     top = n - 1
     best, left, right = np.empty(2 * n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    choice = np.full(n, STAYS, np.int64)
+    choice = np.full(n, PUBLISH, np.int64)
     active = np.arange(n)
     reached = np.zeros(n, np.int8)
     ways = (way_off, way_kind, way_lost, link_off, link)
@@ -166,10 +166,10 @@ def published_boxes(choice: Ints, link_off: Ints, link: Ints) -> tuple[Ints, Int
     while depth > 0:
         depth -= 1
         i = stack[depth]
-        if choice[i] == STAYS:
+        if choice[i] == PUBLISH:
             kept[found] = i
             found += 1
-        elif choice[i] != GOES:
+        elif choice[i] != SUPPRESS:
             split[parted] = i
             parted += 1
             for e in range(link_off[choice[i]], link_off[choice[i] + 1]):
@@ -193,7 +193,7 @@ def best_splits(
 ) -> tuple[Floats, Ints]:
     """For each whole box, the split into whole boxes that gains most for a suppressed trip within `rest`, and the gain."""
     gain = np.zeros(len(whole), np.float64)
-    best = np.full(len(whole), STAYS, np.int64)
+    best = np.full(len(whole), PUBLISH, np.int64)
     for at in range(len(whole)):
         i = whole[at]
         for way in range(way_off[i], way_off[i + 1]):
@@ -221,5 +221,5 @@ def apply_splits(boxes: Ints, ways: Ints, way_lost: Ints, link_off: Ints, link: 
         choice[boxes[at]] = way
         spent += way_lost[way]
         for e in range(link_off[way], link_off[way + 1]):
-            choice[link[e]] = STAYS
+            choice[link[e]] = PUBLISH
     return spent

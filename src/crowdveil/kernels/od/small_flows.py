@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels.growable import enlarged
+from crowdveil.kernels.growable import grow
 
 Ints = npt.NDArray[np.int64]
 
@@ -68,7 +68,7 @@ def reported_tiles(
     row_offsets, row_origin, row_destination
         The published boxes, by step.
     left_offsets, left_origin, left_destination, left_group
-        The boxes with trips that are not published, by step, and their group: -1 where they stay withheld.
+        The boxes with trips that are not published, by step, and their group: -1 where they stay suppressed.
     area_offsets, area_tiles
         The tiles of each area.
     include_empty
@@ -82,7 +82,7 @@ def reported_tiles(
     count = 0
     for group in range(len(group_step)):
         step, area = group_step[group], group_area[group]
-        found = enlarged(found, count + tiles)
+        found = grow(found, count + tiles)
         if include_empty:
             for e in range(area_offsets[area], area_offsets[area + 1]):
                 inside[area_tiles[e]] = group

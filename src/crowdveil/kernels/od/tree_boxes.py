@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels.growable import enlarged
+from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.leaf_sums import add, no_sums, take
-from crowdveil.kernels.od.tree_walk import count_people, grow
+from crowdveil.kernels.od.tree_walk import count_people, walk_destinations
 
 Ints = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int32]
@@ -162,20 +162,22 @@ def build_boxes(
         low, people_low = list_start[lists - 1], people_start[lists - 1]
         if with_people:
             count_people(person, person_leaf, people_low, people_top, anchor, table, exponent, gain)
-        found = grow(leaf, volume, crowd, cells, low, top, gain, with_people, anchor, table, exponent, k, stack, out)
+        found = walk_destinations(
+            leaf, volume, crowd, cells, low, top, gain, with_people, anchor, table, exponent, k, stack, out
+        )
         for c in range(children):
             pointer[c] = ref_start[o_children[o_child_offsets[a] + c]]
         # Room for all that may come of this origin at once: asking box by box takes longer than the rest.
-        ref_node, ref_box = enlarged(ref_node, refs + found), enlarged(ref_box, refs + found)
+        ref_node, ref_box = grow(ref_node, refs + found), grow(ref_box, refs + found)
         box_o, box_d, box_v = (
-            enlarged(box_o, boxes + found),
-            enlarged(box_d, boxes + found),
-            enlarged(box_v, boxes + found),
+            grow(box_o, boxes + found),
+            grow(box_d, boxes + found),
+            grow(box_v, boxes + found),
         )
-        box_u, box_cells = enlarged(box_u, boxes + found), enlarged(box_cells, boxes + found)
-        way_off, link_off = enlarged(way_off, boxes + found + 1), enlarged(link_off, ways + 2 * found + 1)
-        way_kind, way_lost = enlarged(way_kind, ways + 2 * found), enlarged(way_lost, ways + 2 * found)
-        link = enlarged(link, links + found * (children + 1))
+        box_u, box_cells = grow(box_u, boxes + found), grow(box_cells, boxes + found)
+        way_off, link_off = grow(way_off, boxes + found + 1), grow(link_off, ways + 2 * found + 1)
+        way_kind, way_lost = grow(way_kind, ways + 2 * found), grow(way_lost, ways + 2 * found)
+        link = grow(link, links + found * (children + 1))
         for i in range(found):
             node, here = out[6 * i], out[6 * i + 1]
             # By origin: of each child, the box of its trips to this node.

@@ -1,7 +1,7 @@
 """The walk over the tree of destinations of one origin: the nodes above its leaves that hold a crowd.
 
 Of all nodes with the same trips only the lowest matters: it is the smallest, and whatever another can be split into it can be
-split into too. So only leaves with trips and the lowest common ancestors of neighbouring ones are looked at, whatever the
+split into too. So only leaves with trips and the lowest common ancestors of neighboring ones are looked at, whatever the
 depth of the tree.
 """
 
@@ -69,7 +69,7 @@ def count_people(
 
 
 @kernel
-def grow(
+def walk_destinations(
     leaf: Ints,
     volume: Ints,
     crowd: Ints,

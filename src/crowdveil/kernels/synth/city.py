@@ -140,7 +140,7 @@ def trip_ends(
 
 @kernel
 def speed_at(x: float, y: float, reach_m: float) -> float:
-    """Metres a second of a free drive: 17 km/h at the centre (the origin of the plane), towards 45 km/h far out."""
+    """Meters a second of a free drive: 17 km/h at the center (the origin of the plane), towards 45 km/h far out."""
     return (45.0 - 28.0 * math.exp(-math.sqrt(x * x + y * y) / reach_m)) * KMH
 
 

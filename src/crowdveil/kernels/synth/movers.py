@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels.growable import enlarged
+from crowdveil.kernels.growable import grow
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -108,7 +108,7 @@ def shortest_routes(
         while node != begins[i]:
             count += 1
             node = origin[came_by[node]]
-        roads = enlarged(roads, size + count)
+        roads = grow(roads, size + count)
         size += count
         node = goals[i]
         for back in range(count):

@@ -72,7 +72,7 @@ def nearest_points(
     made_y: Floats,
     made_t: Floats,
     made_offsets: Ints,
-    metres_a_second: float,
+    meters_a_second: float,
 ) -> Ints:
     """For each point of a made-up trajectory the point of its group that is nearest in space and time; the first of equals."""
     found = np.empty(made_offsets[-1], np.int64)
@@ -82,7 +82,7 @@ def nearest_points(
             for e in range(group_offsets[g], group_offsets[g + 1]):
                 for point in range(offsets[members[e]], offsets[members[e] + 1]):
                     dx, dy = x[point] - made_x[i], y[point] - made_y[i]
-                    d = math.sqrt(dx * dx + dy * dy) + metres_a_second * abs(t[point] - made_t[i])
+                    d = math.sqrt(dx * dx + dy * dy) + meters_a_second * abs(t[point] - made_t[i])
                     if d < best:
                         best, best_point = d, point
             found[i] = best_point

@@ -15,7 +15,7 @@ from crowdveil.kernels._jit import kernel
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-STAYS, GONE, MERGED = 0, 1, 2
+PUBLISHED, SUPPRESSED, MERGED = 0, 1, 2
 LARGEST = 4
 """Most visits of a combination."""
 _SPREAD = -7046029254386353131
@@ -137,10 +137,10 @@ def table_of(values: Ints) -> Ints:
 def _merge_around(gone: int, first: int, length: int, symbol: Ints, fate: Bytes) -> None:
     """Where a visit went, the visits on both sides are one if they are of one symbol."""
     before = gone - 1
-    while before >= 0 and fate[first + before] != STAYS:
+    while before >= 0 and fate[first + before] != PUBLISHED:
         before -= 1
     after = gone + 1
-    while after < length and fate[first + after] != STAYS:
+    while after < length and fate[first + after] != PUBLISHED:
         after += 1
     if before >= 0 and after < length and symbol[first + before] == symbol[first + after]:
         fate[first + after] = MERGED
@@ -185,7 +185,7 @@ def break_combinations(
         changed += 1
         if bads == total:
             for j in range(length):
-                fate[first + j] = GONE
+                fate[first + j] = SUPPRESSED
             continue
         _break_one(size, first, length, symbol, bad, chosen, fate)
     return fate, changed
@@ -205,7 +205,7 @@ def _break_one(
             if bad[number]:
                 there = True
                 for j in range(size):
-                    there = there and fate[first + chosen[j]] == STAYS
+                    there = there and fate[first + chosen[j]] == PUBLISHED
                 if there:
                     for j in range(size):
                         within[chosen[j]] += 1
@@ -218,10 +218,10 @@ def _break_one(
                 worst = j
         if within[worst] == 0:
             return
-        fate[first + worst] = GONE
+        fate[first + worst] = SUPPRESSED
         after = worst + 1
-        while after < length and fate[first + after] != STAYS:
+        while after < length and fate[first + after] != PUBLISHED:
             # What had become one with it goes with it.
-            fate[first + after] = GONE
+            fate[first + after] = SUPPRESSED
             after += 1
         _merge_around(worst, first, length, symbol, fate)

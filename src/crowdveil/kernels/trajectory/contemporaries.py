@@ -69,7 +69,7 @@ def apart_from(own_x: Floats, own_y: Floats, own_t: Floats, x: Floats, y: Floats
 
 
 @kernel
-def count_neighbours(order: Ints, start: Floats, end: Floats) -> int:
+def count_neighbors(order: Ints, start: Floats, end: Floats) -> int:
     """How many pairs share a moment, with trajectories in order of their start."""
     count = 0
     for i in range(len(order)):
@@ -84,7 +84,7 @@ def count_neighbours(order: Ints, start: Floats, end: Floats) -> int:
 def edges(
     order: Ints, start: Floats, end: Floats, x: Floats, y: Floats, t: Floats, offsets: Ints, pairs: int
 ) -> tuple[Ints, Ints, Floats]:
-    """All pairs of contemporaries and how far apart they are; `pairs` is what `count_neighbours` says."""
+    """All pairs of contemporaries and how far apart they are; `pairs` is what `count_neighbors` says."""
     first, second, length = np.empty(pairs, np.int64), np.empty(pairs, np.int64), np.empty(pairs, np.float64)
     count = 0
     for i in range(len(order)):

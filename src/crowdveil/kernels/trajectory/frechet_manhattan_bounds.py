@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 SLICES = 16
 LEFT, RIGHT, BELOW, ABOVE = 0, 1, 2, 3
 SURE, SURE_M = 1 + 1e-9, 1e-6
-"""Bounds are taken this much wider than they are, so that rounding never makes them narrower: a share, and metres."""
+"""Bounds are taken this much wider than they are, so that rounding never makes them narrower: a share, and meters."""
 
 
 @kernel

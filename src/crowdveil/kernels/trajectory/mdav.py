@@ -1,6 +1,6 @@
 """Groups of near trajectories by MDAV, for parts of the data that are small enough for one thread.
 
-The farthest trajectory from the centre and the farthest from that one each gather whoever is nearest to them, until k people are
+The farthest trajectory from the center and the farthest from that one each gather whoever is nearest to them, until k people are
 together; again and again, until too few people are left.
 """
 
@@ -35,7 +35,7 @@ def mean_path(members: Ints, points: Points) -> tuple[Floats, Floats, Floats]:
 
 
 @kernel
-def from_centre(members: Ints, points: Points, speed: Floats, weight: float, found: Floats) -> None:
+def from_center(members: Ints, points: Points, speed: Floats, weight: float, found: Floats) -> None:
     """How far each is from the mean trajectory of all of them."""
     x, y, t, offsets = points
     mean_x, mean_y, mean_t = mean_path(members, points)
@@ -135,21 +135,21 @@ def group_part(
     k: int,
     anew: bool,
 ) -> None:
-    """Put trajectories, rising, into groups; nothing if they have fewer than k people. With `anew` the centre is that of those
+    """Put trajectories, rising, into groups; nothing if they have fewer than k people. With `anew` the center is that of those
     that are left, otherwise that of all.
     """
     if len(members) == 0:
         return
     enter(members, person, taken, left_of, counts)
     far, found = np.empty(len(members), np.float64), np.empty(len(members), np.float64)
-    from_centre(members, points, speed, weight, far)
-    # Only this list gets shorter; where the centre stays, `all_there` and `far` stay what they were.
+    from_center(members, points, speed, weight, far)
+    # Only this list gets shorter; where the center stays, `all_there` and `far` stay what they were.
     alive, all_there = members.copy(), members.copy()
     while counts[PEOPLE] >= 2 * k:
         if anew:
             alive = still_there(alive, taken)
             all_there = alive
-            from_centre(alive, points, speed, weight, far)
+            from_center(alive, points, speed, weight, far)
         first = _farthest_left(all_there, far, taken)
         both = counts[PEOPLE] >= 3 * k
         second = around(first, alive, points, speed, ball, weight, person, taken, k, both, found)

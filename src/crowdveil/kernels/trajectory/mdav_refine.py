@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 Points = tuple[Floats, Floats, Floats, Ints]
 
 LEAST_GAIN = 1e-6
-"""Square metres; so that rounding never makes two members change places for ever."""
+"""Square meters; so that rounding never makes two members change places for ever."""
 ROUNDS = 20
 """Nearly all is gained in the first three."""
 

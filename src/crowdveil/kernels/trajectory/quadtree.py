@@ -76,10 +76,10 @@ def _before(a: int, b: int, people: Ints, begins: Ints) -> bool:
 
 @kernel
 def _pair_up(person: Indices, begins: Ints, people: Ints, k: int, partner: Ints, together: Ints, seen: Ints) -> int:
-    """Find a neighbour for each quarter that holds fewer than k people, but some; how many points are left without.
+    """Find a neighbor for each quarter that holds fewer than k people, but some; how many points are left without.
 
-    The least one comes first, and takes the lesser of its neighbours with which it makes k, if that one is not taken. `partner`
-    gets the neighbour of each, and `together` the people of both.
+    The least one comes first, and takes the lesser of its neighbors with which it makes k, if that one is not taken. `partner`
+    gets the neighbor of each, and `together` the people of both.
     """
     order = np.arange(4)
     for i in range(1, 4):
@@ -136,9 +136,9 @@ def _cut(
 
 
 @kernel
-def _leave_out(person: Indices, first: int, last: int, withheld: Mask) -> None:
+def _leave_out(person: Indices, first: int, last: int, suppressed: Mask) -> None:
     for i in range(first, last):
-        withheld[person[i]] = True
+        suppressed[person[i]] = True
 
 
 @kernel
@@ -152,7 +152,7 @@ def k_anonymous_sectors(
     split_above: int,
     merge: bool,
     halve: bool,
-    withhold: float,
+    suppress: float,
 ) -> tuple[Ints, int]:
     """Cut a square of 2^depth cells a side into sectors with the points of at least k people.
 
@@ -163,24 +163,24 @@ def k_anonymous_sectors(
     split_above
         Sectors with more points are cut, where that is possible.
     merge
-        Put quarters with fewer than k people together with a neighbour.
+        Put quarters with fewer than k people together with a neighbor.
     halve
         Halve what is longer than wide, or wider than long, where the halves can stand alone.
-    withhold
+    suppress
         The share of a node's points that may be left out, in parts with fewer than k people, so that the node can be cut.
 
     Returns
     -------
     sectors
         A row for each: its points (from, to), first column and row, log2 of columns and rows, people.
-    withheld
+    suppressed
         How many people have points that were left out.
     """
     other = (np.empty_like(x), np.empty_like(y), np.empty_like(person))
     begins, count, partner, together = parts = (
         np.zeros(5, np.int64), np.empty(4, np.int64), np.empty(4, np.int64), np.empty(4, np.int64)
     )  # fmt: skip
-    seen, withheld = np.zeros(people + 1, np.int64), np.zeros(people, np.bool_)
+    seen, suppressed = np.zeros(people + 1, np.int64), np.zeros(people, np.bool_)
     found, sectors = np.empty((len(x) // k + 1, 7), np.int64), 0
     # A node leaves at most three more than itself, each of them flatter or narrower.
     stack, waiting = np.zeros((6 * depth + 8, 7), np.int64), 1
@@ -192,7 +192,7 @@ def k_anonymous_sectors(
         node = stack[waiting].copy()
         size = node[LAST] - node[FIRST]
         # Something must be left, and little may be left out.
-        most = min(withhold * size, size - 1.0)
+        most = min(suppress * size, size - 1.0)
         cut, across, up = False, 1, 1
         if size > split_above and halve and node[WIDE] != node[HIGH]:
             across, up = int(node[WIDE] > node[HIGH]), int(node[WIDE] < node[HIGH])
@@ -208,7 +208,7 @@ def k_anonymous_sectors(
         for q in range(4):
             n = partner[q]
             if n == LEFT_OUT:
-                _leave_out(other[2], begins[q], begins[q + 1], withheld)
+                _leave_out(other[2], begins[q], begins[q + 1], suppressed)
             if count[q] == 0 or n == LEFT_OUT or 0 <= n < q:
                 continue  # nothing to put in place, or it was put with its partner
             part = stack[waiting]
@@ -228,4 +228,4 @@ def k_anonymous_sectors(
                 sectors += 1
             else:
                 waiting += 1
-    return found[:sectors], int(withheld.sum())
+    return found[:sectors], int(suppressed.sum())

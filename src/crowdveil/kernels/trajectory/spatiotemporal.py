@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 SURE, SURE_M = 1 + 1e-9, 1e-6
-"""Bounds are taken this much wider than they are, so that rounding never makes them narrower: a share, and metres for those that
+"""Bounds are taken this much wider than they are, so that rounding never makes them narrower: a share, and meters for those that
 are differences of far larger numbers."""
 
 

@@ -90,9 +90,9 @@ def exchange_locations(
                     for i in range(cell_offsets[c], last[c]):
                         p = slot[i]
                         seconds = float(abs(t[p] - t[s]))
-                        metres = (x[p] - x[s]) ** 2 + (y[p] - y[s]) ** 2
-                        if seconds <= max_s and metres <= max_m * max_m:
-                            candidate[n], apart_s[n], apart_m[n] = p, seconds, metres
+                        meters = (x[p] - x[s]) ** 2 + (y[p] - y[s]) ** 2
+                        if seconds <= max_s and meters <= max_m * max_m:
+                            candidate[n], apart_s[n], apart_m[n] = p, seconds, meters
                             n += 1
                     c += 1
         stamp = number * (STEPS * STEPS + 1)

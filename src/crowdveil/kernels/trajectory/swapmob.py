@@ -59,7 +59,7 @@ def _walk(
 
 @kernel
 def _partner(
-    place: int, wanted: int, now: int, number: int, metres: float, seconds: int, enough: int,
+    place: int, wanted: int, now: int, number: int, meters: float, seconds: int, enough: int,
     slab: Ints, slab_offsets: Ints, cell: Ints, cell_offsets: Ints, columns: int,
     x: Floats, y: Floats, t: Ints, trajectory: Ints, owner: Ints, end: Ints, met: Ints,
     times: Ints, offsets: Ints, sure: Ints, head: Ints, begun: Ints, last: Ints, changes: Ints,
@@ -81,7 +81,7 @@ def _partner(
                 for other in range(cell_offsets[c], cell_offsets[c + 1]):
                     if owner[other] == owner[place] or abs(t[other] - t[place]) > seconds:
                         continue
-                    if (x[other] - x[place]) ** 2 + (y[other] - y[place]) ** 2 > metres * metres:
+                    if (x[other] - x[place]) ** 2 + (y[other] - y[place]) ** 2 > meters * meters:
                         continue
                     a, b = trajectory[place], trajectory[other]
                     if met[b] == now:
@@ -121,7 +121,7 @@ def _by_number(count: Ints, first: int) -> Ints:
 
 @kernel
 def exchange_tails(
-    first_slab: int, last_slab: int, metres: float, seconds: int, enough: int,
+    first_slab: int, last_slab: int, meters: float, seconds: int, enough: int,
     slab: Ints, slab_offsets: Ints, cell: Ints, cell_offsets: Ints, columns: int,
     x: Floats, y: Floats, t: Ints, trajectory: Ints, owner: Ints, draw: Floats,
     times: Ints, offsets: Ints, sure: Ints, end: Ints,
@@ -147,7 +147,7 @@ def exchange_tails(
             for place in range(cell_offsets[c], cell_offsets[c + 1]):
                 number[place - first] = cell[c]
                 count[place - first] = _partner(
-                    place, -1, now, cell[c], metres, seconds, enough,
+                    place, -1, now, cell[c], meters, seconds, enough,
                     slab, slab_offsets, cell, cell_offsets, columns, x, y, t, trajectory, owner, end, met,
                     times, offsets, sure, head, begun, last, changes,
                 )  # fmt: skip
@@ -156,14 +156,14 @@ def exchange_tails(
             if met[a] == now:
                 continue
             left = _partner(
-                place, -1, now, number[place - first], metres, seconds, enough,
+                place, -1, now, number[place - first], meters, seconds, enough,
                 slab, slab_offsets, cell, cell_offsets, columns, x, y, t, trajectory, owner, end, met,
                 times, offsets, sure, head, begun, last, changes,
             )  # fmt: skip
             if left == 0:
                 continue
             other = _partner(
-                place, int(draw[place] * left), now, number[place - first], metres, seconds, enough,
+                place, int(draw[place] * left), now, number[place - first], meters, seconds, enough,
                 slab, slab_offsets, cell, cell_offsets, columns, x, y, t, trajectory, owner, end, met,
                 times, offsets, sure, head, begun, last, changes,
             )  # fmt: skip

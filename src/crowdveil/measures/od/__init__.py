@@ -1,1 +1,1 @@
-"""Measures of anonymised flows beside the original ones."""
+"""Measures of anonymized flows beside the original ones."""

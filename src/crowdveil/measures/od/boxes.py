@@ -40,7 +40,7 @@ def mean(compared: OdComparison) -> Floats:
 
 MEASURES = (
     Measure(
-        "generalisation-boxes", "mean generalisation error of boxes", "tiles", "lower", Flows, mean,
+        "generalization-boxes", "mean generalization error of boxes", "tiles", "lower", Flows, mean,
         "Tiles that the rectangles around origin and destination meet, mean over published trips: how papers count methods "
         "without a tree, such as mondrian and glove.", "Ḡ□",
     ),

@@ -48,7 +48,7 @@ class OdComparison:
     original, release
         What is compared.
     row
-        The row of each original flow, -1 where it was withheld; None where rows overlap, and a flow may lie in several.
+        The row of each original flow, -1 where it was suppressed; None where rows overlap, and a flow may lie in several.
     pooled
         Whether all time steps are one group; otherwise each is one.
     parts

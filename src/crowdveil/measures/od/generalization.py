@@ -8,7 +8,7 @@ from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 
 DELTA = 0.01
-"""What a suppressed trip costs, as a share of one generalised to the whole map at both ends."""
+"""What a suppressed trip costs, as a share of one generalized to the whole map at both ends."""
 
 
 def total(compared: OdComparison) -> Floats:
@@ -29,17 +29,17 @@ def with_suppressed(compared: OdComparison) -> Floats:
 
 MEASURES = (
     Measure(
-        "generalisation", "mean generalisation error", "tiles", "lower", Flows, mean,
+        "generalization", "mean generalization error", "tiles", "lower", Flows, mean,
         "Tiles of the origin and of the destination together, mean over published trips; 2 means exact places.", "Ḡ",
     ),
     Measure(
-        "generalisation-total", "total generalisation error", "tiles × trips", "lower", Flows, total,
+        "generalization-total", "total generalization error", "tiles × trips", "lower", Flows, total,
         "Tiles of the origin and of the destination together, summed over published trips.", "G",
     ),
     Measure(
-        "generalisation-cost", "generalisation error with suppressed trips", "tiles × trips", "lower", Flows,
+        "generalization-cost", "generalization error with suppressed trips", "tiles × trips", "lower", Flows,
         with_suppressed,
-        f"The total generalisation error, and for each suppressed trip {DELTA} of that of a trip from the whole map to the "
+        f"The total generalization error, and for each suppressed trip {DELTA} of that of a trip from the whole map to the "
         "whole map.", "G_δ",
     ),
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """How far trips of the reconstruction are from the original ones in length.
 
-The Wasserstein distance of the two distributions of distances between centroids: by how many kilometres the length of a
+The Wasserstein distance of the two distributions of distances between centroids: by how many kilometers the length of a
 trip would have to change, on average, to turn one into the other. Distances are counted on a ruler of 1,000 marks from 0 to
 the diagonal of the map; one between two marks counts partly at either, which leaves means exact.
 """
@@ -18,13 +18,13 @@ MARKS = 1000
 
 
 def wasserstein_km(compared: OdComparison) -> Floats:
-    """∫ |F − F̃| over lengths, in kilometres; NaN where it is not known where tiles are."""
+    """∫ |F − F̃| over lengths, in kilometers; NaN where it is not known where tiles are."""
     if not compared.original.zones.located:
         return np.full(compared.groups, np.nan)
     lengths, rebuilt = (compared.of_steps(ruler) for ruler in compared.once("lengths", lambda: _rulers(compared)))
     apart = np.cumsum(_shares(lengths) - _shares(rebuilt), axis=1)
-    kilometres: Floats = np.abs(apart).sum(axis=1) * mark_m(compared.original) / 1000
-    return kilometres
+    kilometers: Floats = np.abs(apart).sum(axis=1) * mark_m(compared.original) / 1000
+    return kilometers
 
 
 def _shares(ruler: Floats) -> Floats:
@@ -32,7 +32,7 @@ def _shares(ruler: Floats) -> Floats:
 
 
 def mark_m(original: Flows) -> float:
-    """How far apart the marks of the ruler are, in metres."""
+    """How far apart the marks of the ruler are, in meters."""
     x, y = original.zones.xy
     return float(np.hypot(np.ptp(x), np.ptp(y))) / (MARKS - 1) or 1.0
 

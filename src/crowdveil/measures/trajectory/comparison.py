@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryComparison:
-    """The two sets of trajectories, in metres on the plane of the original.
+    """The two sets of trajectories, in meters on the plane of the original.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class TrajectoryComparison:
         if self.release.source is None:
             raise InputError(
                 "release: which trajectory came of which is not known, since ids are new; "
-                "keep it with --pairing when anonymising, and give it here."
+                "keep it with --pairing when anonymizing, and give it here."
             )
         return self.release.source
 
@@ -112,5 +112,5 @@ def _once(made: dict[Hashable, Any], name: Hashable, make: Callable[[], T]) -> T
     return found
 
 
-def _cells(metres: Floats, size_m: float) -> Ints:
-    return np.floor(metres / size_m).astype(np.int64)
+def _cells(meters: Floats, size_m: float) -> Ints:
+    return np.floor(meters / size_m).astype(np.int64)

@@ -72,8 +72,8 @@ class Walks:
         first = self.offsets[:-1]
         in_time = self.t <= np.repeat(self.t[first] + after_s, np.diff(self.offsets))
         last = first + np.add.reduceat(in_time.astype(np.int64), first) - 1
-        metres = great_circle_m(self.lon[first], self.lat[first], self.lon[last], self.lat[last])
-        squares: Floats = (metres / 1000) ** 2
+        meters = great_circle_m(self.lon[first], self.lat[first], self.lon[last], self.lat[last])
+        squares: Floats = (meters / 1000) ** 2
         return squares
 
 
@@ -143,13 +143,13 @@ def _entropy_bits(place: Ints, count: Ints) -> Floats:
 
 
 def straight_line(compared: TrajectoryComparison) -> Floats:
-    """Kilometres of an individual."""
+    """Kilometers of an individual."""
     original, released = (walks.lengths_km() for walks in _sides(compared))
     return _told(original, released, _earth_movers(original, released))
 
 
 def square_displacement(compared: TrajectoryComparison, params: DisplacementParams) -> Floats:
-    """Square kilometres of an individual."""
+    """Square kilometers of an individual."""
     original, released = (walks.square_displacements_km2(params.after_s) for walks in _sides(compared))
     return _told(original, released, _earth_movers(original, released))
 

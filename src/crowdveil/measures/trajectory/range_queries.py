@@ -12,13 +12,13 @@ Notes
 - The paper draws radii from the whole numbers of [0, 500], and t_b ≤ t_e from [0, t] for several t; here t_b and t_e are two
   whole seconds from 0 to t, in order. It does not say where circles lie. Here their middles are random points of the original,
   since who asks looks where somebody is: of circles anywhere in the box around the data most are empty if there are outliers.
-  `centres = box` takes the latter.
+  `centers = box` takes the latter.
 - Queries that nobody is found by on either side say nothing and lower the mean; with an interval of a moment they are most of
   all. `sid-found` and `aid-found` are the means over the other queries.
 
 References
 ----------
-C. F. Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory anonymisation problem. DBSec 2016, section 5.
+C. F. Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory anonymization problem. DBSec 2016, section 5.
 G. Trajcevski, O. Wolfson, K. Hinrichs, S. Chamberlain: Managing uncertainty in moving objects databases. TODS 29(3), 2004.
 """
 
@@ -66,10 +66,10 @@ class RangeQueryParams(Params):
     queries: int = Field(100_000, ge=1, le=100_000_000)
     """Queries of each window."""
     radius_m: int = Field(500, ge=0, le=10_000_000)
-    """Largest radius of a circle; radii are whole metres from 0 to it."""
+    """Largest radius of a circle; radii are whole meters from 0 to it."""
     windows_s: Windows = "0,300,600,1800,3600"
     """Windows from the first time of the original, by their length: intervals of queries lie in them."""
-    centres: Literal["data", "box"] = "data"
+    centers: Literal["data", "box"] = "data"
     """Middles of circles: random points of the original, or anywhere in the box around them."""
     seed: int = Field(0, ge=0)
     """The same seed asks the same queries."""
@@ -89,7 +89,7 @@ def draw_queries(compared: TrajectoryComparison, params: RangeQueryParams, windo
     """The queries of one of the windows; of the release nothing is used."""
     paths, n = compared.paths, params.queries
     rng = np.random.default_rng(np.random.SeedSequence([params.seed, window]))
-    if params.centres == "data":
+    if params.centers == "data":
         point = rng.integers(0, len(paths.x), n)
         x, y = paths.x[point], paths.y[point]
     else:

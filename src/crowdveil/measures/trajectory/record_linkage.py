@@ -13,20 +13,20 @@ from crowdveil.measures.trajectory.separation import DISTANCE_ALIASES, DistanceP
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances import make_distance
-from crowdveil.solve.trajectory.distances.nearest import Beside, same_paths
+from crowdveil.solve.trajectory.distances.nearest import NearestNeighbors, same_paths
 
 
 class LinkageParams(DistanceParams):
     """Parameters of record linkage."""
 
     window: float | None = Field(None, gt=0, le=100)
-    """Look only at so many percent of the originals: those as far from the centre of all as the published one; all without."""
+    """Look only at so many percent of the originals: those as far from the center of all as the published one; all without."""
 
     @model_validator(mode="after")
     def _can_be_windowed(self) -> LinkageParams:
         if self.window is not None and self.distance == "graph":
             raise ValueError(
-                "no window with the distance graph, in which a centre is far from all but its contemporaries"
+                "no window with the distance graph, in which a center is far from all but its contemporaries"
             )
         return self
 
@@ -44,7 +44,7 @@ def record_linkage(compared: TrajectoryComparison, params: LinkageParams) -> Flo
     there = (rank[compared.source] >= begin[place]) & (rank[compared.source] < end[place])
     known = np.full(len(first), np.inf)
     np.minimum.at(known, place[there], far[there])
-    beside = Beside(distance_of(compared, params), compared.published)
+    beside = NearestNeighbors(distance_of(compared, params), compared.published)
     least, count = beside.least(first, known, order, begin, end, compared.progress)
     linked = there & (far == least[place]) & (count[place] > 0)
     return np.array([100 * float(np.sum(1 / count[place[linked]])) / n])
@@ -59,12 +59,12 @@ def _windows(compared: TrajectoryComparison, params: LinkageParams, those: Ints)
     from crowdveil.kernels.trajectory.mdav import mean_path
 
     distance: Any = distance_of(compared, params)
-    centre = mean_path(every, compared.paths.points)
-    far = distance.between(centre, every)
+    center = mean_path(every, compared.paths.points)
+    far = distance.between(center, every)
     published = make_distance(compared.published, params.distance, getattr(distance, "weight", 0.0))
     order = np.argsort(far, kind="stable")
     size = max(int(np.ceil(n * params.window / 100)), 1)
-    begin = _around(far[order], published.between(centre, those), size)
+    begin = _around(far[order], published.between(center, those), size)
     return order, begin, begin + size
 
 

@@ -30,7 +30,7 @@ def rmse_document(compared: TrajectoryComparison, params: DistanceParams) -> Flo
     return np.array([_rmse(compared, params) / math.sqrt(n) if n else math.nan])
 
 
-def normalised_rmse(compared: TrajectoryComparison, params: DistanceParams) -> Floats:
+def normalized_rmse(compared: TrajectoryComparison, params: DistanceParams) -> Floats:
     """√(Σ (d / D)² / n), D the largest distance between two originals."""
     error = _rmse(compared, params)
     key = "largest", params.distance, weight_of(compared, params)
@@ -38,7 +38,7 @@ def normalised_rmse(compared: TrajectoryComparison, params: DistanceParams) -> F
     if not exact:
         compared.notes.say(
             f"the largest {params.distance} distance between originals is at least {most:,.0f} m; with so many trajectories "
-            "it was not looked for among all pairs, so that the normalised RMSE may be less than what is told."
+            "it was not looked for among all pairs, so that the normalized RMSE may be less than what is told."
         )
     return np.array([error / most if most > 0 else math.nan])
 
@@ -55,7 +55,7 @@ MEASURES = (
         params=DistanceParams, parameter_aliases=DISTANCE_ALIASES,
     ),
     Measure(
-        "normalised-rmse", "root mean square distance, of the largest", "", "lower", Trajectories, normalised_rmse,
+        "normalized-rmse", "root mean square distance, of the largest", "", "lower", Trajectories, normalized_rmse,
         "The root mean square distance, divided by the largest distance between two originals.",
         symbol="NRMSE", params=DistanceParams, parameter_aliases=DISTANCE_ALIASES,
     ),

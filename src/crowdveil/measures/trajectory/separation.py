@@ -11,7 +11,7 @@ from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.params import Params, TimeWeight
 from crowdveil.solve.trajectory.distances import Distance, DistanceName, make_distance, time_weight
-from crowdveil.solve.trajectory.distances.nearest import Beside
+from crowdveil.solve.trajectory.distances.nearest import NearestNeighbors
 
 DISTANCE_ALIASES = (("trajectory_distance", "distance"), ("trajectory_distance.p_lambda", "time_weight"))
 """Names of the parameters in files of mdl-anonymizer."""
@@ -52,4 +52,4 @@ def apart(compared: TrajectoryComparison, params: DistanceParams) -> Floats:
     if len(source) and not (source.min() >= 0 and source.max() < len(compared.original)):
         raise InputError("release: it comes from trajectories that the original does not have; give its own original.")
     key = "apart", params.distance, weight_of(compared, params)
-    return compared.once(key, lambda: Beside(distance, compared.published).to_each(source))
+    return compared.once(key, lambda: NearestNeighbors(distance, compared.published).to_each(source))

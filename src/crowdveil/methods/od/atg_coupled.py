@@ -1,11 +1,11 @@
-"""Generalise origins once, then destinations for each origin, both at one price of a withheld trip.
+"""Generalize origins once, then destinations for each origin, both at one price of a suppressed trip.
 
 Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step.
-WithheldBudget: in each time step at most the given share (or number) of trips is withheld. A time step with fewer than k
-people in all is withheld whole.
+SuppressionBudget: in each time step at most the given share (or number) of trips is suppressed. A time step with fewer than k
+people in all is suppressed whole.
 
 Assumptions
 -----------
@@ -19,7 +19,7 @@ left out of the exact search for the price, and what is left of the budget is no
 
 References
 ----------
-Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of Origin-Destination matrices,
+Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices,
 problem J.
 """
 
@@ -30,38 +30,38 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
+from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
 from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
-from crowdveil.solve.od.boxes import Boxes
-from crowdveil.solve.od.region_space import System
-from crowdveil.solve.od.step_solver import NOTHING, Outcome, Steps, solve_steps
+from crowdveil.solve.od.boxes import BoxSpace
+from crowdveil.solve.od.region_space import RegionSpace
+from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import gap_percent, tell_gaps
 
 
 class AtgCoupledParams(Budgeted, FlowParams):
-    """Parameters of coupled tree generalisation."""
+    """Parameters of coupled tree generalization."""
 
 
 def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Find the best partition of each time step in which origins are split before destinations."""
 
-    def solve(system: System, step: int) -> Outcome:
-        boxes = Boxes.of(data, step, system, params.k, origins_first=True)
+    def solve(system: RegionSpace, step: int) -> StepSolution:
+        boxes = BoxSpace.of(data, step, system, params.k, origins_first=True)
         if len(boxes) == 0:
-            return NOTHING
+            return ALL_SUPPRESSED
         budget = params.most_suppressed(boxes.total)
         found = boxes.within(budget)
         gap = gap_percent(found.cost, found.least(budget))
-        return boxes.outcome(found.choice, gap, left=params.report_small)
+        return boxes.outcome(found.choice, gap, left=params.aggregate_small)
 
-    steps = Steps(
+    steps = StepRange(
         params.k,
-        lambda: System.trees(data),
+        lambda: RegionSpace.trees(data),
         lambda system: partial(solve, system),
         params.reporting,
         partial(tell, params),
@@ -74,9 +74,9 @@ def tell(params: AtgCoupledParams, facts: Floats) -> dict[str, Any]:
     return tell_gaps(facts[:, 0])
 
 
-def promises(data: Flows, params: AtgCoupledParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
-    budget = WithheldBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
+def guarantees(data: Flows, params: AtgCoupledParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
+    budget = SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
     return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
 
 
@@ -85,8 +85,8 @@ METHOD = Method(
     takes=Flows,
     params=AtgCoupledParams,
     run=run,
-    promises=promises,
-    status="proved",
+    guarantees=guarantees,
+    status="proven",
     doc=__doc__ or "",
     tell=tell,
     together=apart,

@@ -1,11 +1,11 @@
-"""Generalise origins towards a target volume, then destinations for each origin under one budget of withheld trips.
+"""Generalize origins towards a target volume, then destinations for each origin under one budget of suppressed trips.
 
 Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step.
-WithheldBudget: in each time step at most the given share (or number) of trips is withheld, or the run stops and says which
-step cannot be done. A time step with fewer than k people in all is withheld whole.
+SuppressionBudget: in each time step at most the given share (or number) of trips is suppressed, or the run stops and says which
+step cannot be done. A time step with fewer than k people in all is suppressed whole.
 
 Assumptions
 -----------
@@ -16,17 +16,17 @@ Notes
 The method of the paper, on trees of any shape. Origins are the best pruning for the penalty (v_target − outgoing
 volume)². Destinations of all origins are then partitioned at one price, which is searched in exact fractions; the piece
 right of the last breakpoint is taken, which keeps the budget. Where many flows are equal, as in thin matrices, that leaves a part
-of the budget; `spend_rest` spends it. Origins that do not reach k are withheld whole, and a target
+of the budget; `spend_rest` spends it. Origins that do not reach k are suppressed whole, and a target
 volume may make them hold more than the budget. With `v_target = auto` a grid of target volumes is tried on each matrix, and
-the one with the least generalisation error is kept: that is the best that the method can do, and takes as many times as long.
+the one with the least generalization error is kept: that is the best that the method can do, and takes as many times as long.
 With `v_target = sample` the target is chosen once, as in the papers: the one of the grid at which origins and destinations
 have the nearest mean sizes, over 24 matrices spread evenly over the data; where a matrix has no solution with it, the next
-larger one that has is taken. The certificate says which targets were used, and how far the result is at most from the best one
+larger one that has is taken. The manifest says which targets were used, and how far the result is at most from the best one
 for its origins.
 
 References
 ----------
-Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of Origin-Destination matrices
+Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices
 (ATG-Dual; problems P and D, Specific Breakpoints Algorithm).
 """
 
@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
+from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
 from crowdveil.method import Method
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
@@ -46,9 +46,9 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams, TargetVolume
 from crowdveil.progress import Progress
 from crowdveil.solve.od.forest import Forest, Solved
-from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import Outcome, Steps, solve_steps
+from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import Attempt, Targets, gap_percent, one_target, tell_gaps, tell_targets
 
 
@@ -73,20 +73,20 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
 
     targets = Targets(params.v_target, params.k, attempt, error)
 
-    def solver(system: System) -> Callable[[int], Outcome]:
+    def solver(system: RegionSpace) -> Callable[[int], StepSolution]:
         choices = targets.choices(data, system)
 
-        def solve(step: int) -> Outcome:
+        def solve(step: int) -> StepSolution:
             matrix = Matrix.of(data, step, system)
             target, forest, solved = targets.best(matrix, choices(matrix))
             budget = params.most_suppressed(matrix.total)
             final = forest.spend(solved, budget) if params.spend_rest else solved
             gap = gap_percent(final.cost, solved.least(budget))
-            return forest.outcome(final.published, target, gap, left=params.report_small)
+            return forest.outcome(final.published, target, gap, left=params.aggregate_small)
 
         return solve
 
-    steps = Steps(params.k, lambda: System.trees(data), solver, params.reporting, partial(tell, params))
+    steps = StepRange(params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(tell, params))
     return solve_steps(data, steps, progress)
 
 
@@ -95,9 +95,9 @@ def tell(params: AtgDualParams, facts: Floats) -> dict[str, Any]:
     return {**tell_targets(params.v_target, facts[:, 0]), **tell_gaps(facts[:, 1])}
 
 
-def promises(data: Flows, params: AtgDualParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
-    budget = WithheldBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
+def guarantees(data: Flows, params: AtgDualParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
+    budget = SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
     return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
 
 
@@ -106,8 +106,8 @@ METHOD = Method(
     takes=Flows,
     params=AtgDualParams,
     run=run,
-    promises=promises,
-    status="proved",
+    guarantees=guarantees,
+    status="proven",
     doc=__doc__ or "",
     tell=tell,
     together=one_target,

@@ -1,11 +1,11 @@
-"""Generalise origins towards a target volume, then find the very best destinations for them within the budget.
+"""Generalize origins towards a target volume, then find the very best destinations for them within the budget.
 
 Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step.
-WithheldBudget, with `scope = matrix`: in each time step at most the given share (or number) of trips is withheld, or the run
-stops and says which step cannot be done. A time step with fewer than k people in all is withheld whole.
+SuppressionBudget, with `scope = matrix`: in each time step at most the given share (or number) of trips is suppressed, or the run
+stops and says which step cannot be done. A time step with fewer than k people in all is suppressed whole.
 
 Assumptions
 -----------
@@ -13,18 +13,18 @@ Owed by the caller: the column of users names people. Without it k counts trips.
 
 Notes
 -----
-What `atg-dual` comes near to: the constrained optimum, by dynamic programming over lists of (cost, withheld volume), one list a
+What `atg-dual` comes near to: the constrained optimum, by dynamic programming over lists of (cost, suppressed volume), one list a
 box, without those that another beats in both. The price of `atg-dual` says which states cannot lead to anything better than
-what it found, so that lists stay short. The certificate tells how far `atg-dual` is from it.
+what it found, so that lists stay short. The manifest tells how far `atg-dual` is from it.
 
-With `scope = origin` each origin is solved on its own and may withhold its share of what leaves it; origins that do not reach
-k are withheld whole. `delta` is what a withheld trip costs besides, as a share of being generalised to the whole map at either
+With `scope = origin` each origin is solved on its own and may suppress its share of what leaves it; origins that do not reach
+k are suppressed whole. `delta` is what a suppressed trip costs besides, as a share of being generalized to the whole map at either
 end; where it is not given it is 0.01 on a quadtree, as published, and 0 on other trees.
 
 References
 ----------
 Matet et al., A lightweight approach for origin-destination matrix anonymization (the tree knapsack and G with delta);
-Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of Origin-Destination matrices (problem H).
+Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices (problem H).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import InputError
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
+from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
 from crowdveil.method import Method
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
@@ -46,26 +46,26 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams, TargetVolume
 from crowdveil.progress import Progress
 from crowdveil.solve.od.forest import Forest, Solved
-from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import Outcome, Steps, solve_steps
+from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import Attempt, Targets, gap_percent, one_target, tell_targets
 
 QUADTREE_DELTA = 0.01
 
 
 class AtgExactParams(Budgeted, FlowParams):
-    """Parameters of exact tree generalisation."""
+    """Parameters of exact tree generalization."""
 
     scope: Literal["matrix", "origin"] = "matrix"
     """The suppression budget is one for each time step, or one for each origin."""
     v_target: TargetVolume = "auto"
     """Volume that should leave each origin; auto takes the best of a grid for each matrix, sample one for all."""
     delta: float | None = Field(None, ge=0, lt=1)
-    """What a withheld trip costs besides, as a share of the whole map; not given: 0.01 on a quadtree, else 0."""
+    """What a suppressed trip costs besides, as a share of the whole map; not given: 0.01 on a quadtree, else 0."""
 
-    def lost_cost(self, system: System) -> Fraction:
-        """What a withheld trip costs, in tiles."""
+    def lost_cost(self, system: RegionSpace) -> Fraction:
+        """What a suppressed trip costs, in tiles."""
         tree = system.origins.tree
         delta = self.delta if self.delta is not None else QUADTREE_DELTA if tree.kind == "quadtree" else 0.0
         return 2 * Fraction(delta).limit_denominator(10_000) * tree.tiles
@@ -85,21 +85,23 @@ def run(data: Flows, params: AtgExactParams, rng: np.random.Generator, progress:
 
     targets = Targets(params.v_target, params.k, attempt, error)
 
-    def solver(system: System) -> Callable[[int], Outcome]:
+    def solver(system: RegionSpace) -> Callable[[int], StepSolution]:
         choices = targets.choices(data, system)
 
-        def solve(step: int) -> Outcome:
+        def solve(step: int) -> StepSolution:
             matrix = Matrix.of(data, step, system)
             target, forest, near = targets.best(matrix, choices(matrix))
             if params.scope == "origin":
                 best = by_origin(forest, params, exact=True)
             else:
                 best = exactly(forest, params.most_suppressed(matrix.total), near)
-            return forest.outcome(best.published, target, gap_percent(near.cost, best.cost), left=params.report_small)
+            return forest.outcome(
+                best.published, target, gap_percent(near.cost, best.cost), left=params.aggregate_small
+            )
 
         return solve
 
-    steps = Steps(params.k, lambda: System.trees(data), solver, params.reporting, partial(tell, params))
+    steps = StepRange(params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(tell, params))
     return solve_steps(data, steps, progress)
 
 
@@ -135,13 +137,13 @@ def exactly(forest: Forest, budget: int, near: Solved) -> Solved:
     return best
 
 
-def promises(data: Flows, params: AtgExactParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
+def guarantees(data: Flows, params: AtgExactParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
     made = (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
     return (
         made
         if params.scope == "origin"
-        else (*made, WithheldBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k))
+        else (*made, SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k))
     )
 
 
@@ -150,8 +152,8 @@ METHOD = Method(
     takes=Flows,
     params=AtgExactParams,
     run=run,
-    promises=promises,
-    status="proved",
+    guarantees=guarantees,
+    status="proven",
     doc=__doc__ or "",
     tell=tell,
     together=one_target,

@@ -1,11 +1,11 @@
-"""Generalise origins towards a target volume, then destinations at a fixed price of a withheld trip.
+"""Generalize origins towards a target volume, then destinations at a fixed price of a suppressed trip.
 
 Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step.
-GeneralisationLimit: a published flow whose destination has several tiles never covers more than the price in tiles of
-origin and destination together. How much is withheld is not bounded.
+GeneralizationLimit: a published flow whose destination has several tiles never covers more than the price in tiles of
+origin and destination together. How much is suppressed is not bounded.
 
 Assumptions
 -----------
@@ -13,13 +13,13 @@ Owed by the caller: the column of users names people. Without it k counts trips.
 
 Notes
 -----
-A withheld trip costs as much as one that is generalised to `price` of the map, so that nothing is generalised further. A
+A suppressed trip costs as much as one that is generalized to `price` of the map, so that nothing is generalized further. A
 destination of one tile cannot be split, whatever its origin. Origins are chosen as in `atg-dual`; with `v_target = auto` the
 target volume of the least total cost is taken from a grid, for each matrix. Reported flows, where asked for, are not limited.
 
 References
 ----------
-Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of Origin-Destination matrices
+Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices
 (ATG-Soft, problem H', appendix E).
 """
 
@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, GeneralisationLimit, Guarantee
+from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, GeneralizationLimit, Guarantee
 from crowdveil.method import Method
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
@@ -41,9 +41,9 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import FlowParams, TargetVolume
 from crowdveil.progress import Progress
 from crowdveil.solve.od.forest import Forest, Solved
-from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import Outcome, Steps, solve_steps
+from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import Attempt, Targets, one_target, tell_targets
 
 
@@ -51,7 +51,7 @@ class AtgSoftParams(FlowParams):
     """Parameters of ATG-Soft."""
 
     price: float = Field(0.1, gt=0, le=1)
-    """What a withheld trip costs: being generalised to this share of the map."""
+    """What a suppressed trip costs: being generalized to this share of the map."""
     v_target: TargetVolume = "auto"
     """Volume that should leave each origin; auto takes the best of a grid for each matrix, sample one for all."""
 
@@ -73,17 +73,17 @@ def run(data: Flows, params: AtgSoftParams, rng: np.random.Generator, progress: 
 
     targets = Targets(params.v_target, params.k, attempt, cost)
 
-    def solver(system: System) -> Callable[[int], Outcome]:
+    def solver(system: RegionSpace) -> Callable[[int], StepSolution]:
         choices = targets.choices(data, system)
 
-        def solve(step: int) -> Outcome:
+        def solve(step: int) -> StepSolution:
             matrix = Matrix.of(data, step, system)
             target, forest, solved = targets.best(matrix, choices(matrix))
-            return forest.outcome(solved.published, target, left=params.report_small)
+            return forest.outcome(solved.published, target, left=params.aggregate_small)
 
         return solve
 
-    steps = Steps(params.k, lambda: System.trees(data), solver, params.reporting, partial(tell, params))
+    steps = StepRange(params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(tell, params))
     return solve_steps(data, steps, progress)
 
 
@@ -92,9 +92,9 @@ def tell(params: AtgSoftParams, facts: Floats) -> dict[str, Any]:
     return tell_targets(params.v_target, facts[:, 0])
 
 
-def promises(data: Flows, params: AtgSoftParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
-    limit = GeneralisationLimit(tiles=float(params.tiles(len(data.zones))))
+def guarantees(data: Flows, params: AtgSoftParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
+    limit = GeneralizationLimit(tiles=float(params.tiles(len(data.zones))))
     return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), limit)
 
 
@@ -103,8 +103,8 @@ METHOD = Method(
     takes=Flows,
     params=AtgSoftParams,
     run=run,
-    promises=promises,
-    status="proved",
+    guarantees=guarantees,
+    status="proven",
     doc=__doc__ or "",
     tell=tell,
     together=one_target,

@@ -3,8 +3,8 @@
 Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
-WithheldBudget: in each time step at most the given share (or number) of trips is withheld. A time step with fewer than k
-people in all is withheld whole. DisjointFlows is not promised.
+SuppressionBudget: in each time step at most the given share (or number) of trips is suppressed. A time step with fewer than k
+people in all is suppressed whole. DisjointFlows is not guaranteed.
 
 Assumptions
 -----------
@@ -15,7 +15,7 @@ is all that hides the others.
 Notes
 -----
 A rival that others are measured against. Each flow is a cluster at first, told by the rectangles around its origins and its
-destinations (centroids, in metres of an equal-area plane). Of all neighbours the two with the least cost are merged, again
+destinations (centroids, in meters of an equal-area plane). Of all neighbors the two with the least cost are merged, again
 and again. The cost is the extent of the common box, the sum of its four sides, as in appendix B of the paper; with
 `cost = growth` it is how much the boxes of the two grow, averaged over their trips, as in the paper on Glove. That rewards
 joining what is large already, so that it is good with `join = small` only.
@@ -24,17 +24,17 @@ Whether a cluster below k may join one that has k is open in the papers: with `j
 the last one if the budget is not kept otherwise; with `join = any` it may. Merging stops as soon as what is below k fits the
 budget.
 
-Neighbours of a flow are the nearest by the sum of differences, 100 as in the paper, and all flows that it is one of those for;
-neighbours of a cluster are those of its flows. With more neighbours than flows this is exact greedy merging. A cluster that
-runs out of neighbours looks among all clusters.
+Neighbors of a flow are the nearest by the sum of differences, 100 as in the paper, and all flows that it is one of those for;
+neighbors of a cluster are those of its flows. With more neighbors than flows this is exact greedy merging. A cluster that
+runs out of neighbors looks among all clusters.
 
 The areas of a row are all tiles with centroids in the rectangles of its cluster, its volume and crowd are those of the cluster
 alone. A pair of tiles may lie in several rows. Small volumes, where they are reported, are those of one tile.
 
 References
 ----------
-Gramaglia, Fiore, Hiding mobile traffic fingerprints with Glove; Matet et al., Adaptative generalisation over a value hierarchy
-for the k-anonymisation of Origin-Destination matrices (the rival "Glove", and appendix B).
+Gramaglia, Fiore, Hiding mobile traffic fingerprints with Glove; Matet et al., Adaptative generalization over a value hierarchy
+for the k-anonymization of Origin-Destination matrices (the rival "Glove", and appendix B).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from crowdveil.guarantees import FlowKAnonymity, Guarantee, WithheldBudget
+from crowdveil.guarantees import FlowKAnonymity, Guarantee, SuppressionBudget
 from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
@@ -62,7 +62,7 @@ class GloveParams(Budgeted, FlowParams):
     """Merge two clusters if both are below k, or if one of them is."""
     cost: Literal["extent", "growth"] = "extent"
     """What is least of the pair that is merged: the extent of the common box, or how much a trip's box grows."""
-    neighbours: int = Field(100, ge=1)
+    neighbors: int = Field(100, ge=1)
     """Nearest flows that each flow may be merged with at first."""
 
 
@@ -76,16 +76,16 @@ def merge(data: Flows, params: GloveParams, step: int) -> Ints:
     from crowdveil.kernels.od.glove import merge_flows
 
     flows, any_may = StepFlows.of(data, step), params.join == "any"
-    near = nearest(flows.place, (flows.crowd < params.k) | any_may, params.neighbours)
+    near = nearest(flows.place, (flows.crowd < params.k) | any_may, params.neighbors)
     budget = params.most_suppressed(int(flows.volume.sum()))
-    arguments: Any = (*flows, *near, params.neighbours, params.k, budget, any_may, params.cost == "growth")
+    arguments: Any = (*flows, *near, params.neighbors, params.k, budget, any_may, params.cost == "growth")
     label, _ = merge_flows(*arguments)
     return label
 
 
-def promises(data: Flows, params: GloveParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
-    budget = WithheldBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
+def guarantees(data: Flows, params: GloveParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
+    budget = SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
     return (FlowKAnonymity(k=params.k, counts=data.counts), budget)
 
 
@@ -94,7 +94,7 @@ METHOD = Method(
     takes=Flows,
     params=GloveParams,
     run=run,
-    promises=promises,
+    guarantees=guarantees,
     status="argued",
     doc=__doc__ or "",
     together=apart,

@@ -3,8 +3,8 @@
 Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
-WithheldBudget: in each time step at most the given share (or number) of trips is withheld. A time step with fewer than k
-people in all is withheld whole. DisjointFlows is not promised.
+SuppressionBudget: in each time step at most the given share (or number) of trips is suppressed. A time step with fewer than k
+people in all is suppressed whole. DisjointFlows is not guaranteed.
 
 Assumptions
 -----------
@@ -15,7 +15,7 @@ is all that hides the others.
 Notes
 -----
 A rival that others are measured against: what can be had without writing `glove`, and much coarser, because clusters that have
-a crowd already are merged all the same. Flows are points in four dimensions, the centroids of origin and destination in metres of
+a crowd already are merged all the same. Flows are points in four dimensions, the centroids of origin and destination in meters of
 an equal-area plane; complete linkage with the sum of differences, along a graph of the nearest flows (100 as in the paper, and
 those that a flow is one of the nearest for). Parts of the graph that hang together nowhere are joined where they are nearest.
 Merges are done in the order of scikit-learn until what is below k fits the budget, which is the lowest cut that keeps it.
@@ -26,7 +26,7 @@ volume and crowd of the cluster alone. Needs scikit-learn (`pip install 'crowdve
 
 References
 ----------
-Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of Origin-Destination matrices (the
+Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices (the
 rival "Glove-sk", and appendix B); Pedregosa et al., Scikit-learn: machine learning in Python.
 """
 
@@ -39,7 +39,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import MissingExtraError
-from crowdveil.guarantees import FlowKAnonymity, Guarantee, WithheldBudget
+from crowdveil.guarantees import FlowKAnonymity, Guarantee, SuppressionBudget
 from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Floats, Ints, frozen, row_slices
 from crowdveil.model.flows import Flows
@@ -52,7 +52,7 @@ from crowdveil.solve.od.clusters import StepFlows, clustered_release, nearest
 class GloveSkParams(Budgeted, FlowParams):
     """Parameters of complete linkage."""
 
-    neighbours: int = Field(100, ge=1)
+    neighbors: int = Field(100, ge=1)
     """Nearest flows that each flow may be merged with at first."""
 
 
@@ -67,12 +67,12 @@ def cluster(data: Flows, params: GloveSkParams, step: int) -> Ints:
 
     place, *flows = StepFlows.of(data, step)
     budget = params.most_suppressed(int(flows[0].sum()))
-    arguments: Any = (dendrogram(place, params.neighbours), *flows, params.k, budget)
+    arguments: Any = (dendrogram(place, params.neighbors), *flows, params.k, budget)
     label, _ = lowest_cut(*arguments)
     return label
 
 
-def dendrogram(place: Floats, neighbours: int) -> Ints:
+def dendrogram(place: Floats, neighbors: int) -> Ints:
     """The two clusters of each merge, in order; flows come first, and merge i makes cluster i + the number of flows."""
     if len(place) < 2:
         return frozen(np.zeros((0, 2)), np.int64)
@@ -80,7 +80,7 @@ def dendrogram(place: Floats, neighbours: int) -> Ints:
         from sklearn.cluster import AgglomerativeClustering
     except ImportError:
         raise MissingExtraError("scikit-learn", "analysis", "glove-sk") from None
-    offsets, near, _ = nearest(place, np.ones(len(place), np.bool_), neighbours)
+    offsets, near, _ = nearest(place, np.ones(len(place), np.bool_), neighbors)
     graph = connected(place, offsets, near)
     made = AgglomerativeClustering(
         n_clusters=1, metric="manhattan", linkage="complete", connectivity=graph, compute_full_tree=True
@@ -108,9 +108,9 @@ def connected(place: Floats, offsets: Ints, near: Ints) -> Any:
             first, second = np.append(first, mine[at]), np.append(second, others[found[at]])
 
 
-def promises(data: Flows, params: GloveSkParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
-    budget = WithheldBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
+def guarantees(data: Flows, params: GloveSkParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
+    budget = SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
     return (FlowKAnonymity(k=params.k, counts=data.counts), budget)
 
 
@@ -119,7 +119,7 @@ METHOD = Method(
     takes=Flows,
     params=GloveSkParams,
     run=run,
-    promises=promises,
+    guarantees=guarantees,
     status="argued",
     doc=__doc__ or "",
     together=apart,

@@ -3,14 +3,14 @@
 Guarantee
 ---------
 DifferentialPrivacy(epsilon): in each time step, whether any one trip (or any `most_trips` trips) took place changes the chance
-of what is published by a factor of e^epsilon at most. Crowds are not promised: a published flow may be made by one person, or
+of what is published by a factor of e^epsilon at most. Crowds are not guaranteed: a published flow may be made by one person, or
 by nobody.
 
 Assumptions
 -----------
 Owed by the caller: a seed, where one is given, cannot be guessed and is kept secret, since who has it can make the noise again.
 Without one the noise comes from entropy of the operating system.
-The list of zones does not depend on who travelled (a file of zones or a grid, not the ids that
+The list of zones does not depend on who traveled (a file of zones or a grid, not the ids that
 occur in trips). Volumes are trips, each counted as one. Nobody makes more than `most_trips` trips in a time step: who makes m
 times as many has m times epsilon. Time steps add up: a person in T of them has T times epsilon.
 
@@ -24,13 +24,13 @@ Steinke; with epsilon of a trip rounded down to millionths). Which empty pairs r
 distances between them, with floating-point numbers, so that no full matrix is made.
 
 The time steps are those that have trips in the data, or that lie in its calendar: which ones these are is data too, and is not
-hidden. Nothing is told of what is withheld, and the column that k would be compared with repeats the noisy volume. The
-certificate leaves out all exact figures of a run.
+hidden. Nothing is told of what is suppressed, and the column that k would be compared with repeats the noisy volume. The
+manifest leaves out all exact figures of a run.
 
 References
 ----------
 Dwork, Roth, The algorithmic foundations of differential privacy; Canonne, Kamath, Steinke, The discrete Gaussian for differential
-privacy (the exact sampler); Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of
+privacy (the exact sampler); Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of
 Origin-Destination matrices (the rival "laplace-noise", and appendix B).
 """
 
@@ -184,8 +184,8 @@ def falls(x: Ints, t: int, rng: np.random.Generator) -> Mask:
     return odd
 
 
-def promises(data: Flows, params: LaplaceParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
+def guarantees(data: Flows, params: LaplaceParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
     return (DifferentialPrivacy(epsilon=params.epsilon, most_trips=params.most_trips),)
 
 
@@ -194,7 +194,7 @@ METHOD = Method(
     takes=Flows,
     params=LaplaceParams,
     run=run,
-    promises=promises,
+    guarantees=guarantees,
     status="argued",
     doc=__doc__ or "",
     together=apart,

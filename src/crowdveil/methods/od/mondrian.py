@@ -4,7 +4,7 @@ Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step.
-WithheldBudget(0): nothing is withheld, except a time step with fewer than k people in all, which is withheld whole.
+SuppressionBudget(0): nothing is suppressed, except a time step with fewer than k people in all, which is suppressed whole.
 
 Assumptions
 -----------
@@ -13,7 +13,7 @@ Owed by the caller: the column of users names people. Without it k counts trips.
 Notes
 -----
 A rival that others are measured against. A flow is a point in four dimensions, the centroids of its origin and of its
-destination in metres of an equal-area plane. The dimension with the largest range in metres is cut (ranges are not normalised,
+destination in meters of an equal-area plane. The dimension with the largest range in meters is cut (ranges are not normalized,
 as in the paper; of equal ones the first of origin x, origin y, destination x, destination y), at the median over trips: the
 least x that half of the trips do not exceed. Flows with x ≤ median go to one side; if that leaves a side with fewer than k,
 x < median is tried; if that does too, the cluster stays whole, without trying another dimension.
@@ -25,8 +25,8 @@ somebody begins or ends at each of its edges.
 
 References
 ----------
-LeFevre, DeWitt, Ramakrishnan, Mondrian multidimensional k-anonymity; Matet et al., Adaptative generalisation over a value
-hierarchy for the k-anonymisation of Origin-Destination matrices (the rival "Mondrian", and appendix B).
+LeFevre, DeWitt, Ramakrishnan, Mondrian multidimensional k-anonymity; Matet et al., Adaptative generalization over a value
+hierarchy for the k-anonymization of Origin-Destination matrices (the rival "Mondrian", and appendix B).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
+from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
 from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Ints, frozen
 from crowdveil.model.flows import Flows
@@ -67,12 +67,12 @@ def cut(data: Flows, k: int, step: int) -> Ints:
     return label
 
 
-def promises(data: Flows, params: MondrianParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
+def guarantees(data: Flows, params: MondrianParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
     return (
         FlowKAnonymity(k=params.k, counts=data.counts),
         DisjointFlows(),
-        WithheldBudget(suppress=0, k=params.k),
+        SuppressionBudget(suppress=0, k=params.k),
     )
 
 
@@ -81,8 +81,8 @@ METHOD = Method(
     takes=Flows,
     params=MondrianParams,
     run=run,
-    promises=promises,
-    status="proved",
+    guarantees=guarantees,
+    status="proven",
     doc=__doc__ or "",
     together=apart,
     needs_members=True,

@@ -1,11 +1,11 @@
-"""Generalise all origins to one level of the tree and all destinations to another, the best pair within a budget.
+"""Generalize all origins to one level of the tree and all destinations to another, the best pair within a budget.
 
 Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step.
-WithheldBudget: in each time step at most the given share (or number) of trips is withheld. A time step with fewer than k
-people in all is withheld whole.
+SuppressionBudget: in each time step at most the given share (or number) of trips is suppressed. A time step with fewer than k
+people in all is suppressed whole.
 
 Assumptions
 -----------
@@ -15,13 +15,13 @@ Notes
 -----
 A rival that others are measured against. Level c of a tree is its largest nodes of at most c tiles; these are the levels that
 come of going up one step at a time from the tiles, joining only where the smallest node that can be made is made. That
-cuts trees with leaves of any depth. Of all pairs of levels that keep the budget, the one with the least mean generalisation
+cuts trees with leaves of any depth. Of all pairs of levels that keep the budget, the one with the least mean generalization
 error is taken (finest origins first, where several have it), for each time step on its own. That is exact: pairs are left out
-only where it is proved that they withhold too much or cannot be better.
+only where it is proven that they suppress too much or cannot be better.
 
 References
 ----------
-Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of Origin-Destination matrices
+Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices
 (the rival "OIGH", and appendix B); Mahanan, Chaovalitwongse, Natwichai, Data privacy preservation algorithm with k-anonymity.
 """
 
@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, WithheldBudget
+from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
 from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
 from crowdveil.model.flows import Flows
@@ -40,8 +40,8 @@ from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
-from crowdveil.solve.od.region_space import System
-from crowdveil.solve.od.step_solver import NO_BOXES, Outcome, Steps, solve_steps
+from crowdveil.solve.od.region_space import RegionSpace
+from crowdveil.solve.od.step_solver import NO_BOXES, StepRange, StepSolution, solve_steps
 
 
 class OighParams(Budgeted, FlowParams):
@@ -50,9 +50,9 @@ class OighParams(Budgeted, FlowParams):
 
 def run(data: Flows, params: OighParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Find the best pair of levels of each time step."""
-    steps = Steps(
+    steps = StepRange(
         params.k,
-        lambda: System.trees(data),
+        lambda: RegionSpace.trees(data),
         lambda system: partial(solve, data, params, system),
         params.reporting,
         partial(tell, params),
@@ -60,7 +60,7 @@ def run(data: Flows, params: OighParams, rng: np.random.Generator, progress: Pro
     return solve_steps(data, steps, progress)
 
 
-def solve(data: Flows, params: OighParams, system: System, step: int) -> Outcome:
+def solve(data: Flows, params: OighParams, system: RegionSpace, step: int) -> StepSolution:
     """What becomes of a time step; its facts are the most tiles of an origin and of a destination."""
     from crowdveil.kernels.od.levels import best_levels, level_boxes
 
@@ -73,12 +73,12 @@ def solve(data: Flows, params: OighParams, system: System, step: int) -> Outcome
     levels: Any = (*rows, o_most, *o_tree, d_most, *d_tree)
     origin, destination, volume, crowd = level_boxes(*levels)
     keep = crowd >= params.k
-    left = (origin[~keep], destination[~keep]) if params.report_small else NO_BOXES
+    left = (origin[~keep], destination[~keep]) if params.aggregate_small else NO_BOXES
     facts = np.array([o_most, d_most], np.float64)
-    return Outcome(origin[keep], destination[keep], volume[keep], crowd[keep], *left, facts)
+    return StepSolution(origin[keep], destination[keep], volume[keep], crowd[keep], *left, facts)
 
 
-def rows_of(data: Flows, system: System, step: int) -> tuple[Any, ...]:
+def rows_of(data: Flows, system: RegionSpace, step: int) -> tuple[Any, ...]:
     """The rows of a time step by leaf of origin: leaves of origin and destination, volumes, crowds, members."""
     low, high = int(data.offsets[step]), int(data.offsets[step + 1])
     origin = system.origins.tree.tile_leaf[data.origin[low:high]]
@@ -109,9 +109,9 @@ def tell(params: OighParams, facts: Floats) -> dict[str, Any]:
     return {name: [int(column.min()), int(column.max())] for name, column in zip(names, facts.T, strict=True)}
 
 
-def promises(data: Flows, params: OighParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
-    budget = WithheldBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
+def guarantees(data: Flows, params: OighParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
+    budget = SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
     return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
 
 
@@ -120,8 +120,8 @@ METHOD = Method(
     takes=Flows,
     params=OighParams,
     run=run,
-    promises=promises,
-    status="proved",
+    guarantees=guarantees,
+    status="proven",
     doc=__doc__ or "",
     tell=tell,
     together=apart,

@@ -1,4 +1,4 @@
-"""Publish the flows that are made by at least k people, and withhold the rest.
+"""Publish the flows that are made by at least k people, and suppress the rest.
 
 Guarantee
 ---------
@@ -12,12 +12,12 @@ between two tiles would be published.
 
 Notes
 -----
-The plainest method there is: no generalisation, so what is published is exact, and on sparse data most of the volume is
-withheld. It is the lower bound that other methods are measured against. Zones keep their ids.
+The plainest method there is: no generalization, so what is published is exact, and on sparse data most of the volume is
+suppressed. It is the lower bound that other methods are measured against. Zones keep their ids.
 
 References
 ----------
-Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of Origin-Destination matrices
+Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices
 (the rival called "suppression").
 """
 
@@ -52,7 +52,7 @@ def run(data: Flows, params: SuppressionParams, rng: np.random.Generator, progre
         volume=kept.volume,
         people=kept.people,
         state=np.full(len(kept), PUBLISHED, np.uint8),
-        withheld=np.full(data.steps, NOT_GIVEN),
+        suppressed=np.full(data.steps, NOT_GIVEN),
         counts=data.counts,
         step_s=data.step_s,
         tz=data.tz,
@@ -62,8 +62,8 @@ def run(data: Flows, params: SuppressionParams, rng: np.random.Generator, progre
     return finished(data, release, left, params.k, params.reporting)
 
 
-def promises(data: Flows, params: SuppressionParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
+def guarantees(data: Flows, params: SuppressionParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
     return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
 
 
@@ -72,8 +72,8 @@ METHOD = Method(
     takes=Flows,
     params=SuppressionParams,
     run=run,
-    promises=promises,
-    status="proved",
+    guarantees=guarantees,
+    status="proven",
     doc=__doc__ or "",
     together=apart,
 )

@@ -3,7 +3,7 @@
 Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
-DisjointFlows: no pair of tiles is in two published flows of a time step. How much is withheld is not bounded.
+DisjointFlows: no pair of tiles is in two published flows of a time step. How much is suppressed is not bounded.
 
 Assumptions
 -----------
@@ -12,7 +12,7 @@ Owed by the caller: the column of users names people. Without it k counts trips.
 Notes
 -----
 The naive way that others are measured against: all areas have the same size, wherever people are. Blocks are counted from the
-lowest column and row of the grid; those at its edges may hold fewer cells. With `report_small`, what an origin's small
+lowest column and row of the grid; those at its edges may hold fewer cells. With `aggregate_small`, what an origin's small
 flows hold together is reported too, as in the table of the paper.
 
 References
@@ -67,8 +67,8 @@ def blocks(zones: Zones, side: int) -> Ints:
     return block
 
 
-def promises(data: Flows, params: UniformParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
+def guarantees(data: Flows, params: UniformParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
     return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
 
 
@@ -77,8 +77,8 @@ METHOD = Method(
     takes=Flows,
     params=UniformParams,
     run=run,
-    promises=promises,
-    status="proved",
+    guarantees=guarantees,
+    status="proven",
     doc=__doc__ or "",
     together=apart,
     needs_members=True,

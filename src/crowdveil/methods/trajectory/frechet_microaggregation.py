@@ -12,7 +12,7 @@ cluster may be one person's.
 
 Notes
 -----
-The distance is the Fréchet/Manhattan one, in metres on the plane: of the ways to walk along two paths with the least longest
+The distance is the Fréchet/Manhattan one, in meters on the plane: of the ways to walk along two paths with the least longest
 distance, the mean distance of one. Times do not count in it, so that rides at different hours may be in one cluster. Two paths
 are brought to the same moments first, by shares of their own time (`resample`); points that coincide are there once.
 
@@ -34,7 +34,7 @@ nobody is lost and counts can be held against those of the original, unless `lef
 
 References
 ----------
-Ferreira Torres and Trujillo-Rasua, The Fréchet/Manhattan distance and the trajectory anonymisation problem, DBSec 2016.
+Ferreira Torres and Trujillo-Rasua, The Fréchet/Manhattan distance and the trajectory anonymization problem, DBSec 2016.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.aggregation import DECIMALS, Made
+from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 from crowdveil.solve.trajectory.microaggregation import copies, members_of
 from crowdveil.solve.trajectory.pivots import Clustering, Clusters, LeftOver, PivotPath
@@ -95,7 +95,9 @@ def run(
     return copies(_means(data, distance, made, members, offsets), members, offsets, facts)
 
 
-def _means(data: Trajectories, distance: FrechetManhattan, made: Clusters, members: Ints, offsets: Ints) -> Made:
+def _means(
+    data: Trajectories, distance: FrechetManhattan, made: Clusters, members: Ints, offsets: Ints
+) -> GroupTrajectories:
     """A trajectory for each cluster, in batches on the engine."""
     from crowdveil.kernels.trajectory.cluster_mean import mean_of_cluster
 
@@ -114,7 +116,7 @@ def _means(data: Trajectories, distance: FrechetManhattan, made: Clusters, membe
     x, y, t = (np.concatenate(column) for column in zip(*found, strict=True))
     lengths = np.diff(data.offsets)[made.pivot]
     lon, lat = data.projection.to_globe(x, y)
-    return Made(
+    return GroupTrajectories(
         rounded(lon, DECIMALS),
         np.round(lat, DECIMALS),
         data.start + np.floor(t + 0.5).astype(np.int64),
@@ -122,8 +124,8 @@ def _means(data: Trajectories, distance: FrechetManhattan, made: Clusters, membe
     )
 
 
-def promises(data: Trajectories, params: FrechetMicroaggregationParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
+def guarantees(data: Trajectories, params: FrechetMicroaggregationParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
     counts = "trajectories" if params.count_trajectories else data.counts
     return (TrajectoryKAnonymity(k=params.k, counts=counts),)
 
@@ -133,7 +135,7 @@ METHOD = Method(
     takes=Trajectories,
     params=FrechetMicroaggregationParams,
     run=run,
-    promises=promises,
-    status="proved",
+    guarantees=guarantees,
+    status="proven",
     doc=__doc__ or "",
 )

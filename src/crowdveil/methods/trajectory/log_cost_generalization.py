@@ -13,7 +13,7 @@ may be one person's.
 Notes
 -----
 Points of two trajectories are matched one to one, in order, and each match becomes the box around both. A box costs
-`space_weight` times the logs of its lengths east and north, in metres, plus `time_weight` times the log of its length in
+`space_weight` times the logs of its lengths east and north, in meters, plus `time_weight` times the log of its length in
 seconds; of each length the log is that of 1 + it, so that a box of no length costs nothing. A point without a match is left
 out, at the cost of a box as large as all the data, times `suppression_cost`: with 1, the default, the shorter one of two
 trajectories always keeps all its points, and with less, points that are far from any match are left out as outliers. The least
@@ -31,10 +31,10 @@ would let short trajectories attract all others. That code aligns each group onc
 boxes by which it was found stay. The first reference was not at hand in full: what is said of it is from its abstract, the
 second reference and that code.
 
-Published are the middles of boxes (`reconstruction = centre`), or points drawn from each at random, as the paper has it, but once
+Published are the middles of boxes (`reconstruction = center`), or points drawn from each at random, as the paper has it, but once
 for a group: k-anonymity can then be seen in the file, where points drawn for each member on its own would leave it to an
 argument. Drawn times are sorted, and each is still in its box, because neither the first nor the last moments of boxes fall along
-a group. How large boxes are in the mean is in the certificate; single ones are not published.
+a group. How large boxes are in the mean is in the manifest; single ones are not published.
 
 It is exact: no trajectory is passed over unless a bound says that another one costs less. Time grows with the square of the
 number of trajectories, and with the product of their lengths; of 5,000 with a hundred points each one pair in a hundred is
@@ -43,7 +43,7 @@ matched point by point, which takes half a minute.
 References
 ----------
 M. E. Nergiz, M. Atzori, Y. Saygın, B. Güç: Towards trajectory anonymization: a generalization-based approach. Transactions on
-Data Privacy 2(1), 2009. C. Ferreira Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory anonymisation
+Data Privacy 2(1), 2009. C. Ferreira Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory anonymization
 problem. DBSec 2016, sections 2 and 5.2.
 """
 
@@ -62,15 +62,15 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.aggregation import DECIMALS, Made
+from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
 from crowdveil.solve.trajectory.distances import Paths
-from crowdveil.solve.trajectory.log_cost import Boxes, LogCost
+from crowdveil.solve.trajectory.log_cost import LogCost, SpaceTimeBoxes
 from crowdveil.solve.trajectory.microaggregation import copies
 from crowdveil.solve.trajectory.swapping import owners
 
 
 class LogCostGeneralizationParams(Params):
-    """Parameters of generalisation at the least log cost."""
+    """Parameters of generalization at the least log cost."""
 
     k: int = Field(3, ge=2)
     """Fewest people of a group."""
@@ -80,7 +80,7 @@ class LogCostGeneralizationParams(Params):
     """What the log of a box's length in time counts in its cost."""
     grouping: Literal["representative", "pivot"] = "representative"
     """Whether a group takes what costs least beside all its members, or beside the first."""
-    reconstruction: Literal["centre", "random"] = "centre"
+    reconstruction: Literal["center", "random"] = "center"
     """What is published of a box: its middle, or a point of it drawn at random, the same for all members."""
     suppression_cost: float = Field(1.0, gt=0, le=1)
     """What a point that is left out costs, as a share of a box around all the data; less than 1 removes outliers."""
@@ -99,7 +99,7 @@ def run(
     of_groups = np.cumsum([0, *(len(group.members) for group in groups)])
     sides = np.concatenate([np.zeros((6, 0)), *(group.sides for group in groups)], axis=1)
     offsets = np.cumsum([0, *(group.sides.shape[1] for group in groups)])
-    points = _middles(sides) if params.reconstruction == "centre" else _drawn(sides, offsets, rng)
+    points = _middles(sides) if params.reconstruction == "center" else _drawn(sides, offsets, rng)
     return copies(_made(data, *points, offsets), members, of_groups, _facts(groups, sides))
 
 
@@ -115,24 +115,24 @@ def _drawn(sides: Floats, offsets: Ints, rng: np.random.Generator) -> tuple[Floa
     return x, y, t[np.lexsort((t, row_slices(offsets)))].astype(np.float64)
 
 
-def _made(data: Trajectories, x: Floats, y: Floats, t: Floats, offsets: Ints) -> Made:
+def _made(data: Trajectories, x: Floats, y: Floats, t: Floats, offsets: Ints) -> GroupTrajectories:
     """Points on the plane of the data as a trajectory for each group."""
     lon, lat = data.projection.to_globe(x, y)
-    return Made(rounded(lon, DECIMALS), np.round(lat, DECIMALS), t.astype(np.int64) + data.start, offsets)
+    return GroupTrajectories(rounded(lon, DECIMALS), np.round(lat, DECIMALS), t.astype(np.int64) + data.start, offsets)
 
 
-def _facts(groups: list[Boxes], sides: Floats) -> dict[str, Any]:
+def _facts(groups: list[SpaceTimeBoxes], sides: Floats) -> dict[str, Any]:
     """How large the boxes are in the mean over all points that are published."""
     if not groups:
         return {}
     copies = np.repeat([len(group.members) for group in groups], [group.sides.shape[1] for group in groups])
-    metres, seconds = (sides[1] - sides[0] + sides[3] - sides[2]) / 2, sides[5] - sides[4]
-    means = {"mean_box_side_m": metres, "mean_box_s": seconds}
+    meters, seconds = (sides[1] - sides[0] + sides[3] - sides[2]) / 2, sides[5] - sides[4]
+    means = {"mean_box_side_m": meters, "mean_box_s": seconds}
     return {name: float(f"{np.average(lengths, weights=copies):.4g}") for name, lengths in means.items()}
 
 
-def promises(data: Trajectories, params: LogCostGeneralizationParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
+def guarantees(data: Trajectories, params: LogCostGeneralizationParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
     return (TrajectoryKAnonymity(k=params.k, counts="trajectories" if params.count_trajectories else data.counts),)
 
 
@@ -141,8 +141,8 @@ METHOD = Method(
     takes=Trajectories,
     params=LogCostGeneralizationParams,
     run=run,
-    promises=promises,
-    status="proved",
+    guarantees=guarantees,
+    status="proven",
     doc=__doc__ or "",
     aliases=("TGA",),
 )

@@ -12,7 +12,7 @@ may be one person's.
 
 Notes
 -----
-Groups are made by MDAV: the farthest trajectory from the centre and the farthest one from that each gather whoever is nearest,
+Groups are made by MDAV: the farthest trajectory from the center and the farthest one from that each gather whoever is nearest,
 until k people are together, and so on with what is left. A person with several trajectories counts once in a group. A group takes
 k people and no more, so that the rest, which is the last group, has k to 2k − 1. It is exact: no trajectory is passed over unless
 a bound says that it cannot be the farthest or among the nearest ones.
@@ -20,7 +20,7 @@ a bound says that it cannot be the farthest or among the nearest ones.
 With `distance = graph` trajectories that no chain of contemporaries leads to are not in one group; parts with fewer than k people
 are left out, and their number is told. `closest-trajectory` publishes one person's own trajectory for the whole group.
 
-Means are taken in planar metres around the data, and are right across the date line; the document takes them of degrees, which
+Means are taken in planar meters around the data, and are right across the date line; the document takes them of degrees, which
 differs by little elsewhere and puts points near longitude 0 there. Positions within 1° of a pole are refused.
 
 The document counts trajectories, so that a group may be one person's, and its public implementation misses the last point of
@@ -28,7 +28,7 @@ each trajectory in its distances.
 
 References
 ----------
-MobiDataLab, deliverable on the anonymisation module, sections 6.3.1 to 6.3.3.3.
+MobiDataLab, deliverable on the anonymization module, sections 6.3.1 to 6.3.3.3.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from crowdveil.params import Params, TimeWeight, TrajectoryDistance
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.distances import Contemporaries, make_distance, time_weight
-from crowdveil.solve.trajectory.mdav import Centre, Grouping
+from crowdveil.solve.trajectory.mdav import Center, Grouping
 from crowdveil.solve.trajectory.microaggregation import release_of
 
 
@@ -59,8 +59,8 @@ class MicroaggregationParams(Params):
     """What time counts in the spatio-temporal distance: a number (0 is space alone), document, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
     """What stands for a group: its mean, or the trajectory, or the single locations, that are nearest to it."""
-    centre: Centre = "once"
-    """Groups begin far from the centre of all trajectories, or from that of those that are left, which takes longer."""
+    center: Center = "once"
+    """Groups begin far from the center of all trajectories, or from that of those that are left, which takes longer."""
     count_trajectories: bool = False
     """Let k count trajectories, as the document does, even where people are known."""
 
@@ -74,13 +74,13 @@ def run(
     every = np.arange(len(data))
     person = every if params.count_trajectories else data.person
     parts = distance.components() if isinstance(distance, Contemporaries) else [every]
-    group = Grouping(distance, person, params.k, params.centre).groups(parts, progress)
+    group = Grouping(distance, person, params.k, params.center).groups(parts, progress)
     facts = {"time_weight": weight} if params.distance == "spatiotemporal" else {}
     return release_of(data, distance, group, params.aggregation, facts)
 
 
-def promises(data: Trajectories, params: MicroaggregationParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
+def guarantees(data: Trajectories, params: MicroaggregationParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
     counts = "trajectories" if params.count_trajectories else data.counts
     return (TrajectoryKAnonymity(k=params.k, counts=counts),)
 
@@ -90,8 +90,8 @@ METHOD = Method(
     takes=Trajectories,
     params=MicroaggregationParams,
     run=run,
-    promises=promises,
-    status="proved",
+    guarantees=guarantees,
+    status="proven",
     doc=__doc__ or "",
     aliases=("Microaggregation", "SimpleMDAV"),
     parameter_aliases=(

@@ -4,9 +4,9 @@ Guarantee
 ---------
 CombinationKAnonymity(k, knowledge): every combination of up to `knowledge` visits, each a place with its time, that occurs
 in order in a published trajectory occurs in those of at least k people. With `strategy = centroid` also
-LocationsOnTileCentres. Ids are new.
+LocationsOnTileCenters. Ids are new.
 
-With `time_strategy = keep` times are published to the second, and the promise holds for somebody who knows no times finer
+With `time_strategy = keep` times are published to the second, and the guarantee holds for somebody who knows no times finer
 than `time_interval_s` (with 0: no times at all). Whoever knows one moment exactly finds the trajectory.
 
 Assumptions
@@ -17,11 +17,11 @@ itself.
 
 Notes
 -----
-Tiles are squares of real metres on the ground, or those given with --zones; levels of time are whole intervals of the clock
-(UTC). Squares with fewer than 3k points at a level join the one of their four neighbours that has most points for the
+Tiles are squares of real meters on the ground, or those given with --zones; levels of time are whole intervals of the clock
+(UTC). Squares with fewer than 3k points at a level join the one of their four neighbors that has most points for the
 square of the distance. Points that follow one another in one area at one level are one visit; with `time_strategy = same`
 it is published as one point, at the middle of the interval, since the number of points would tell visits apart. `avg` is
-the mean of all published points of the area at that level, in planar metres around the data, not of degrees as in the document.
+the mean of all published points of the area at that level, in planar meters around the data, not of degrees as in the document.
 
 Visits that fewer than k people share are removed first, then pairs of them are broken, then combinations of three and four:
 what is bad stays bad as visits go, so that of each bad combination some visit has to go, however it is done. In each
@@ -37,7 +37,7 @@ four thousand million are refused.
 
 References
 ----------
-MobiDataLab, deliverable on the anonymisation module, section 6.3.3.2.
+MobiDataLab, deliverable on the anonymization module, section 6.3.3.2.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from crowdveil.guarantees import CombinationKAnonymity, Guarantee, LocationsOnTileCentres
+from crowdveil.guarantees import CombinationKAnonymity, Guarantee, LocationsOnTileCenters
 from crowdveil.io.geojson import COORDINATE_DECIMALS
 from crowdveil.method import Method
 from crowdveil.model.arrays import Floats, Indices, Ints, take_slices
@@ -64,7 +64,7 @@ DAY = 86_400
 
 
 class ProtectedGeneralizationParams(Params):
-    """Parameters of protected generalisation."""
+    """Parameters of protected generalization."""
 
     k: int = Field(3, ge=2)
     """Fewest people that share a combination of visits."""
@@ -75,7 +75,7 @@ class ProtectedGeneralizationParams(Params):
     time_interval_s: int = Field(3600, ge=0, le=366 * DAY)
     """Length of a level of time; 0 for a single one."""
     strategy: Literal["avg", "centroid"] = "avg"
-    """Where a visit is put: at the mean of all published positions of its area and level, or at the centre of the area."""
+    """Where a visit is put: at the mean of all published positions of its area and level, or at the center of the area."""
     time_strategy: Literal["same", "keep"] = "same"
     """When a visit is put: at one time for all of a level, or as it was, which protects from nobody who knows the moment."""
     count_trajectories: bool = False
@@ -151,8 +151,8 @@ def _moments(data: Trajectories, params: ProtectedGeneralizationParams, level: I
     return np.full(len(level), int(data.t.min()) // DAY * DAY if data.points else 0)
 
 
-def promises(data: Trajectories, params: ProtectedGeneralizationParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
+def guarantees(data: Trajectories, params: ProtectedGeneralizationParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
     people = data.counts == "people" and not params.count_trajectories
     crowd = CombinationKAnonymity(
         k=params.k,
@@ -160,7 +160,7 @@ def promises(data: Trajectories, params: ProtectedGeneralizationParams) -> tuple
         interval_s=None if params.time_strategy == "same" else params.time_interval_s,
         counts="people" if people else "trajectories",
     )
-    return (crowd, LocationsOnTileCentres()) if params.strategy == "centroid" else (crowd,)
+    return (crowd, LocationsOnTileCenters()) if params.strategy == "centroid" else (crowd,)
 
 
 METHOD = Method(
@@ -168,8 +168,8 @@ METHOD = Method(
     takes=Trajectories,
     params=ProtectedGeneralizationParams,
     run=run,
-    promises=promises,
-    status="proved",
+    guarantees=guarantees,
+    status="proven",
     doc=__doc__ or "",
     aliases=("ProtectedGeneralization",),
     parameter_aliases=(

@@ -1,25 +1,25 @@
-"""Replace every position by the centre of the tile that it lies in.
+"""Replace every position by the center of the tile that it lies in.
 
 Guarantee
 ---------
-No promise of anonymity. LocationsOnTileCentres: no exact position is published; each is the centre of a tile. Ids are
+No guarantee of anonymity. LocationsOnTileCenters: no exact position is published; each is the center of a tile. Ids are
 new, and trajectories of one person are not linked unless the caller asks for it.
 
 Assumptions
 -----------
 A sequence of tiles with its times can still be one person's alone: whoever knows a few of the places and times finds the
-rest. Use a method that promises k where the data leaves the house.
+rest. Use a method that guarantees k where the data leaves the house.
 
 Notes
 -----
-Squares are of real metres on the ground, in an equal-area projection around the data; a position on a border belongs to
+Squares are of real meters on the ground, in an equal-area projection around the data; a position on a border belongs to
 the tile north or east of it. With a file of tiles, positions outside all tiles are left out, and so are trajectories
 without any position left; their number is part of what the run reports. Only tiles that are used are in the list of
 areas.
 
 References
 ----------
-MobiDataLab, deliverable on the anonymisation module, section 6.3.3.1.
+MobiDataLab, deliverable on the anonymization module, section 6.3.3.1.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from crowdveil.guarantees import Guarantee, LocationsOnTileCentres
+from crowdveil.guarantees import Guarantee, LocationsOnTileCenters
 from crowdveil.io.geojson import COORDINATE_DECIMALS
 from crowdveil.method import Method
 from crowdveil.model.arrays import Indices, Ints
@@ -41,7 +41,7 @@ from crowdveil.solve.trajectory.visits import tiles_of
 
 
 class SimpleGeneralizationParams(Params):
-    """Parameters of simple generalisation."""
+    """Parameters of simple generalization."""
 
     tile_size_m: float = Field(500.0, gt=0, le=1_000_000)
     """Side of the square tiles; not used where tiles are given with --zones."""
@@ -54,7 +54,7 @@ class SimpleGeneralizationParams(Params):
 def run(
     data: Trajectories, params: SimpleGeneralizationParams, rng: np.random.Generator, progress: Progress
 ) -> TrajectoryRelease:
-    """Put each point on the centre of its tile."""
+    """Put each point on the center of its tile."""
     zones, tile = tiles_of(data, params.tile_size_m)
     inside = tile >= 0
     tile, t, trajectory = tile[inside], data.t[inside], data.trajectory[inside]
@@ -93,9 +93,9 @@ def together(params: SimpleGeneralizationParams) -> str | None:
     return "keys of people go across all of their trajectories: leave link_users out" if params.link_users else None
 
 
-def promises(data: Trajectories, params: SimpleGeneralizationParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
-    return (LocationsOnTileCentres(),)
+def guarantees(data: Trajectories, params: SimpleGeneralizationParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
+    return (LocationsOnTileCenters(),)
 
 
 METHOD = Method(
@@ -103,7 +103,7 @@ METHOD = Method(
     takes=Trajectories,
     params=SimpleGeneralizationParams,
     run=run,
-    promises=promises,
+    guarantees=guarantees,
     status="heuristic",
     doc=__doc__ or "",
     together=together,

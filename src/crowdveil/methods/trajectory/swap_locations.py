@@ -2,10 +2,10 @@
 
 Guarantee
 ---------
-No promise of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more often than it is
+No guarantee of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more often than it is
 there. NoOwnPoints: no point of a published trajectory is of the person that it stands for. SharedTilePairs: every step from one
 square of `tile_size_m` to the next one is made by the trajectories of at least `min_pair_people` people (k if not given). Ids are
-new. What is measured instead of promised is in the certificate: how often two exact points of somebody lead to one published
+new. What is measured instead of guaranteed is in the manifest: how often two exact points of somebody lead to one published
 trajectory, how much of that is the same person's, and how often the published trajectory that runs nearest to somebody's is the
 one that stands for it.
 
@@ -14,7 +14,7 @@ Assumptions
 A published trajectory runs near the one that it stands for, point by point within twice the largest radii: whoever knows many
 points of somebody may find it by its shape, even though none of its points is true; of a day of San Francisco's cabs a third can
 be found so at k = 10. Exact places and times stay, so that it can
-be seen that somebody was there. A trajectory that stays in one square makes no step, and nothing is promised of it.
+be seen that somebody was there. A trajectory that stays in one square makes no step, and nothing is guaranteed of it.
 
 Notes
 -----
@@ -33,7 +33,7 @@ Time and memory grow with the number of locations, and with how many lie within 
 References
 ----------
 J. Domingo-Ferrer, R. Trujillo-Rasua: Microaggregation- and permutation-based anonymization of movement data. Information
-Sciences 208, 2012 (ReachLocations). MobiDataLab, deliverable on the anonymisation module, section 6.3.3.5.
+Sciences 208, 2012 (ReachLocations). MobiDataLab, deliverable on the anonymization module, section 6.3.3.5.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def _swapped(
     return by_point
 
 
-def promises(data: Trajectories, params: SwapLocationsParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
+def guarantees(data: Trajectories, params: SwapLocationsParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
     people = data.counts == "people" and not params.count_trajectories
     counts: Literal["people", "trajectories"] = "people" if people else "trajectories"
     lon0, lat0 = corner_of(data)
@@ -151,7 +151,7 @@ METHOD = Method(
     takes=Trajectories,
     params=SwapLocationsParams,
     run=run,
-    promises=promises,
+    guarantees=guarantees,
     status="heuristic",
     doc=__doc__ or "",
     aliases=("SwapAllLocations", "SwapLocations"),

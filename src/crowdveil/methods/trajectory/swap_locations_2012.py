@@ -2,9 +2,9 @@
 
 Guarantee
 ---------
-No promise of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more often than it is
+No guarantee of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more often than it is
 there. With `permutation = circle` also NoOwnPoints: no point of a published trajectory is of the person that it stands for. Ids
-are new. What is measured instead of promised is in the certificate: how often two exact points of somebody lead to one published
+are new. What is measured instead of guaranteed is in the manifest: how often two exact points of somebody lead to one published
 trajectory, how much of that is the same person's, and how often the published trajectory that runs nearest to somebody's is the
 one that stands for it.
 
@@ -22,7 +22,7 @@ contemporaries leads to are not in one group, and parts with fewer than k people
 
 Inside a group a trajectory is drawn at random, and then another, until there is none; of each, every location that is left forms
 a set, in a random order: itself, and of the nearest k - 1 other people in the group the one location that is left and nearest to
-it, all within `space_threshold_m` and `time_threshold_s` of it. Nearest is by metres, then by seconds. Where there is no such set
+it, all within `space_threshold_m` and `time_threshold_s` of it. Nearest is by meters, then by seconds. Where there is no such set
 the location goes. The paper draws one trajectory, takes one location of every other one, and drops whatever is left after that;
 where a group is k trajectories of k people both come to the same, and where it has more people more locations stay. The paper
 looks for the least distance inside the set, where here it is that to the first location.
@@ -45,7 +45,7 @@ References
 ----------
 J. Domingo-Ferrer, R. Trujillo-Rasua: Microaggregation- and permutation-based anonymization of movement data. Information
 Sciences 208, 2012 (SwapLocations). C. Ferreira Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory
-anonymisation problem. DBSec 2016, sections 2 and 5.2.
+anonymization problem. DBSec 2016, sections 2 and 5.2.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def _or_any(threshold: float | None) -> float:
     return np.inf if threshold is None else float(threshold)
 
 
-def promises(data: Trajectories, params: SwapLocations2012Params) -> tuple[Guarantee, ...]:
-    """What the release promises."""
+def guarantees(data: Trajectories, params: SwapLocations2012Params) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
     if params.permutation == "any":
         return (OriginalPoints(),)
     return (OriginalPoints(), NoOwnPoints(counts="trajectories" if params.count_trajectories else data.counts))
@@ -139,7 +139,7 @@ METHOD = Method(
     takes=Trajectories,
     params=SwapLocations2012Params,
     run=run,
-    promises=promises,
+    guarantees=guarantees,
     status="heuristic",
     doc=__doc__ or "",
     aliases=("SwapLocations2012",),

@@ -2,10 +2,10 @@
 
 Guarantee
 ---------
-No promise of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more often than it is
+No guarantee of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more often than it is
 there. SwappedTrajectories: along every published trajectory the person behind the points changes at least `min_n_swaps` times;
-points that several people share at one place and second count for nobody. Ids are new. What is measured instead of promised is in
-the certificate: how often two exact points of somebody lead to one published trajectory, how much of that is the
+points that several people share at one place and second count for nobody. Ids are new. What is measured instead of guaranteed is in
+the manifest: how often two exact points of somebody lead to one published trajectory, how much of that is the
 same person's, and how often the published trajectory that runs nearest to somebody's is the one that ends as it does.
 
 Assumptions
@@ -30,7 +30,7 @@ Time grows with the number of points and of pairs that meet, memory with the num
 References
 ----------
 J. Salas, D. Megías, V. Torra: SwapMob: Swapping Trajectories for Mobility Anonymization. PSD 2018. MobiDataLab, deliverable on
-the anonymisation module, section 6.3.3.6.
+the anonymization module, section 6.3.3.6.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def _stops(points: Ints) -> list[int]:
     return [int(slab) for slab in np.unique(np.append(inner, len(points) - 1))]
 
 
-def promises(data: Trajectories, params: SwapMobParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
+def guarantees(data: Trajectories, params: SwapMobParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
     people = data.counts == "people" and not params.count_trajectories
     return (
         OriginalPoints(),
@@ -123,7 +123,7 @@ METHOD = Method(
     takes=Trajectories,
     params=SwapMobParams,
     run=run,
-    promises=promises,
+    guarantees=guarantees,
     status="heuristic",
     doc=__doc__ or "",
     aliases=("SwapMob",),

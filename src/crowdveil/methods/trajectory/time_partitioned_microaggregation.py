@@ -17,7 +17,7 @@ have fewer than k people, the next ones join until there are k. What is left in 
 Inside a part groups are made as in `microaggregation`, by space alone unless a weight of time is given. It takes seconds where
 `microaggregation` takes minutes, and loses more.
 
-Means are taken in planar metres around the data, not of degrees as in the document: see `microaggregation`.
+Means are taken in planar meters around the data, not of degrees as in the document: see `microaggregation`.
 
 MDAV leaves whoever is left over together, which costs most where parts are small. So in parts of at most 128 trajectories groups
 then exchange members as long as that brings them closer together, and each keeps k people; the document does not, and
@@ -25,7 +25,7 @@ then exchange members as long as that brings them closer together, and each keep
 
 References
 ----------
-MobiDataLab, deliverable on the anonymisation module, section 6.3.3.4.
+MobiDataLab, deliverable on the anonymization module, section 6.3.3.4.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from crowdveil.params import Params, TimeWeight
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.distances import make_distance, time_weight
-from crowdveil.solve.trajectory.mdav import Centre, Grouping
+from crowdveil.solve.trajectory.mdav import Center, Grouping
 from crowdveil.solve.trajectory.microaggregation import release_of
 
 PartsBy = Literal["mean-time", "first-time"]
@@ -63,8 +63,8 @@ class TimePartitionedParams(Params):
     """What time counts in the distance inside a part: a number (0 is space alone), document, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
     """What stands for a group: its mean, or the trajectory, or the single locations, that are nearest to it."""
-    centre: Centre = "once"
-    """Groups begin far from the centre of all trajectories of the part, or from that of those that are left."""
+    center: Center = "once"
+    """Groups begin far from the center of all trajectories of the part, or from that of those that are left."""
     exchange: bool = True
     """Let groups of small parts exchange members where that brings them closer together."""
     count_trajectories: bool = False
@@ -79,14 +79,14 @@ def run(
     distance = make_distance(data, "spatiotemporal", weight)
     person = np.arange(len(data)) if params.count_trajectories else data.person
     parts = parts_of(Outline.of(data), params)
-    group = Grouping(distance, person, params.k, params.centre, params.exchange).groups(parts, progress)
+    group = Grouping(distance, person, params.k, params.center, params.exchange).groups(parts, progress)
     figures = np.full((len(parts), 1), weight)
     facts = _told(params, figures) if parts else {"time_weight": weight, "parts": 0}
     return release_of(data, distance, group, params.aggregation, facts, figures)
 
 
 def _told(params: TimePartitionedParams, figures: Floats) -> dict[str, Any]:
-    """What the certificate says: of each part the figures have the weight of time."""
+    """What the manifest says: of each part the figures have the weight of time."""
     return {"time_weight": float(figures[0, 0]), "parts": len(figures)}
 
 
@@ -126,8 +126,8 @@ def together(params: TimePartitionedParams) -> str | None:
     return None
 
 
-def promises(data: Trajectories, params: TimePartitionedParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
+def guarantees(data: Trajectories, params: TimePartitionedParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
     counts = "trajectories" if params.count_trajectories else data.counts
     return (TrajectoryKAnonymity(k=params.k, counts=counts),)
 
@@ -137,8 +137,8 @@ METHOD = Method(
     takes=Trajectories,
     params=TimePartitionedParams,
     run=run,
-    promises=promises,
-    status="proved",
+    guarantees=guarantees,
+    status="proven",
     doc=__doc__ or "",
     tell=_told,
     together=together,

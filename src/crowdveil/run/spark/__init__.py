@@ -1,6 +1,6 @@
 """A run whose data lies on a cluster and stays there: read, made, written and checked in parts; only figures are gathered.
 
-    rows ──▶ packs ──▶ parts ──▶ method, table, promises, attacks ──▶ rows of the release, and what is told of the part
+    rows ──▶ packs ──▶ parts ──▶ method, table, guarantees, attacks ──▶ rows of the release, and what is told of the part
     trips.py           steps.py                                       gathering.py     running.py     verifying.py
 
 Rows travel in packs (`crowdveil.engine.packing`): all rows of a piece that have one key, here a time step, are one value of

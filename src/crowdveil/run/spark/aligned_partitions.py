@@ -25,16 +25,16 @@ from crowdveil.reading import FlowReading
 from crowdveil.run.manifest import reading_again, refuse_other_counts
 from crowdveil.run.spark.merge_partitions import checked_parts, even_parts
 from crowdveil.run.spark.rows import PartReader
-from crowdveil.run.spark.trips import TripsThere, look_at, part_reader, read_trips_there
+from crowdveil.run.spark.trips import SparkTrips, look_at, part_reader, read_spark_trips
 from crowdveil.run.spark.verifying import (
     NO_MOMENT,
     ReleasePart,
     ReleaseThere,
     RowPacker,
     findings_there,
+    guarantees_of,
     open_there,
     part_numbers,
-    promises_of,
     rest_of,
     sizes_there,
     told_findings,
@@ -61,7 +61,7 @@ class BothParts:
 
 
 @dataclass(frozen=True)
-class Beside:
+class AlignedPartitions:
     """Packs of both on the cluster, by part.
 
     Attributes
@@ -81,7 +81,7 @@ class Beside:
     packs: Frame
     parts: int
     read: BothParts
-    trips: TripsThere
+    trips: SparkTrips
     moments: Ints
     original_moments: Ints
 
@@ -95,14 +95,14 @@ def moments_of_steps(flows: Flows) -> Ints:
 def beside(
     engine: SparkEngine, release: ReleaseThere, original: Any, given: dict[str, Any], notes: ReadNotes,
     progress: Progress, *, members: bool, all_areas: bool,
-) -> Iterator[Beside]:  # fmt: skip
+) -> Iterator[AlignedPartitions]:  # fmt: skip
     """Read the original as it was for the release, and lay both side by side. Options that are `given` go before."""
     if release.steps is None:
         raise InputError(
             f"{release.folder}: it holds trajectories, which are held against the original without Spark; leave --engine out."
         )
     reading = FlowReading.checked(reading_again(release.manifest, given))
-    trips, rows = read_trips_there(engine, original, reading, notes), engine.read(release.data)
+    trips, rows = read_spark_trips(engine, original, reading, notes), engine.read(release.data)
     with engine.kept(trips.rows):
         trips = look_at(engine, trips, reading, notes, visited=False, progress=progress)
         steps = trips.reader.steps
@@ -125,33 +125,33 @@ def beside(
             bins=bins,
             release=of_release,
         )
-        yield Beside(packs, len(parts), read, trips, moments, ours)
+        yield AlignedPartitions(packs, len(parts), read, trips, moments, ours)
 
 
 @dataclass(frozen=True)
 class CheckedBeside:
     """Checks some whole time steps with the original at hand."""
 
-    promises: tuple[Guarantee, ...]
+    guarantees: tuple[Guarantee, ...]
     read: BothParts
 
     def __call__(self, part: pa.Table) -> pa.Table:
-        """One line: what came of each promise."""
+        """One line: what came of each guarantee."""
         with engines.use(LocalEngine(1)):
             flows, written = self.read(part)
-            return told_findings(check(written, self.promises, flows))
+            return told_findings(check(written, self.guarantees, flows))
 
 
 def verify_with_original(
     engine: SparkEngine, folder: str, original: Any, given: dict[str, Any], progress: Progress = no_progress
 ) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
-    """As `verifying.verify`, with the data that the release was made from, which is read as its certificate says."""
+    """As `verifying.verify`, with the data that the release was made from, which is read as its manifest says."""
     release = open_there(engine, folder)
-    promises = promises_of(release)
+    guarantees = guarantees_of(release)
     members = release.manifest["k_counts"] == "people"
     with beside(engine, release, original, given, ReadNotes(), progress, members=members, all_areas=False) as both:
         refuse_other_counts(release.manifest, both.trips.counts)
-        findings = findings_there(engine, both.packs, CheckedBeside(promises, both.read), both.parts, progress)
+        findings = findings_there(engine, both.packs, CheckedBeside(guarantees, both.read), both.parts, progress)
         rest, frame = rest_of(both.read.release, both.moments), both.trips.frame
-        findings.append([finding.as_json() for _, finding in check(rest, promises, frame)])
-    return checked_parts(promises, findings), release.manifest
+        findings.append([finding.as_json() for _, finding in check(rest, guarantees, frame)])
+    return checked_parts(guarantees, findings), release.manifest

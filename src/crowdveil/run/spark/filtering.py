@@ -18,7 +18,7 @@ from crowdveil.io.values import codes, one_array
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import TrajectoryReading
 from crowdveil.run.spark.point_rows import ORDER, PointReader
-from crowdveil.run.spark.points import in_order, look_at, read_points_there
+from crowdveil.run.spark.points import in_order, look_at, read_spark_points
 from crowdveil.run.spark.rows import without_missing
 from crowdveil.run.spark.running import FILE_ROWS, write_part_files
 from crowdveil.run.spark.sources import quoted
@@ -100,7 +100,7 @@ def filter_there(
         raise ParameterError(f"{output}: Spark writes a folder of Parquet files; give a name that ends in .parquet.")
     check_target(engine.files, target, overwrite=overwrite, mark=FIRST_FILE)
     notes = notes if notes is not None else ReadNotes()
-    points = read_points_there(engine, data, reading, notes)
+    points = read_spark_points(engine, data, reading, notes)
     ids = tuple(points.reader.ids)
     with engine.kept(points.rows), new_folder(engine.files, target, overwrite=overwrite, mark=FIRST_FILE) as aside:
         with engine.kept(points.tracks):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.attacks.risk import Trial, trials_of_parts
+from crowdveil.attacks.risk import RiskEstimate, trials_of_parts
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.times import time_column
 from crowdveil.method import Method
@@ -48,19 +48,19 @@ class Gathered:
         """An upper bound of the people, as `Flows.crowd`."""
         return sum(part["crowd"] for part in self.parts)
 
-    def checked(self, promises: Sequence[Guarantee]) -> list[tuple[Guarantee, Finding]]:
-        """What came of each promise in all parts."""
-        return checked_parts(promises, [part["findings"] for part in self.parts])
+    def checked(self, guarantees: Sequence[Guarantee]) -> list[tuple[Guarantee, Finding]]:
+        """What came of each guarantee in all parts."""
+        return checked_parts(guarantees, [part["findings"] for part in self.parts])
 
     @property
-    def trials(self) -> list[Trial]:
+    def trials(self) -> list[RiskEstimate]:
         """What came of each attack."""
         return trials_of_parts(
-            [([Trial(**trial) for trial in part["trials"]], part["cost"]["volume"]) for part in self.parts]
+            [([RiskEstimate(**trial) for trial in part["trials"]], part["cost"]["volume"]) for part in self.parts]
         )
 
     def facts(self, method: Method, params: Params) -> dict[str, Any]:
-        """What the certificate says of the figures of all steps."""
+        """What the manifest says of the figures of all steps."""
         rows = [row for part in self.parts if part["figures"] is not None
                 for row in zip(part["t"], part["figures"], strict=True)]  # fmt: skip
         return facts_of([figures for _, figures in sorted(rows, key=lambda row: row[0])], method, params)
@@ -68,17 +68,17 @@ class Gathered:
     def steps_table(self, tz: str) -> pa.Table:
         """The table of time steps."""
         rows = sorted((row for part in self.parts for row in part["steps"]), key=lambda row: row[0] or 0)
-        t, published, withheld = zip(*rows, strict=True) if rows else ((), (), ())
+        t, published, suppressed = zip(*rows, strict=True) if rows else ((), (), ())
         times: Any = pa.nulls(len(rows), pa.timestamp("ms", tz="UTC"))
         if None not in t:
             times = time_column(np.array(t, np.int64), tz, as_text=False)
         return pa.table(
-            {"t": times, "published": pa.array(published, pa.int64()), "withheld": pa.array(withheld, pa.int64())}
+            {"t": times, "published": pa.array(published, pa.int64()), "suppressed": pa.array(suppressed, pa.int64())}
         )
 
 
 def facts_of(rows: Sequence[Sequence[float]], method: Method, params: Params) -> dict[str, Any]:
-    """What the certificate says of figures, a row for each step or part, in their order."""
+    """What the manifest says of figures, a row for each step or part, in their order."""
     if method.tell is None or not rows:
         return {}
     tell = method.tell
@@ -87,12 +87,12 @@ def facts_of(rows: Sequence[Sequence[float]], method: Method, params: Params) ->
 
 
 def checked_parts(
-    promises: Sequence[Guarantee], findings: Sequence[Sequence[dict[str, Any]]]
+    guarantees: Sequence[Guarantee], findings: Sequence[Sequence[dict[str, Any]]]
 ) -> list[tuple[Guarantee, Finding]]:
-    """What came of each promise, from what came of it in each part: counts are merged as it declares, and then put into words."""
+    """What came of each guarantee, from what came of it in each part: counts are merged as it declares, and then put into words."""
     return [
-        (promise, promise.merged([Finding.from_json(of_part[i]) for of_part in findings]))
-        for i, promise in enumerate(promises)
+        (guarantee, guarantee.merged([Finding.from_json(of_part[i]) for of_part in findings]))
+        for i, guarantee in enumerate(guarantees)
     ]
 
 

@@ -45,7 +45,7 @@ _COUNTED = f"monotonically_increasing_id() AS {AT}"
 
 
 @dataclass(frozen=True)
-class PointsThere:
+class SparkPoints:
     """Points that lie on the cluster, and the little that is known of them here.
 
     Attributes
@@ -72,7 +72,7 @@ class PointsThere:
     points: int = 0
 
 
-def read_points_there(engine: SparkEngine, data: Any, reading: TrajectoryReading, notes: ReadNotes) -> PointsThere:
+def read_spark_points(engine: SparkEngine, data: Any, reading: TrajectoryReading, notes: ReadNotes) -> SparkPoints:
     """Read points on the cluster. The frames are not kept: keep them with `engine.kept` around all that is done with them."""
     frame = engine.read(readable(data))
     source = source_of(engine, data, frame)
@@ -100,7 +100,7 @@ def read_points_there(engine: SparkEngine, data: Any, reading: TrajectoryReading
     empty = Trajectories(
         none, none, nothing, np.zeros(1, np.int64), nobody, nothing, nobody, columns.counts, zones=zones
     )
-    return PointsThere(points, tracks, reader, empty)
+    return SparkPoints(points, tracks, reader, empty)
 
 
 def in_order(
@@ -124,8 +124,8 @@ def in_order(
 
 
 def look_at(
-    engine: SparkEngine, points: PointsThere, reading: TrajectoryReading, notes: ReadNotes, progress: Progress
-) -> PointsThere:
+    engine: SparkEngine, points: SparkPoints, reading: TrajectoryReading, notes: ReadNotes, progress: Progress
+) -> SparkPoints:
     """The same with what is known, once the rows have been read; bad rows are told or refused, and then left out."""
     reader, columns = points.reader, points.reader.columns
     told = engine.gather(

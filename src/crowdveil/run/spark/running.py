@@ -15,7 +15,7 @@ from crowdveil.attacks.risk import refuse_beaten
 from crowdveil.engine.finished import kept_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.entropy import fresh
-from crowdveil.errors import ParameterError, PromiseBrokenError
+from crowdveil.errors import GuaranteeViolatedError, ParameterError
 from crowdveil.guarantees import Guarantee
 from crowdveil.guarantees.base import refuse_broken, refuse_unchecked
 from crowdveil.io.atomic import scratch_folder
@@ -38,9 +38,15 @@ from crowdveil.run.spark.finished_partitions import FinishedParts, Wave
 from crowdveil.run.spark.merge_partitions import AREA, ROW, TOLD, Gathered, areas_of, even_parts
 from crowdveil.run.spark.staging import check_target, new_folder
 from crowdveil.run.spark.steps import StepsPart, row_schema
-from crowdveil.run.spark.trips import TripsThere, look_at, part_reader, read_trips_there
+from crowdveil.run.spark.trips import SparkTrips, look_at, part_reader, read_spark_trips
 from crowdveil.run.spark.verifying import check_there, part_hashes
-from crowdveil.run.verification import form_of, refuse_large_k, say_what_matters, what_k_counts, without_exact_figures
+from crowdveil.run.verification import (
+    add_run_warnings,
+    refuse_large_k,
+    structural_guarantees,
+    what_k_counts,
+    without_exact_figures,
+)
 
 DATA_FOLDER, STEPS_FILE, PARTS_FOLDER = "flows.parquet", "steps.parquet", "parts"
 WAVES_A_SLOT = 4
@@ -51,7 +57,7 @@ REPORT_ROWS = 5_000_000
 
 
 @dataclass(frozen=True)
-class Job:
+class SparkRun:
     """What is to be done, checked before anything is read."""
 
     method: Method
@@ -69,7 +75,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Ran:
+class SparkResult:
     """What came of it."""
 
     manifest: dict[str, Any]
@@ -77,7 +83,7 @@ class Ran:
     cost: list[str]
 
 
-def refuse_what_stays_here(method: Method, params: Params, request: Any) -> None:
+def check_supported_on_spark(method: Method, params: Params, request: Any) -> None:
     """Raise if a run cannot be done on a cluster, with the reason."""
     reason = method.together(params)
     if reason is not None:
@@ -92,15 +98,15 @@ def refuse_what_stays_here(method: Method, params: Params, request: Any) -> None
         raise ParameterError("--pairing tells of the original, which does not leave the cluster; leave it out.")
 
 
-def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str], None]) -> Ran:
-    """Read, anonymise in parts, write aside, verify what was written, and only then put it in place."""
+def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[[str], None]) -> SparkResult:
+    """Read, anonymize in parts, write aside, verify what was written, and only then put it in place."""
     if not isinstance(job.reading, FlowReading):
         raise TypeError("flows are read as flows")
     check_target(engine.files, job.output, overwrite=job.overwrite)
     notes = ReadNotes()
     stage("reading")
-    visited = getattr(job.params, "l_inhabited", 0) > 0  # the only choice of a method that asks for it
-    trips = read_trips_there(engine, job.data, job.reading, notes)
+    visited = getattr(job.params, "min_inhabited_tiles", 0) > 0  # the only choice of a method that asks for it
+    trips = read_spark_trips(engine, job.data, job.reading, notes)
     finished = FinishedParts(engine, job.resume, job.key, entropy=None if job.seed is not None else fresh())
     with (
         engine.kept(trips.rows),
@@ -109,18 +115,18 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
     ):
         trips = look_at(engine, trips, job.reading, notes, visited=visited, progress=progress)
         refuse_large_k(job.params, trips.crowd, trips.counts, exact=trips.crowd_is_exact)
-        promises = (*job.method.promises(trips.frame, job.params), *form_of(job.method))
+        guarantees = (*job.method.guarantees(trips.frame, job.params), *structural_guarantees(job.method))
         counts: FlowCounts = "trips" if job.method.rows == "noisy" else trips.counts
-        stage("anonymising")
+        stage("anonymizing")
         finished.begin(f"{aside}/{PARTS_FOLDER}", trips.numbers)
-        outcome = _in_parts(engine, job, trips, promises, counts, finished, progress)
+        outcome = _in_parts(engine, job, trips, guarantees, counts, finished, progress)
         gathered = Gathered.of(told_by(engine, outcome))
         refuse_large_k(job.params, gathered.crowd, trips.counts)
-        checked = gathered.checked(promises)
+        checked = gathered.checked(guarantees)
         refuse_unchecked(checked)
         trials = gathered.trials if job.attack else []
         refuse_beaten(trials)
-        say_what_matters(
+        add_run_warnings(
             job.method, trips.frame, job.params, gathered.cost.flows, notes, seed_given=job.seed is not None
         )
         stage("writing")
@@ -130,7 +136,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
         stage("verifying")
         steps = gathered.steps_table(trips.frame.tz if trips.step_s is not None else "UTC")
         features = [{"properties": properties} for properties in area_properties(areas)]
-        refuse_broken(check_there(engine, engine.read(data), steps, features, promises, progress))
+        refuse_broken(check_there(engine, engine.read(data), steps, features, guarantees, progress))
         stage("reporting")
         with scratch_folder() as made:
             here = Path(made)
@@ -149,17 +155,17 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
                 if (here / name).exists():
                     engine.files.put(here / name, f"{aside}/{name}")
         engine.files.remove(f"{aside}/{PARTS_FOLDER}")
-    return Ran(manifest, notes, gathered.cost.lines())
+    return SparkResult(manifest, notes, gathered.cost.lines())
 
 
 def _in_parts(
-    engine: SparkEngine, job: Job, trips: TripsThere, promises: tuple[Guarantee, ...], counts: FlowCounts,
+    engine: SparkEngine, job: SparkRun, trips: SparkTrips, guarantees: tuple[Guarantee, ...], counts: FlowCounts,
     finished: FinishedParts, progress: Progress,
 ) -> Frame:  # fmt: skip
     """What came of all parts, as it lies on the cluster."""
     reader = part_reader(trips, members=job.method.needs_members)
     seed = drawn_seed(job.seed, finished)
-    function = StepsPart(job.method.name, job.params, seed, reader, promises, job.attack, trips.numbers, counts)
+    function = StepsPart(job.method.name, job.params, seed, reader, guarantees, job.attack, trips.numbers, counts)
     left = np.flatnonzero(~np.isin(trips.numbers, finished.steps))
     parts = [left[part] for part in even_parts(trips.sizes[left], engine.slots)]
     at_once = WAVES_A_SLOT * engine.slots if job.resume is not None else max(len(parts), 1)
@@ -203,7 +209,7 @@ def write_part_files(engine: SparkEngine, rows: Frame, folder: str, progress: Pr
         files.move(f"{folder}/{name}", f"{folder}/part-{number:05}.parquet")
 
 
-def _areas(engine: SparkEngine, outcome: Frame, trips: TripsThere) -> tuple[Areas, Mask]:
+def _areas(engine: SparkEngine, outcome: Frame, trips: SparkTrips) -> tuple[Areas, Mask]:
     """The areas that any part names; an area that two parts tell differently is refused."""
     table = engine.gather(
         engine.sql(
@@ -213,18 +219,18 @@ def _areas(engine: SparkEngine, outcome: Frame, trips: TripsThere) -> tuple[Area
         )
     )
     if len(table) and pc.max(table["ways"]).as_py() > 1:
-        raise PromiseBrokenError("two areas have one name, so nothing was published.")
+        raise GuaranteeViolatedError("two areas have one name, so nothing was published.")
     return areas_of(table, trips.frame.zones)
 
 
 def _small_files(
     engine: SparkEngine, here: Path, data: str, steps: pa.Table, areas: Areas, drawn: Mask,
-    certificate: Callable[[dict[str, dict[str, Any]]], dict[str, Any]],
+    manifest: Callable[[dict[str, dict[str, Any]]], dict[str, Any]],
 ) -> dict[str, Any]:  # fmt: skip
-    """Write what is small here; the certificate names these and the part files."""
+    """Write what is small here; the manifest names these and the part files."""
     write_table(steps, here / STEPS_FILE)
     write_features(area_features(areas, drawn), here / AREAS_FILE)
-    return certificate(
+    return manifest(
         {
             "data": folder_entry(DATA_FOLDER, part_hashes(engine, data)),
             "steps": file_entry(here / STEPS_FILE),
@@ -236,7 +242,7 @@ def _small_files(
 def reported(
     engine: SparkEngine, here: Path, data: str, manifest: dict[str, Any], rows: int, notes: ReadNotes
 ) -> dict[str, Any]:
-    """The certificate with the report, if the published rows are few enough to be looked at here."""
+    """The manifest with the report, if the published rows are few enough to be looked at here."""
     if rows > REPORT_ROWS:
         notes.say(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
         return manifest | {"input": manifest["input"] | {"notes": notes.said}}

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil import engine
-from crowdveil.attacks.risk import against_promises
+from crowdveil.attacks.risk import against_guarantees
 from crowdveil.engine import LocalEngine
 from crowdveil.entropy import apart
 from crowdveil.errors import InputError
@@ -60,7 +60,7 @@ class StepsPart:
         What is to run.
     reader
         From the rows of the part to its flows.
-    promises
+    guarantees
         What is checked on what is written.
     attack
         Whether adversaries are tried.
@@ -74,7 +74,7 @@ class StepsPart:
     params: Params
     seed: int
     reader: PartReader
-    promises: tuple[Guarantee, ...]
+    guarantees: tuple[Guarantee, ...]
     attack: bool
     numbers: Ints
     counts: FlowCounts
@@ -93,11 +93,11 @@ class StepsPart:
                 return self.schema.empty_table()
             release = self._made(flows, part)
             written = as_written(release)
-            checked = check(written, self.promises, flows)
+            checked = check(written, self.guarantees, flows)
             trials = []
             if self.attack:
                 status = find_method(self.method).status
-                trials = against_promises(flows, release, self.promises, status, apart(self.seed, ATTACKS))
+                trials = against_guarantees(flows, release, self.guarantees, status, apart(self.seed, ATTACKS))
         told = {
             "steps": _plain(written.steps),
             "t": flows.t.tolist(),
@@ -164,4 +164,4 @@ def as_written(release: FlowRelease) -> WrittenRelease:
 def _plain(steps: pa.Table) -> list[list[int | None]]:
     """The table of time steps in seconds; steps without a time have none."""
     t = steps["t"].cast(pa.timestamp("s", tz="UTC"), safe=False).cast(pa.int64()).to_pylist()
-    return [list(row) for row in zip(t, steps["published"].to_pylist(), steps["withheld"].to_pylist(), strict=True)]
+    return [list(row) for row in zip(t, steps["published"].to_pylist(), steps["suppressed"].to_pylist(), strict=True)]

@@ -140,7 +140,7 @@ class TracksPart:
         What is to run.
     reader
         From the points of the part to its trajectories.
-    promises
+    guarantees
         What is checked on what is written.
     parts
         How many there are, to say which one failed.
@@ -150,7 +150,7 @@ class TracksPart:
     params: Params
     seed: int
     reader: TrackReader
-    promises: tuple[Guarantee, ...]
+    guarantees: tuple[Guarantee, ...]
     parts: int
 
     def __call__(self, part: pa.Table) -> pa.Table:
@@ -161,7 +161,7 @@ class TracksPart:
             data = self.reader(part)
             release = self._made(data, number)
             written = as_written(release)
-            checked = check(written, self.promises, data, release.source)
+            checked = check(written, self.guarantees, data, release.source)
             far = apart(TrajectoryComparison(data, release), DistanceParams(time_weight=0.0))
         told = {
             "part": number,

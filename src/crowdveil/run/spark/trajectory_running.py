@@ -38,13 +38,13 @@ from crowdveil.run.resume import drawn_seed
 from crowdveil.run.spark.finished_partitions import FinishedParts, Wave
 from crowdveil.run.spark.merge_partitions import AREA, ROW, checked_parts, facts_of
 from crowdveil.run.spark.point_rows import KEY
-from crowdveil.run.spark.points import PointsThere, look_at, read_points_there
+from crowdveil.run.spark.points import SparkPoints, look_at, read_spark_points
 from crowdveil.run.spark.running import (
     FILE_ROWS,
     PARTS_FOLDER,
     WAVES_A_SLOT,
-    Job,
-    Ran,
+    SparkResult,
+    SparkRun,
     reported,
     told_by,
     write_part_files,
@@ -53,7 +53,7 @@ from crowdveil.run.spark.staging import check_target, new_folder
 from crowdveil.run.spark.trajectories import KEYED, OUTCOME, PUBLISHED, Plan, TrackReader, TracksPart
 from crowdveil.run.spark.trajectory_verifying import check_tracks_there
 from crowdveil.run.spark.verifying import part_hashes
-from crowdveil.run.verification import form_of, refuse_large_k, say_what_matters, what_k_counts
+from crowdveil.run.verification import add_run_warnings, refuse_large_k, structural_guarantees, what_k_counts
 
 DATA_FOLDER = "trajectories.parquet"
 PART_POINTS = 100_000
@@ -62,14 +62,14 @@ those of any."""
 NO_ATTACK = "attacks on trajectories look at all of them at once, so none was tried on Spark."
 
 
-def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str], None]) -> Ran:
-    """Read, anonymise in parts, number all of them, write aside, verify what was written, and only then put it in place."""
+def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[[str], None]) -> SparkResult:
+    """Read, anonymize in parts, number all of them, write aside, verify what was written, and only then put it in place."""
     if not isinstance(job.reading, TrajectoryReading):
         raise TypeError("trajectories are read as trajectories")
     check_target(engine.files, job.output, overwrite=job.overwrite)
     notes = ReadNotes()
     stage("reading")
-    points = read_points_there(engine, job.data, job.reading, notes)
+    points = read_spark_points(engine, job.data, job.reading, notes)
     key = None if job.key is None else {**job.key, "points of a part": PART_POINTS}
     finished = FinishedParts(engine, job.resume, key, "part", None if job.seed is not None else fresh())
     with (
@@ -81,13 +81,13 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
         points = look_at(engine, points, job.reading, notes, progress)
         counts = what_k_counts(points.frame, job.params)
         refuse_large_k(job.params, points.people if counts == "people" else points.trajectories, counts)
-        promises = (*job.method.promises(points.frame, job.params), *form_of(job.method))
-        stage("anonymising")
-        outcome = _in_parts(engine, job, points, promises, finished, f"{aside}/{PARTS_FOLDER}", progress)
-        told = Told.of(told_by(engine, outcome))
-        checked = told.checked(promises)
+        guarantees = (*job.method.guarantees(points.frame, job.params), *structural_guarantees(job.method))
+        stage("anonymizing")
+        outcome = _in_parts(engine, job, points, guarantees, finished, f"{aside}/{PARTS_FOLDER}", progress)
+        told = PartitionSummary.of(told_by(engine, outcome))
+        checked = told.checked(guarantees)
         refuse_unchecked(checked)
-        say_what_matters(
+        add_run_warnings(
             job.method, points.frame, job.params, told.cost.trajectories, notes, seed_given=job.seed is not None
         )
         if job.attack:
@@ -98,7 +98,7 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
         areas = _areas(engine, outcome, points, told)
         stage("verifying")
         features = [] if areas is None else [{"properties": properties} for properties in area_properties(areas)]
-        refuse_broken(check_tracks_there(engine, data, features, promises, progress))
+        refuse_broken(check_tracks_there(engine, data, features, guarantees, progress))
         stage("reporting")
         with scratch_folder() as made:
             here = Path(made)
@@ -118,11 +118,11 @@ def run(job: Job, engine: SparkEngine, progress: Progress, stage: Callable[[str]
                 if (here / name).exists():
                     engine.files.put(here / name, f"{aside}/{name}")
         engine.files.remove(f"{aside}/{PARTS_FOLDER}")
-    return Ran(manifest, notes, [*told.cost.lines(), told.distance_line()])
+    return SparkResult(manifest, notes, [*told.cost.lines(), told.distance_line()])
 
 
 def _in_parts(
-    engine: SparkEngine, job: Job, points: PointsThere, promises: tuple[Guarantee, ...], finished: FinishedParts,
+    engine: SparkEngine, job: SparkRun, points: SparkPoints, guarantees: tuple[Guarantee, ...], finished: FinishedParts,
     folder: str, progress: Progress,
 ) -> Frame:  # fmt: skip
     """What came of all parts, as it lies on the cluster."""
@@ -134,7 +134,9 @@ def _in_parts(
     with engine.kept(planned):
         parts = engine.gather(engine.sql("SELECT DISTINCT part FROM {planned}", planned=planned))["part"].to_numpy()
         reader = TrackReader(points.frame)
-        function = TracksPart(job.method.name, job.params, drawn_seed(job.seed, finished), reader, promises, len(parts))
+        function = TracksPart(
+            job.method.name, job.params, drawn_seed(job.seed, finished), reader, guarantees, len(parts)
+        )
         finished.begin(folder, parts)
         left = np.setdiff1d(parts, finished.steps)
         at_once = WAVES_A_SLOT * engine.slots if job.resume is not None else max(len(left), 1)
@@ -178,7 +180,7 @@ def new_numbers(published: pa.Table) -> pa.Table:
     return pa.table({"source": published["source"], "trajectory_id": number})
 
 
-def _areas(engine: SparkEngine, outcome: Frame, points: PointsThere, told: Told) -> Areas | None:
+def _areas(engine: SparkEngine, outcome: Frame, points: SparkPoints, told: PartitionSummary) -> Areas | None:
     """The tiles that any part names, in their order; None where the method names none."""
     found = engine.gather(engine.sql(f"SELECT DISTINCT tile FROM {{outcome}} WHERE kind = '{AREA}'", outcome=outcome))
     tiles, grid = np.sort(found["tile"].to_numpy()), told.grid
@@ -191,13 +193,13 @@ def _areas(engine: SparkEngine, outcome: Frame, points: PointsThere, told: Told)
 
 
 @dataclass(frozen=True)
-class Told:
+class PartitionSummary:
     """What all parts tell, in their order."""
 
     parts: Sequence[dict[str, Any]]
 
     @classmethod
-    def of(cls, lines: Sequence[str]) -> Told:
+    def of(cls, lines: Sequence[str]) -> PartitionSummary:
         """From the lines of JSON, in whatever order they came."""
         return cls(sorted((json.loads(line) for line in lines), key=lambda part: part["part"]))
 
@@ -217,16 +219,16 @@ class Told:
         """Whether the method names tiles."""
         return any(part["areas"] for part in self.parts)
 
-    def checked(self, promises: Sequence[Guarantee]) -> list[tuple[Guarantee, Finding]]:
-        """What came of each promise in all parts."""
-        return checked_parts(promises, [part["findings"] for part in self.parts])
+    def checked(self, guarantees: Sequence[Guarantee]) -> list[tuple[Guarantee, Finding]]:
+        """What came of each guarantee in all parts."""
+        return checked_parts(guarantees, [part["findings"] for part in self.parts])
 
     def facts(self, method: Method, params: Params) -> dict[str, Any]:
-        """What the certificate says of the figures of all parts."""
+        """What the manifest says of the figures of all parts."""
         return facts_of([row for part in self.parts for row in part["figures"] or ()], method, params)
 
     def distance_line(self) -> str:
         """How far published trajectories are from their originals, for whoever ran it; not for release."""
         n = self.cost.trajectories
-        metres = math.sqrt(math.fsum(part["squares"] for part in self.parts) / n) if n else 0.0
-        return f"distance to originals  {metres:,.1f} m (root of the mean square, in space alone)"
+        meters = math.sqrt(math.fsum(part["squares"] for part in self.parts) / n) if n else 0.0
+        return f"distance to originals  {meters:,.1f} m (root of the mean square, in space alone)"

@@ -1,4 +1,4 @@
-"""A release of trajectories that lies on a cluster, checked there from the files alone, in the pieces that promises allow."""
+"""A release of trajectories that lies on a cluster, checked there from the files alone, in the pieces that guarantees allow."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _PLACED = ("file", "at")
 
 @dataclass(frozen=True)
 class CheckedPiece:
-    """Checks some whole trajectories; it knows promises and files, and nothing of methods.
+    """Checks some whole trajectories; it knows guarantees and files, and nothing of methods.
 
     Attributes
     ----------
-    promises
+    guarantees
         What is checked.
     features
         The areas, as in the GeoJSON, without outlines.
     """
 
-    promises: tuple[Guarantee, ...]
+    guarantees: tuple[Guarantee, ...]
     features: list[dict[str, Any]]
     schema = pa.schema([("told", pa.string()), ("file", pa.string()), ("first", pa.int64()), ("last", pa.int64())])
 
     def __call__(self, piece: pa.Table) -> pa.Table:
-        """One line: what came of each promise; and which numbers trajectories have here."""
+        """One line: what came of each guarantee; and which numbers trajectories have here."""
         rows = piece.sort_by([(name, "ascending") for name in _PLACED])
         number = one_array(rows["trajectory_id"])
         first, last = pc.min(number).as_py(), pc.max(number).as_py()
@@ -53,27 +53,27 @@ class CheckedPiece:
         if first is not None:
             plain = plain.set_column(place, "trajectory_id", pc.subtract(number, first - 1))
         written = WrittenRelease(Path("the piece"), plain, None, self.features)
-        told = json.dumps([finding.as_json() for _, finding in check(written, self.promises)])
+        told = json.dumps([finding.as_json() for _, finding in check(written, self.guarantees)])
         made = [[told], [rows["file"][0].as_py()], [first], [last]]
         return pa.table([pa.array(m, f.type) for m, f in zip(made, self.schema, strict=True)], schema=self.schema)
 
 
-def refuse_whole(promises: Sequence[Guarantee], folder: str) -> None:
-    """Raise if a promise cannot be looked at in pieces."""
-    whole = [promise.name for promise in promises if promise.pieces == "none"]
+def refuse_whole(guarantees: Sequence[Guarantee], folder: str) -> None:
+    """Raise if a guarantee cannot be looked at in pieces."""
+    whole = [guarantee.name for guarantee in guarantees if guarantee.pieces == "none"]
     if whole:
         raise InputError(
-            f"{folder}: the promise {whole[0]} is looked at in all trajectories at once, which is done without Spark; leave "
+            f"{folder}: the guarantee {whole[0]} is looked at in all trajectories at once, which is done without Spark; leave "
             "--engine out."
         )
 
 
 def check_tracks_there(
-    engine: SparkEngine, data: str, features: list[dict[str, Any]], promises: Sequence[Guarantee],
+    engine: SparkEngine, data: str, features: list[dict[str, Any]], guarantees: Sequence[Guarantee],
     progress: Progress = no_progress,
 ) -> list[tuple[Guarantee, Finding]]:  # fmt: skip
-    """What came of each promise on the files of a release of trajectories."""
-    refuse_whole(promises, data)
+    """What came of each guarantee on the files of a release of trajectories."""
+    refuse_whole(guarantees, data)
     plain = [{"properties": feature["properties"]} for feature in features]
     rows = engine.read(data)
     if "user_id" in rows.columns:
@@ -83,21 +83,21 @@ def check_tracks_there(
     rows = rows.selectExpr("*", "_metadata.file_path AS file", "_metadata.row_index AS at")
     found: dict[int, Finding] = {}
     for kind, make in (("runs", _runs), ("equal", _equal)):
-        which = [i for i, promise in enumerate(promises) if promise.pieces == kind]
+        which = [i for i, guarantee in enumerate(guarantees) if guarantee.pieces == kind]
         if not which:
             continue
-        function = CheckedPiece(tuple(promises[i] for i in which), plain)
+        function = CheckedPiece(tuple(guarantees[i] for i in which), plain)
         pieces, number = make(engine, rows)
         told = engine.gather(engine.map_groups(pieces, "piece", function, CheckedPiece.schema, number), progress)
         findings = [json.loads(line) for line in told["told"].to_pylist()]
         if not findings:  # nothing is published
             nothing = WrittenRelease(Path("nothing"), _empty(engine, data), None, plain)
-            findings = [[finding.as_json() for _, finding in check(nothing, function.promises)]]
+            findings = [[finding.as_json() for _, finding in check(nothing, function.guarantees)]]
         for place, i in enumerate(which):
-            found[i] = promises[i].merged([Finding.from_json(of_piece[place]) for of_piece in findings])
-            if promises[i].name == "well-formed-trajectories" and not _follow(told):
-                found[i] = promises[i].judged(True, {"not_numbered": 1})
-    return [(promise, found[i]) for i, promise in enumerate(promises)]
+            found[i] = guarantees[i].merged([Finding.from_json(of_piece[place]) for of_piece in findings])
+            if guarantees[i].name == "well-formed-trajectories" and not _follow(told):
+                found[i] = guarantees[i].judged(True, {"not_numbered": 1})
+    return [(guarantee, found[i]) for i, guarantee in enumerate(guarantees)]
 
 
 def _empty(engine: SparkEngine, data: str) -> pa.Table:

@@ -47,7 +47,7 @@ from crowdveil.run.spark.sources import (
 
 
 @dataclass(frozen=True)
-class TripsThere:
+class SparkTrips:
     """Trips in packs that lie on the cluster, and the little that is known of them here.
 
     Attributes
@@ -81,7 +81,7 @@ class TripsThere:
     crowd_is_exact: bool = False
 
 
-def read_trips_there(engine: SparkEngine, data: Any, reading: FlowReading, notes: ReadNotes) -> TripsThere:
+def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes: ReadNotes) -> SparkTrips:
     """Read trips or flows on the cluster, into packs of rows by time step.
 
     The frame of rows is not kept: keep it with `engine.kept` around everything that is done with it.
@@ -102,12 +102,12 @@ def read_trips_there(engine: SparkEngine, data: Any, reading: FlowReading, notes
     reader = TripReader(source, columns, zones, reading.tz, form, steps, came_up, ids)
     rows = engine.map_rows(frame, reader, PACKS)
     none, made = np.zeros(0, np.int64), _frame(zones, reading, columns)
-    return TripsThere(rows, reader, made.counts, none, none, 0, steps.seconds if steps else None, made)
+    return SparkTrips(rows, reader, made.counts, none, none, 0, steps.seconds if steps else None, made)
 
 
 def look_at(
-    engine: SparkEngine, trips: TripsThere, reading: FlowReading, notes: ReadNotes, *, visited: bool, progress: Any
-) -> TripsThere:
+    engine: SparkEngine, trips: SparkTrips, reading: FlowReading, notes: ReadNotes, *, visited: bool, progress: Any
+) -> SparkTrips:
     """The same with what is known of the steps, once the rows have been read; bad rows are told or refused.
 
     `visited`: gather too which tiles any trip starts or ends in.
@@ -143,12 +143,12 @@ def look_at(
     return replace(trips, numbers=numbers, sizes=sizes, crowd=crowd, step_s=step_s, frame=frame, crowd_is_exact=exact)
 
 
-def part_reader(trips: TripsThere, *, members: bool) -> PartReader:
+def part_reader(trips: SparkTrips, *, members: bool) -> PartReader:
     """From packs to flows, for executors; with `members`, it is kept who is behind each flow."""
     return PartReader(trips.reader.schema, trips.counts, trips.reader.steps, trips.step_s, trips.frame, members)
 
 
-def _people(engine: SparkEngine, trips: TripsThere, notes: ReadNotes) -> int:
+def _people(engine: SparkEngine, trips: SparkTrips, notes: ReadNotes) -> int:
     """The number of distinct people; ids that look alike are noted."""
     reader = PersonReader(trips.reader.schema)
     found = engine.map_rows(trips.rows.select("packed"), reader, reader.schema)
@@ -157,7 +157,7 @@ def _people(engine: SparkEngine, trips: TripsThere, notes: ReadNotes) -> int:
     return people
 
 
-def _refuse_repeated(engine: SparkEngine, trips: TripsThere) -> None:
+def _refuse_repeated(engine: SparkEngine, trips: SparkTrips) -> None:
     """Raise if people of several rows would have to be added up."""
     tasks = TASKS_A_SLOT * engine.slots
     keyed = engine.sql(f"SELECT packed, pmod(step, {tasks}) AS task FROM {{rows}} WHERE note IS NULL", rows=trips.rows)

@@ -1,4 +1,4 @@
-"""A release that lies on a cluster, checked there: hashes and promises, part by part, from nothing but the files."""
+"""A release that lies on a cluster, checked there: hashes and guarantees, part by part, from nothing but the files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from crowdveil.engine.packing import in_runs, packed, unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
-from crowdveil.errors import InputError, PromiseBrokenError
+from crowdveil.errors import GuaranteeViolatedError, InputError
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.written import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
@@ -99,28 +99,28 @@ def moments_of(column: Any) -> Ints:
 
 @dataclass(frozen=True)
 class CheckedPart:
-    """Checks the rows of some whole time steps; it knows promises and files, and nothing of methods."""
+    """Checks the rows of some whole time steps; it knows guarantees and files, and nothing of methods."""
 
-    promises: tuple[Guarantee, ...]
+    guarantees: tuple[Guarantee, ...]
     release: ReleasePart
     schema = pa.schema([("told", pa.string())])
 
     def __call__(self, part: pa.Table) -> pa.Table:
-        """One line: what came of each promise."""
-        return told_findings(check(self.release(part["packed"]), self.promises))
+        """One line: what came of each guarantee."""
+        return told_findings(check(self.release(part["packed"]), self.guarantees))
 
 
 def told_findings(checked: Sequence[tuple[Guarantee, Finding]]) -> pa.Table:
-    """What came of each promise in a part, as one line."""
+    """What came of each guarantee in a part, as one line."""
     line = json.dumps([finding.as_json() for _, finding in checked])
     return pa.table({"told": [line]}, schema=CheckedPart.schema)
 
 
 def check_there(
-    engine: SparkEngine, rows: Frame, steps: pa.Table, features: list[dict[str, Any]], promises: Sequence[Guarantee],
+    engine: SparkEngine, rows: Frame, steps: pa.Table, features: list[dict[str, Any]], guarantees: Sequence[Guarantee],
     progress: Progress = no_progress,
 ) -> list[tuple[Guarantee, Finding]]:  # fmt: skip
-    """What came of each promise on the rows of a release; steps without rows, and the areas as a whole, are looked at here."""
+    """What came of each guarantee on the rows of a release; steps without rows, and the areas as a whole, are looked at here."""
     release = ReleasePart(engine.schema(rows), steps, without_outlines(features))
     moments, sizes = sizes_there(engine, rows)
     parts = in_parts(sizes.tolist(), PART_ROWS)
@@ -128,10 +128,10 @@ def check_there(
     if parts:
         packer = RowPacker(release.rows, moments, part_numbers(parts))
         packs = engine.map_rows(rows, packer, RowPacker.schema)
-        function = CheckedPart(tuple(promises), release)
+        function = CheckedPart(tuple(guarantees), release)
         findings = findings_there(engine, packs, function, len(parts), progress)
-    findings.append([finding.as_json() for _, finding in check(rest_of(release, moments), tuple(promises))])
-    return checked_parts(promises, findings)
+    findings.append([finding.as_json() for _, finding in check(rest_of(release, moments), tuple(guarantees))])
+    return checked_parts(guarantees, findings)
 
 
 def sizes_there(engine: SparkEngine, rows: Frame) -> tuple[Ints, Ints]:
@@ -184,7 +184,7 @@ class ReleaseThere:
     folder, data
         Where it lies, and where its rows lie.
     manifest
-        Its certificate.
+        Its manifest.
     steps
         The table of time steps; None where it holds trajectories.
     features
@@ -220,7 +220,7 @@ def open_there(engine: SparkEngine, folder: str) -> ReleaseThere:
                 same = file_hash(here / entry["name"]) == entry["sha256"]
             changed += [] if same else [entry["name"]]
         if changed:
-            raise PromiseBrokenError(
+            raise GuaranteeViolatedError(
                 f"{folder}: {', '.join(changed)} changed since the release was made; do not publish it."
             )
         data = f"{there}/{entries['data']['name']}"
@@ -238,18 +238,18 @@ def open_there(engine: SparkEngine, folder: str) -> ReleaseThere:
 def verify(
     engine: SparkEngine, folder: str, progress: Progress = no_progress
 ) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
-    """Check a release where it lies: that its files are those that were written, and every promise.
+    """Check a release where it lies: that its files are those that were written, and every guarantee.
 
-    Returns each promise with what came of it, and the manifest.
+    Returns each guarantee with what came of it, and the manifest.
     """
     release = open_there(engine, folder)
-    promises = promises_of(release)
+    guarantees = guarantees_of(release)
     if release.steps is None:
-        return check_tracks_there(engine, release.data, release.features, promises, progress), release.manifest
+        return check_tracks_there(engine, release.data, release.features, guarantees, progress), release.manifest
     rows = engine.read(release.data)
-    return check_there(engine, rows, release.steps, release.features, promises, progress), release.manifest
+    return check_there(engine, rows, release.steps, release.features, guarantees, progress), release.manifest
 
 
-def promises_of(release: ReleaseThere) -> tuple[Guarantee, ...]:
-    """What its certificate promises."""
-    return tuple(guarantee_from_manifest(entry) for entry in release.manifest["promises"])
+def guarantees_of(release: ReleaseThere) -> tuple[Guarantee, ...]:
+    """What its manifest guarantees."""
+    return tuple(guarantee_from_manifest(entry) for entry in release.manifest["guarantees"])

@@ -10,7 +10,7 @@ from crowdveil.analysis.study import Study, StudyReading
 from crowdveil.io.notes import ReadNotes
 from crowdveil.params import Params
 from crowdveil.registry import ANALYSES, find_analysis
-from crowdveil.server.kinds.base import Kind, PlainReading, Task, Told, values_of
+from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, Task, values_of
 from crowdveil.server.queue.files import FLOWS, RELEASE, TABLES
 
 
@@ -34,30 +34,30 @@ def _of_release(name: str) -> bool:
     return find_analysis(name).takes is Study
 
 
-def _run(task: Task) -> Told:
+def _run(task: Task) -> JobRequest:
     return _study(task) if _of_release(task.name) else _map(task)
 
 
-def _study(task: Task) -> Told:
+def _study(task: Task) -> JobRequest:
     analysis, notes = find_analysis(task.name), ReadNotes()
     options = AnalysisOptions.checked(values_of(task.values, AnalysisOptions))
-    found = api.analyse(
+    found = api.analyze(
         analysis.name, task.files["release"], task.out / f"{analysis.name}.{options.format}",
         original=task.files.get("original"), plot=task.out / f"{analysis.name}.png" if options.plot else None,
         notes=notes, progress=task.progress, stage=task.stage,
         **values_of(task.values, analysis.params), **values_of(task.values | task.files, StudyReading),
     )  # fmt: skip
-    return Told(notes.sentences(), [*found.lines(), *([IN_THE_HOUSE] if "original" in task.files else [])])
+    return JobRequest(notes.sentences(), [*found.lines(), *([IN_THE_HOUSE] if "original" in task.files else [])])
 
 
-def _map(task: Task) -> Told:
+def _map(task: Task) -> JobRequest:
     analysis, notes = find_analysis(task.name), ReadNotes()
     form = MapOptions.checked(values_of(task.values, MapOptions)).format
-    found = api.analyse(
+    found = api.analyze(
         analysis.name, task.files["data"], task.out if form == "all" else task.out / f"{analysis.name}.{form}",
         notes=notes, progress=task.progress, stage=task.stage, **values_of(task.values, analysis.params, PlainReading),
     )  # fmt: skip
-    return Told(notes.sentences(), found.lines())
+    return JobRequest(notes.sentences(), found.lines())
 
 
 def _models(name: str) -> tuple[type[Params], ...]:

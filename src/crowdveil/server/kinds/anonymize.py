@@ -1,4 +1,4 @@
-"""Anonymise: the result is a verified release."""
+"""Anonymize: the result is a verified release."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crowdveil.params import Params
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline
-from crowdveil.server.kinds.base import Kind, Task, Told, values_of
+from crowdveil.server.kinds.base import JobRequest, Kind, Task, values_of
 from crowdveil.server.queue.files import FLOWS
 
 PRIVATE = "private.html"
@@ -28,14 +28,14 @@ class RunOptions(Params):
     data_name: str | None = Field(None, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.(csv|parquet)$")
     """Name of the data file in the release, where the usual one is not wanted."""
     attack: bool = True
-    """Attack the release before it is published; who beats a proved promise stops the run."""
+    """Attack the release before it is published; who beats a proven guarantee stops the run."""
     report: bool = True
     """Write report.html into the release."""
     before_after: bool = False
     """Keep a report that shows the original beside the release, for your eyes alone, as long as the result and never in it."""
 
 
-def _run(task: Task) -> Told:
+def _run(task: Task) -> JobRequest:
     method, run = find_method(task.name), RunOptions.checked(values_of(task.values, RunOptions))
     reading = READINGS[method.takes]
     result = pipeline.run(
@@ -46,7 +46,7 @@ def _run(task: Task) -> Told:
         ),
         task.progress, task.stage,
     )  # fmt: skip
-    return Told(result.notes.sentences(), result.lines())
+    return JobRequest(result.notes.sentences(), result.lines())
 
 
 def _about(name: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _about(name: str) -> dict[str, Any]:
 KIND = Kind(
     verb="anonymize",
     room="methods",
-    summary="Anonymise trips, flows or trajectories; the result is a verified release.",
+    summary="Anonymize trips, flows or trajectories; the result is a verified release.",
     names=lambda: list(all_methods()),
     find=lambda name: find_method(name).name,
     models=lambda name: (find_method(name).params, READINGS[find_method(name).takes], RunOptions),

@@ -1,4 +1,4 @@
-"""Attack trajectories, before and after they were anonymised, or a release of flows."""
+"""Attack trajectories, before and after they were anonymized, or a release of flows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.registry import ATTACKS, find_attack
 from crowdveil.report.attacks import ALL, Attacked
-from crowdveil.server.kinds.base import Kind, PlainReading, Task, Told, values_of
+from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, Task, values_of
 from crowdveil.server.queue.files import TABLES
 
 PACKED = (".zip",)
@@ -40,7 +40,7 @@ def _needs(name: str) -> dict[str, tuple[str, ...]]:
     return {"data": both if name == ALL else TABLES if _on_trajectories(name) else PACKED}
 
 
-def _run(task: Task) -> Told:
+def _run(task: Task) -> JobRequest:
     notes, form = ReadNotes(), AttackOptions.checked(values_of(task.values, AttackOptions)).format
     models = [model for model in _models(task.name) if model is not AttackOptions]
     found = api.attack(
@@ -48,7 +48,7 @@ def _run(task: Task) -> Told:
         pairing=task.files.get("pairing"), notes=notes, progress=task.progress, stage=task.stage,
         **values_of(task.values, *models),
     )  # fmt: skip
-    return Told(notes.sentences(), [*found.lines(), *([IN_THE_HOUSE] if isinstance(found, Attacked) else [])])
+    return JobRequest(notes.sentences(), [*found.lines(), *([IN_THE_HOUSE] if isinstance(found, Attacked) else [])])
 
 
 def _about(name: str) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Told:
+class JobRequest:
     """What a run has to say: notes beside the output, and lines of it, as on the command line."""
 
     notes: list[str] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Kind:
     models: Callable[[str], tuple[type[Params], ...]]
     needs: Callable[[str], dict[str, tuple[str, ...]]]
     may: Callable[[str], dict[str, tuple[str, ...]]]
-    run: Callable[[Task], Told]
+    run: Callable[[Task], JobRequest]
     about: Callable[[str], dict[str, Any]]
     check: Callable[[str, dict[str, Any]], None] = lambda name, values: None
     packed: bool = False

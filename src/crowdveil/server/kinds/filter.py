@@ -10,7 +10,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.filters import FILTER_NAMES, Filter, check_filters, filter_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.params import Params
-from crowdveil.server.kinds.base import Kind, PlainReading, Task, Told, values_of
+from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, Task, values_of
 from crowdveil.server.queue.files import TABLES
 
 TRAJECTORIES = "trajectories"
@@ -53,13 +53,13 @@ def _check(name: str, values: dict[str, Any]) -> None:
     check_filters(filters_of(values["filters"]))
 
 
-def _run(task: Task) -> Told:
+def _run(task: Task) -> JobRequest:
     notes, form = ReadNotes(), task.values.get("format", "csv")
     options = values_of(task.values, PlainReading)
     found = filter_file(
         task.files["data"], task.out / f"filtered.{form}", filters_of(task.values["filters"]), notes=notes, **options
     )
-    return Told(notes.sentences(), [*found.lines(), found.rest()])
+    return JobRequest(notes.sentences(), [*found.lines(), found.rest()])
 
 
 KIND = Kind(

@@ -13,7 +13,7 @@ from crowdveil.params import Params
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import MEASURES, find_measure
 from crowdveil.report.measures import named_measures, parsed
-from crowdveil.server.kinds.base import Kind, Task, Told, values_of
+from crowdveil.server.kinds.base import JobRequest, Kind, Task, values_of
 from crowdveil.server.queue.files import FLOWS, RELEASE, TABLES
 
 ALL = "all"
@@ -56,7 +56,7 @@ def _check(name: str, values: dict[str, Any]) -> None:
         named_measures([])  # says what is wrong with that
 
 
-def _run(task: Task) -> Told:
+def _run(task: Task) -> JobRequest:
     options, notes = MeasureOptions.checked(values_of(task.values, MeasureOptions)), ReadNotes()
     found = api.measure(
         task.files["original"], task.files["release"], _wanted(task.name, task.values), pairing=task.files.get("pairing"),
@@ -66,7 +66,7 @@ def _run(task: Task) -> Told:
     if options.plot:
         task.stage("drawing")
         found.plot(task.out / "measures.png")
-    return Told([*notes.sentences(), *found.said()], found.lines())
+    return JobRequest([*notes.sentences(), *found.said()], found.lines())
 
 
 def _about(name: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ _WAIT_S = 60
 _READS = "crowdveil_reads"
 
 
-class AwayError(CrowdveilError):
+class DatabaseUnavailableError(CrowdveilError):
     """The database does not answer, or cannot write."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ def or_away() -> Iterator[None]:
     try:
         yield
     except (OperationalError, InterfaceError):
-        raise AwayError from None
+        raise DatabaseUnavailableError from None
 
 
 def _run(connection: sa.Connection, statement: Any) -> list[Row]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from crowdveil.server.queue.database import AwayError
+from crowdveil.server.queue.database import DatabaseUnavailableError
 
 RESERVE = "reserve"
 RESERVE_BYTES, PIECES = 8 << 20, 8
@@ -75,7 +75,7 @@ class DiskSpace:
         """Write to the database; where the disk is full, with the reserve."""
         try:
             return write()
-        except AwayError:
+        except DatabaseUnavailableError:
             if not self.is_full() or not self.release():
                 raise
             return write()

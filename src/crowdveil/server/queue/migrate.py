@@ -11,7 +11,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from crowdveil.errors import OutputError, ParameterError
-from crowdveil.server.queue.database import AwayError, Database, or_away
+from crowdveil.server.queue.database import Database, DatabaseUnavailableError, or_away
 from crowdveil.server.queue.schema import FIRST, REVISION, metadata
 
 _VERSION = sa.table("alembic_version", sa.column("version_num", sa.String))
@@ -99,7 +99,7 @@ def _revision(database: Database) -> str | None:
     try:
         rows = database.do(sa.select(_VERSION.c.version_num))
     except (
-        AwayError,
+        DatabaseUnavailableError,
         sa.exc.ProgrammingError,
     ):  # there is no such table, or nothing answers, which the next statement tells
         return None

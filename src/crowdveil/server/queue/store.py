@@ -37,7 +37,7 @@ LOST = f"the job's worker vanished {LOST_MOST} times; ask whoever runs the serve
 
 
 @dataclass(frozen=True)
-class Job:
+class QueuedJob:
     """A row of jobs."""
 
     id: str
@@ -68,12 +68,12 @@ class Job:
     comment: str | None = None
 
     @staticmethod
-    def of(row: Row) -> Job:
+    def of(row: Row) -> QueuedJob:
         """A job from its row, which never fails: one bad row must not hide the others."""
-        known = {name: row[name] for name in Job.__dataclass_fields__}
+        known = {name: row[name] for name in QueuedJob.__dataclass_fields__}
         for name in ("parameters", "files", "limits"):
             known[name] = _object(known[name]) or {}
-        return Job(**known | {"result": _object(known["result"]), "error": plain(known["error"]),
+        return QueuedJob(**known | {"result": _object(known["result"]), "error": plain(known["error"]),
                               "done": row["done"] or 0, "total": row["total"] or 0})  # fmt: skip
 
 
@@ -155,22 +155,22 @@ class Store:
             self.record(do, job.by or job.owner, f"put a job to {job.kind} into the queue", job.id)
             return True
 
-    def get(self, job: str, owner: str | None = None) -> Job | None:
+    def get(self, job: str, owner: str | None = None) -> QueuedJob | None:
         """A job; with an owner, only if it is theirs."""
         found = sa.select(jobs).where(jobs.c.id == job)
         rows = self.db.do(found if owner is None else found.where(jobs.c.owner == owner))
-        return Job.of(rows[0]) if rows else None
+        return QueuedJob.of(rows[0]) if rows else None
 
-    def of_owner(self, owner: str, limit: int = 100, before: str | None = None) -> list[Job]:
+    def of_owner(self, owner: str, limit: int = 100, before: str | None = None) -> list[QueuedJob]:
         """The newest jobs of somebody, or those before one of them."""
         found = sa.select(jobs).where(jobs.c.owner == owner)
         if before is not None:
             at = jobs.alias("at")
             place = sa.select(at.c.place).where(at.c.id == before, at.c.owner == owner).scalar_subquery()
             found = found.where(jobs.c.place < place)
-        return [Job.of(row) for row in self.db.do(found.order_by(jobs.c.place.desc()).limit(limit))]
+        return [QueuedJob.of(row) for row in self.db.do(found.order_by(jobs.c.place.desc()).limit(limit))]
 
-    def cancel(self, job: str, owner: str, by: str = "") -> Job | None:
+    def cancel(self, job: str, owner: str, by: str = "") -> QueuedJob | None:
         """End a job of somebody, or give up the result of one that ended. None if it is not theirs."""
         theirs = (jobs.c.id == job, jobs.c.owner == owner)
         with self.db.transaction() as do:
@@ -182,7 +182,7 @@ class Store:
             rows = do(sa.select(jobs).where(*theirs))
             if rows:
                 self.record(do, by or owner, "ended a job and removed its files", job)
-            return Job.of(rows[0]) if rows else None
+            return QueuedJob.of(rows[0]) if rows else None
 
     def disk(self, owner: str | None = None) -> int:
         """Bytes of files that jobs hold, of somebody or of all."""
@@ -192,13 +192,13 @@ class Store:
 
     # What reviewers do
 
-    def awaiting(self, other_than: str, *, all_done: bool, limit: int = 1000) -> list[Job]:
+    def awaiting(self, other_than: str, *, all_done: bool, limit: int = 1000) -> list[QueuedJob]:
         """Finished jobs of others that nobody decided on, oldest first; with `all_done`, those too that were not to be reviewed
         when they were sent."""
         open_ = jobs.c.review == "awaiting"
         waits = sa.or_(open_, jobs.c.review.is_(None)) if all_done else open_
         found = sa.select(jobs).where(jobs.c.state == "done", jobs.c.owner != other_than, waits)
-        return [Job.of(row) for row in self.db.do(found.order_by(jobs.c.place).limit(limit))]
+        return [QueuedJob.of(row) for row in self.db.do(found.order_by(jobs.c.place).limit(limit))]
 
     def decide(self, job: str, reviewer: str, owner: str, *, approved: bool, comment: str) -> bool:
         """Write down the decision on a result; False if it is not there any more, or was decided on, or is the reviewer's own."""
@@ -216,7 +216,7 @@ class Store:
 
     # What workers do
 
-    def claim(self, worker: str, lease_s: float) -> Job | None:
+    def claim(self, worker: str, lease_s: float) -> QueuedJob | None:
         """Take the job whose turn it is."""
         if not self.db.do(sa.select(jobs.c.id).where(jobs.c.state == "queued").limit(1)):
             return None  # most of the time, and without a lock
@@ -229,17 +229,17 @@ class Store:
         )  # fmt: skip
         with self.db.transaction(alone=True) as do:
             rows = do(change)
-            return Job.of(rows[0]) if rows else None
+            return QueuedJob.of(rows[0]) if rows else None
 
-    def holds(self, job: Job) -> bool:
+    def holds(self, job: QueuedJob) -> bool:
         """Whether the job is still this worker's."""
         return bool(self.db.do(sa.select(jobs.c.id).where(jobs.c.id == job.id, jobs.c.lease == job.lease)))
 
-    def beat(self, job: Job, lease_s: float, stage: str, done: int, total: int) -> bool:
+    def beat(self, job: QueuedJob, lease_s: float, stage: str, done: int, total: int) -> bool:
         """Keep the lease, and tell how far it is; False if the lease was lost."""
         return self._held(job, lease_until=now() + lease_s, stage=stage, done=done, total=total)
 
-    def finish(self, job: Job, result: dict[str, Any], size: int | None = None) -> bool:
+    def finish(self, job: QueuedJob, result: dict[str, Any], size: int | None = None) -> bool:
         """Publish a result: from here on it is the job's, and no other can become it. False if the lease was lost.
 
         `size` is that of all that is kept; the result's own where nothing is said.
@@ -250,22 +250,22 @@ class Store:
             result=json.dumps(result), bytes=held,
         )  # fmt: skip
 
-    def fail(self, job: Job, code: str, message: str) -> bool:
+    def fail(self, job: QueuedJob, code: str, message: str) -> bool:
         """End a job with a sentence; False if the lease was lost."""
         return self._held(
             job, f"failed a job ({code})", state="failed", lease=None, ended=now(), parameters="{}", error_code=code,
             error=plain(message),
         )  # fmt: skip
 
-    def crash(self, job: Job, why: str) -> bool:
+    def crash(self, job: QueuedJob, why: str) -> bool:
         """Note that a job ended the process that ran it: it is run again, but not for ever."""
         return self._held(job, "saw a job end its process", **_crashed(why))
 
-    def give_back(self, job: Job) -> bool:
+    def give_back(self, job: QueuedJob) -> bool:
         """Put a job back as it was: its worker is told to stop."""
         return self._held(job, state="queued", lease=None, runs=jobs.c.runs - 1, stage=None, done=0, total=0)
 
-    def _held(self, job: Job, what: str = "", **values: Any) -> bool:
+    def _held(self, job: QueuedJob, what: str = "", **values: Any) -> bool:
         """Change the row of a job if its worker still holds it."""
         mine = (jobs.c.id == job.id, jobs.c.lease == job.lease, jobs.c.state == "running")
         with self.db.transaction() as do:

@@ -9,9 +9,9 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from crowdveil.errors import ParameterError
-from crowdveil.server.answers import Refused
+from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import Kind
-from crowdveil.server.queue.store import Job, NewJob, new_id
+from crowdveil.server.queue.store import NewJob, QueuedJob, new_id
 from crowdveil.server.quotas import Upload
 from crowdveil.server.routes.uploads import Form, check_files, parsed, receive, room_for
 from crowdveil.server.settings import Service
@@ -26,7 +26,7 @@ def known(kind: Kind, name: str) -> str:
     try:
         return kind.find(name)
     except ParameterError as error:
-        raise Refused(404, "not_found", str(error)) from None
+        raise ApiError(404, "not_found", str(error)) from None
 
 
 async def accept(
@@ -36,7 +36,7 @@ async def accept(
     chosen: Callable[[Form], tuple[str, dict[str, Any] | None]],
     fields: Fields | None = None,
     texts: tuple[str, ...] = ("parameters",),
-) -> Job:
+) -> QueuedJob:
     """Take in a form, check all that can be checked without reading data, and put a job into the queue.
 
     `chosen` says what is to be run, and with which parameters where these are not a field of the form; `fields` maps names of
@@ -56,7 +56,7 @@ async def _accepted(
     fields: Fields | None,
     texts: tuple[str, ...],
     room: Upload,
-) -> Job:
+) -> QueuedJob:
     service: Service = request.app.state.service
     job, limits = new_id(), who.limits
     folder = await run_in_threadpool(room_for, request, service, job)
@@ -87,7 +87,7 @@ async def _accepted(
         await run_in_threadpool(add)
         if not accepted:
             most = limits.max_waiting
-            raise Refused(
+            raise ApiError(
                 429, "too_many", f"wanted at most {most:,} jobs at a time; wait until some end.", Retry_After="5"
             )
     finally:
@@ -96,7 +96,7 @@ async def _accepted(
             service.files.remove(job)
     found = await run_in_threadpool(service.store.get, job)
     if found is None:
-        raise Refused(404, "not_found", "there is no such job.")
+        raise ApiError(404, "not_found", "there is no such job.")
     return found
 
 

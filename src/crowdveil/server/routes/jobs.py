@@ -17,17 +17,17 @@ from fastapi.responses import StreamingResponse
 from crowdveil.report.html import policy_in
 from crowdveil.server import openapi
 from crowdveil.server.access import Follower, Reader, Sender
-from crowdveil.server.answers import Refused
+from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.files import ID
-from crowdveil.server.queue.store import Job
+from crowdveil.server.queue.store import QueuedJob
 from crowdveil.server.settings import Service
 from crowdveil.server.texts import plain
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import JOB_ID, ErrorView, JobList, JobView, ResultView, SummaryView, iso_time
 from crowdveil.server.workers.child import SUMMARY
 
-_EMPTY = Job("", "", "", "", {}, {}, {}, "failed", 0.0, 0.0)
+_EMPTY = QueuedJob("", "", "", "", {}, {}, {}, "failed", 0.0, 0.0)
 REPORTS = ("report.html", "manifest.json")
 """What stands for the report of a job: the first of these in its result."""
 JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="A job's id.", examples=[JOB_ID])]
@@ -80,7 +80,7 @@ def add_job_routes(app: FastAPI) -> None:
             return sent(file, about["name"], about["media_type"], headers)
         if first >= about["bytes"]:
             file.close()
-            raise Refused(416, "bad_range", f"Range: wanted a byte before {about['bytes']:,}, the size of the result.")
+            raise ApiError(416, "bad_range", f"Range: wanted a byte before {about['bytes']:,}, the size of the result.")
         file.seek(first)
         last = about["bytes"] - 1
         headers |= {"Content-Length": str(last - first + 1), "Content-Range": f"bytes {first}-{last}/{about['bytes']}"}
@@ -92,17 +92,17 @@ def add_job_routes(app: FastAPI) -> None:
         return report_of(request.app.state.service, theirs(request, who, job_id), who)
 
 
-def report_of(service: Service, job: Job, who: Caller) -> Response:
+def report_of(service: Service, job: QueuedJob, who: Caller) -> Response:
     """What a job says about its result; it can be seen before the result is approved, since it is what a review is about."""
     file, about = result_of(service, job, who, review=False, what="saw a report")
     with file:
         if about["media_type"] != "application/zip":
-            raise Refused(404, "no_report", "this kind of job has no report; its result says all of it.")
+            raise ApiError(404, "no_report", "this kind of job has no report; its result says all of it.")
         with zipfile.ZipFile(file) as archive:
             for name in REPORTS:
                 if name in archive.namelist():
                     return as_report(name, archive.read(name))
-    raise Refused(404, "no_report", "this result has no report.")
+    raise ApiError(404, "no_report", "this result has no report.")
 
 
 def as_report(name: str, content: bytes) -> Response:
@@ -113,7 +113,7 @@ def as_report(name: str, content: bytes) -> Response:
     return Response(content, media_type="text/html", headers={"Content-Security-Policy": policy})
 
 
-def theirs(request: Request, who: Caller, job: str) -> Job:
+def theirs(request: Request, who: Caller, job: str) -> QueuedJob:
     """A job of whoever asks; another's is as unknown as one that never was."""
     service: Service = request.app.state.service
     found = service.store.get(job, who.id) if ID.fullmatch(job) else None
@@ -122,9 +122,9 @@ def theirs(request: Request, who: Caller, job: str) -> Job:
     return found
 
 
-def no_job() -> Refused:
+def no_job() -> ApiError:
     """The answer where there is no such job, or it is not theirs."""
-    return Refused(404, "no_job", "there is no such job.")
+    return ApiError(404, "no_job", "there is no such job.")
 
 
 def _first_byte(wanted: str | None) -> int:
@@ -148,31 +148,31 @@ def sent(
     )
 
 
-def review_of(service: Service, job: Job) -> str | None:
+def review_of(service: Service, job: QueuedJob) -> str | None:
     """Where the review of a result stands: awaiting, approved, rejected; None where none is asked for."""
     return job.review or ("awaiting" if service.settings.four_eyes else None)
 
 
-def awaits(service: Service, job: Job) -> bool:
+def awaits(service: Service, job: QueuedJob) -> bool:
     """Whether a result is there that nobody decided on yet."""
     return job.state == "done" and review_of(service, job) == "awaiting"
 
 
 def result_of(
-    service: Service, job: Job, who: Caller, *, review: bool = True, what: str = "fetched a result"
+    service: Service, job: QueuedJob, who: Caller, *, review: bool = True, what: str = "fetched a result"
 ) -> tuple[BinaryIO, dict[str, Any]]:
     """A job's result, opened, and what is known of it; with `review`, only once it was approved where that is asked for."""
     if job.state in ("queued", "running"):
-        raise Refused(409, "not_done", f"the job is {job.state}; ask again later.", Retry_After="1")
+        raise ApiError(409, "not_done", f"the job is {job.state}; ask again later.", Retry_After="1")
     if job.state == "failed":
-        raise Refused(422, job.error_code or "failed", job.error or "the job failed.")
-    gone = Refused(410, "gone", f"the job is {job.state}; its result was removed.")
+        raise ApiError(422, job.error_code or "failed", job.error or "the job failed.")
+    gone = ApiError(410, "gone", f"the job is {job.state}; its result was removed.")
     if job.state != "done" or job.result is None:
         raise gone
     if review and awaits(service, job):
-        raise Refused(403, "awaiting_review", "the result awaits review; another token must approve its report first.")
+        raise ApiError(403, "awaiting_review", "the result awaits review; another token must approve its report first.")
     if review and review_of(service, job) == "rejected":
-        raise Refused(403, "rejected", "the result was rejected in its review; see the comment on the job.")
+        raise ApiError(403, "rejected", "the result was rejected in its review; see the comment on the job.")
     try:
         file = (service.files.run(job.id, job.result["lease"]) / job.result["name"]).open("rb")
     except OSError:
@@ -185,7 +185,7 @@ def _digest(about: dict[str, Any]) -> dict[str, str]:
     return {"Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(about['sha256'])).decode()}:"}
 
 
-def listed(service: Service, job: Job) -> JobView:
+def listed(service: Service, job: QueuedJob) -> JobView:
     """Return a job in a list, which one bad row must not break."""
     try:
         return shown(service, job)
@@ -195,7 +195,7 @@ def listed(service: Service, job: Job) -> JobView:
         return shown(service, plain_row).model_copy(update={"error": unread})
 
 
-def _review(service: Service, job: Job) -> dict[str, Any] | None:
+def _review(service: Service, job: QueuedJob) -> dict[str, Any] | None:
     state = review_of(service, job)
     if state is None or job.state not in ("done", "expired"):
         return None
@@ -203,7 +203,7 @@ def _review(service: Service, job: Job) -> dict[str, Any] | None:
     return {"state": state, "by": by, "at": iso_time(job.reviewed), "comment": plain(job.comment)}
 
 
-def shown(service: Service, job: Job) -> JobView:
+def shown(service: Service, job: QueuedJob) -> JobView:
     """Return a job as its owner sees it."""
     done = job.result is not None and job.state == "done"
     return JobView.model_validate({
@@ -233,7 +233,7 @@ def _secret(kind: str) -> tuple[str, ...]:
     return KINDS[kind].secret if kind in KINDS else ()
 
 
-def _summary(service: Service, job: Job) -> SummaryView | None:
+def _summary(service: Service, job: QueuedJob) -> SummaryView | None:
     """Read the summary next to a job's result; it may have just been removed."""
     try:
         text = (service.files.run(job.id, (job.result or {})["lease"]) / SUMMARY).read_text(encoding="utf-8")

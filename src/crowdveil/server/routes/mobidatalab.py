@@ -22,7 +22,7 @@ from crowdveil.runfiles.mobidatalab import MDL_KEYS, measures_of
 from crowdveil.runfiles.ours import analysis_of, request_of
 from crowdveil.server import openapi
 from crowdveil.server.access import Reader, Sender
-from crowdveil.server.answers import Refused
+from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.filter import TRAJECTORIES
 from crowdveil.server.kinds.measure import ALL
@@ -117,7 +117,7 @@ def add_document_routes(app: FastAPI) -> None:
             return JSONResponse(waits)
         try:
             found, about = result_of(service, job, who)
-        except Refused as error:
+        except ApiError as error:
             return _error(error.code, error.message, 200)
         if about["media_type"] != "application/zip" or job.kind != "anonymize":
             return sent(found, about["name"], about["media_type"], {"Content-Length": str(about["bytes"])})
@@ -146,7 +146,7 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[d
 
         try:
             job = await accept(request, who, KINDS[verb], read, fields, ("config_file",))
-        except Refused as error:
+        except ApiError as error:
             return _error(error.code, error.message, error.status)
         except CrowdveilError as error:
             return _error("bad_parameter", str(error), 422)

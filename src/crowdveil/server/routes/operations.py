@@ -9,9 +9,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from crowdveil.server.access import check_local
-from crowdveil.server.answers import Refused
+from crowdveil.server.answers import ApiError
 from crowdveil.server.metrics import Metrics
-from crowdveil.server.queue.database import AwayError
+from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.settings import Service
 from crowdveil.server.workers.heartbeat import live_workers
 
@@ -43,7 +43,7 @@ def readiness(service: Service) -> dict[str, str]:
     checks: dict[str, Any] = {"database": "ok", "workers": "ok", "disk": "ok"}
     try:
         service.store.counts()
-    except AwayError:
+    except DatabaseUnavailableError:
         checks["database"] = "does not answer"
     if live_workers(service.files.root) == 0:
         checks["workers"] = "none alive"
@@ -59,5 +59,5 @@ def _check_metrics(request: Request) -> None:
     if token:
         if wanted and kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), wanted.encode()):
             return
-        raise Refused(401, "no_token", "wanted the token of --metrics-token.", WWW_Authenticate="Bearer")
+        raise ApiError(401, "no_token", "wanted the token of --metrics-token.", WWW_Authenticate="Bearer")
     check_local(request)

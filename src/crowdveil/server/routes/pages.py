@@ -52,7 +52,7 @@ def add_pages(app: FastAPI) -> None:
     def built(name: Asset) -> Response:
         return Response(_file(name), media_type=_TYPES[FilePath(name).suffix])
 
-    @app.get("/door", include_in_schema=False)
+    @app.get("/auth", include_in_schema=False)
     def door(request: Request) -> dict[str, Any]:
         service: Service = request.app.state.service
         return {
@@ -69,7 +69,7 @@ def add_pages(app: FastAPI) -> None:
             "scopes": sorted(who.scopes), "four_eyes": service.settings.four_eyes,
         }  # fmt: skip
 
-    @app.get("/form", tags=["page"], summary="What a form for anonymising is drawn from", operation_id="form",
+    @app.get("/form", tags=["page"], summary="What a form for anonymizing is drawn from", operation_id="form",
              responses=openapi.errors(401, 403))  # fmt: skip
     def form(who: Who) -> dict[str, Any]:
         return _form()

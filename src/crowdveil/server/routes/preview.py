@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
 from crowdveil.server.access import Sender
-from crowdveil.server.answers import Refused
+from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import check_word, file_options
 from crowdveil.server.queue.files import FLOWS, MAPS
 from crowdveil.server.queue.store import new_id
@@ -114,10 +114,10 @@ async def _previewed(request: Request, who: Caller, room: Upload) -> dict[str, A
 def _asked(form: Form, limits: dict[str, Any]) -> dict[str, Any]:
     """What is looked at, and how; a path in a request is never opened."""
     if "data" not in form.files:
-        raise Refused(422, "bad_form", "data: wanted a file in this field of the form; add it.")
+        raise ApiError(422, "bad_form", "data: wanted a file in this field of the form; add it.")
     takes, values = form.texts.get("takes", ""), parsed(form.texts.get("parameters") or "{}", "parameters")
     if takes not in TAKES:
-        raise Refused(422, "bad_form", "takes: wanted flows or trajectories, or nothing.")
+        raise ApiError(422, "bad_form", "takes: wanted flows or trajectories, or nothing.")
     for option in sorted(_OPTIONS):
         check_word(option, values.get(option), option in form.files)
     return {

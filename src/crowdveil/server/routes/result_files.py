@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 
 from crowdveil.server import openapi
 from crowdveil.server.access import Reader
-from crowdveil.server.answers import Refused
+from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.anonymize import PRIVATE
 from crowdveil.server.routes.jobs import REPORTS, JobId, as_report, result_of, theirs
 from crowdveil.server.settings import Service
@@ -66,7 +66,7 @@ def add_parts(app: FastAPI) -> None:
             if name not in archive.namelist():
                 raise _no_file()
             return _sent(archive.open(name), file, name, archive.getinfo(name).file_size)
-        except Refused:
+        except ApiError:
             file.close()
             raise
 
@@ -80,12 +80,12 @@ def add_parts(app: FastAPI) -> None:
         try:
             content = (service.files.run(job.id, about["lease"]) / PRIVATE).read_bytes()
         except OSError:
-            raise Refused(404, "no_report", "no such report was asked for; run it again with before_after.") from None
+            raise ApiError(404, "no_report", "no such report was asked for; run it again with before_after.") from None
         return as_report(PRIVATE, content)
 
 
-def _no_file() -> Refused:
-    return Refused(404, "not_found", "the result has no file of that name.")
+def _no_file() -> ApiError:
+    return ApiError(404, "not_found", "the result has no file of that name.")
 
 
 def _sent(part: Any, whole: BinaryIO, name: str, size: int) -> Response:

@@ -13,8 +13,8 @@ from crowdveil.errors import ParameterError
 from crowdveil.params import Params
 from crowdveil.server import openapi
 from crowdveil.server.access import Admin, Reviewer
-from crowdveil.server.answers import Refused
-from crowdveil.server.queue.store import Job
+from crowdveil.server.answers import ApiError
+from crowdveil.server.queue.store import QueuedJob
 from crowdveil.server.routes.jobs import JobId, awaits, no_job, report_of, shown
 from crowdveil.server.routes.uploads import parsed
 from crowdveil.server.settings import Service
@@ -81,7 +81,7 @@ def _decided(service: Service, who: Caller, job_id: str, decision: Decision) -> 
     job = _reviewable(service, who, job_id)
     approved = decision.decision == "approve"
     if not service.store.decide(job.id, who.who, who.id, approved=approved, comment=decision.comment):
-        raise Refused(409, "decided", "the result was decided on before, or is gone.")
+        raise ApiError(409, "decided", "the result was decided on before, or is gone.")
     return _asked(service, service.store.get(job.id) or job)
 
 
@@ -92,25 +92,25 @@ async def _small_body(request: Request) -> str:
         async for piece in request.stream():
             body += piece
             if len(body) > BODY_MOST:
-                raise Refused(413, "too_large", f"wanted at most {BODY_MOST >> 10} KiB; send a shorter comment.")
+                raise ApiError(413, "too_large", f"wanted at most {BODY_MOST >> 10} KiB; send a shorter comment.")
         return body.decode("utf-8")
     except ClientDisconnect:
-        raise Refused(400, "bad_request", "the request ended too early; send it again.") from None
+        raise ApiError(400, "bad_request", "the request ended too early; send it again.") from None
     except UnicodeDecodeError:
-        raise Refused(422, "bad_request", "decision: wanted JSON in UTF-8.") from None
+        raise ApiError(422, "bad_request", "decision: wanted JSON in UTF-8.") from None
 
 
-def _reviewable(service: Service, who: Caller, job: str) -> Job:
+def _reviewable(service: Service, who: Caller, job: str) -> QueuedJob:
     """A finished job that is or was to be reviewed; one's own is for others."""
     found = service.store.get(job)
     if found is None or found.state != "done" or not (found.review or awaits(service, found)):
         raise no_job()
     if found.owner == who.id:
-        raise Refused(403, "own_job", "a result must be reviewed by another token than the one that asked for it.")
+        raise ApiError(403, "own_job", "a result must be reviewed by another token than the one that asked for it.")
     return found
 
 
-def _asked(service: Service, job: Job) -> dict[str, Any]:
+def _asked(service: Service, job: QueuedJob) -> dict[str, Any]:
     """A job as a reviewer sees it: no parameters, which may hold a secret; what a job says of itself where it has no report."""
     seen = shown(service, job).model_dump()
     kept = ["id", "kind", "name", "ended_at", "expires_at", "result", "review"]
@@ -139,5 +139,5 @@ def _add_tokens(app: FastAPI) -> None:
         try:
             service.tokens.revoke(name, who.who)
         except ParameterError as error:
-            raise Refused(404, "not_found", str(error)) from None
+            raise ApiError(404, "not_found", str(error)) from None
         return {"name": name, "revoked": True}

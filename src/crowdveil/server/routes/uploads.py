@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.io.archive import check_archive
-from crowdveil.server.answers import Refused
+from crowdveil.server.answers import ApiError
 from crowdveil.server.edge import check_text, filename_of
 from crowdveil.server.queue.files import safe_name, sync_file
 from crowdveil.server.quotas import Upload
@@ -75,7 +75,7 @@ class _Receiver:
     def begin(self) -> None:
         self.part, self.parts = _Part(), self.parts + 1
         if self.parts > PARTS_MOST:
-            raise Refused(413, "too_large", f"the form has more than {PARTS_MOST} parts; send fewer.")
+            raise ApiError(413, "too_large", f"the form has more than {PARTS_MOST} parts; send fewer.")
 
     def header_field(self, data: bytes, start: int, end: int) -> None:
         self.header_name += data[start:end]
@@ -94,17 +94,17 @@ class _Receiver:
         self.part.name = name
         if name not in self.fields and name not in self.texts:
             known = ", ".join([*self.fields, *self.texts])
-            raise Refused(422, "bad_form", f"the form has a field that means nothing here; known are {known}.")
+            raise ApiError(422, "bad_form", f"the form has a field that means nothing here; known are {known}.")
         if name in self.form.files or name in self.form.texts:
-            raise Refused(422, "bad_form", f"{name}: the field stands twice in the form; send it once.")
+            raise ApiError(422, "bad_form", f"{name}: the field stands twice in the form; send it once.")
         if name in self.texts:
             return
         if b"filename" not in options:
-            raise Refused(422, "bad_form", f"{name}: wanted a file in this field of the form; add it with its name.")
+            raise ApiError(422, "bad_form", f"{name}: wanted a file in this field of the form; add it with its name.")
         given = filename_of(options[b"filename"], name)
         safe = safe_name(given, name, self.fields[name], tuple(self.form.files.values()))
         if safe is None:
-            raise Refused(415, "bad_type", f"{name}: wanted a file whose name ends in {', '.join(self.fields[name])}.")
+            raise ApiError(415, "bad_type", f"{name}: wanted a file whose name ends in {', '.join(self.fields[name])}.")
         self.part.filename = safe
         self.part.file = (self.folder / safe).open("xb")
 
@@ -113,7 +113,7 @@ class _Receiver:
         if part.file is None:
             self.text_bytes += len(piece)
             if self.text_bytes > TEXT_MOST:
-                raise Refused(413, "too_large", f"{part.name}: wanted at most {TEXT_MOST >> 20} MiB of text.")
+                raise ApiError(413, "too_large", f"{part.name}: wanted at most {TEXT_MOST >> 20} MiB of text.")
             part.text += piece
             return
         if part.filename.lower().endswith(_TABLES):
@@ -125,13 +125,17 @@ class _Receiver:
         part = self.part
         part.rows += max(piece.count(b"\n"), piece.count(b"\r"))
         if part.rows > self.rows_most + 1:
-            raise Refused(413, "too_large", f"{part.filename}: wanted at most {self.rows_most:,} rows; send less data.")
+            raise ApiError(
+                413, "too_large", f"{part.filename}: wanted at most {self.rows_most:,} rows; send less data."
+            )
         if not part.ended_first:
             line = re.search(rb"[\r\n]", piece)
             part.first_line += len(piece) if line is None else line.start()
             part.ended_first = line is not None and part.first_line > 0
             if part.first_line > HEADER_MOST:
-                raise Refused(422, "bad_input", f"{part.filename}: wanted a header of at most {HEADER_MOST >> 10} KiB.")
+                raise ApiError(
+                    422, "bad_input", f"{part.filename}: wanted a header of at most {HEADER_MOST >> 10} KiB."
+                )
 
     def close(self) -> None:
         part = self.part
@@ -139,7 +143,7 @@ class _Receiver:
             try:
                 text = part.text.decode("utf-8-sig")
             except UnicodeDecodeError:
-                raise Refused(422, "bad_form", f"{part.name}: wanted text in UTF-8.") from None
+                raise ApiError(422, "bad_form", f"{part.name}: wanted text in UTF-8.") from None
             check_text(part.name, text)
             self.form.texts[part.name] = text
             return
@@ -154,9 +158,9 @@ class _Receiver:
             self.part.file.close()
 
 
-def no_room() -> Refused:
+def no_room() -> ApiError:
     """Return the refusal of an upload for which there is no room on the disk."""
-    return Refused(507, "no_room", "the server has no room for this; delete jobs, or ask whoever runs the server.")
+    return ApiError(507, "no_room", "the server has no room for this; delete jobs, or ask whoever runs the server.")
 
 
 def room_for(request: Request, service: Service, job: str) -> Path:
@@ -183,8 +187,8 @@ async def receive(
     """Write the files of a form to a folder; its fields are known beforehand, with the endings of names."""
     kind, options = parse_options_header(request.headers.get("content-type", "").encode())
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
-        raise Refused(415, "bad_type", "content-type: wanted a form (multipart/form-data) with files, and a boundary.")
-    too_large = Refused(413, "too_large", f"wanted at most {most >> 20:,} MiB in one request; send less data.")
+        raise ApiError(415, "bad_type", "content-type: wanted a form (multipart/form-data) with files, and a boundary.")
+    too_large = ApiError(413, "too_large", f"wanted at most {most >> 20:,} MiB in one request; send less data.")
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most:
         raise too_large
@@ -200,15 +204,15 @@ async def receive(
         parser.finalize()
     except FormParserError:
         sentence = "form: it is broken, or its boundary is too long; send it again."
-        raise Refused(400, "bad_form", sentence) from None
+        raise ApiError(400, "bad_form", sentence) from None
     except ClientDisconnect:
-        raise Refused(400, "bad_form", "form: it ended too early; send it again.") from None
+        raise ApiError(400, "bad_form", "form: it ended too early; send it again.") from None
     except OSError:
         raise no_room() from None
     finally:
         taker.give_up()
     if not taker.ended:
-        raise Refused(400, "bad_form", "form: it ended too early; send it again.")
+        raise ApiError(400, "bad_form", "form: it ended too early; send it again.")
     return taker.form
 
 
@@ -238,9 +242,9 @@ def parsed(text: str, name: str) -> dict[str, Any]:
     try:
         values = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise Refused(422, "bad_form", f"{name}: wanted valid JSON; mend it.") from None
+        raise ApiError(422, "bad_form", f"{name}: wanted valid JSON; mend it.") from None
     if not isinstance(values, dict) or _depth(values) > DEPTH_MOST:
-        raise Refused(422, "bad_form", f"{name}: wanted an object of names and values.")
+        raise ApiError(422, "bad_form", f"{name}: wanted an object of names and values.")
     check_text(name, values)
     return values
 

@@ -1,5 +1,5 @@
 """One run of a job, in a process of its own: it reads the job's inputs, writes to the run's folder, and tells its worker by a
-pipe how far it is and how it ended. It knows nothing of the data base, and publishes nothing.
+pipe how far it is and how it ended. It knows nothing of the database, and publishes nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.io.archive import pack, unpack
 from crowdveil.kernels import cached
 from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.base import Task, Told
+from crowdveil.server.kinds.base import JobRequest, Task
 from crowdveil.server.queue.files import sync_file
-from crowdveil.server.queue.store import Job
+from crowdveil.server.queue.store import QueuedJob
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.workers.process import bounds_of, check_rows, die_with_parent
 from crowdveil.server.workers.sandbox.confine import close_inherited, confine
@@ -44,7 +44,7 @@ _CODES = {
     "InputError": "bad_input",
     "ParameterError": "bad_parameter",
     "MissingExtraError": "not_installed",
-    "PromiseBrokenError": "promise_broken",
+    "GuaranteeViolatedError": "guarantee_broken",
     "OutputError": "no_room",
 }
 
@@ -68,7 +68,7 @@ class Room:
     read: tuple[Path, ...] = ()
 
 
-def be_child(job: Job, inputs: Path, run: Path, tell: int, parent: int, room: Room | None) -> None:
+def be_child(job: QueuedJob, inputs: Path, run: Path, tell: int, parent: int, room: Room | None) -> None:
     """Run a job and leave. Called right after the fork; never returns. Without a room it is not confined, for tests."""
     try:
         os.setsid()  # a group of its own, so that all of it can be ended at once
@@ -93,7 +93,7 @@ def be_child(job: Job, inputs: Path, run: Path, tell: int, parent: int, room: Ro
         os._exit(0)
 
 
-def _enter(job: Job, inputs: Path, run: Path, tell: int, room: Room | None) -> None:
+def _enter(job: QueuedJob, inputs: Path, run: Path, tell: int, room: Room | None) -> None:
     """Confine this process to its job, and stand in the folder of its inputs."""
     temporary = run / TEMPORARY
     temporary.mkdir(mode=0o700)
@@ -106,7 +106,7 @@ def _enter(job: Job, inputs: Path, run: Path, tell: int, room: Room | None) -> N
     os.chdir(inputs)
 
 
-def _outcome(job: Job, run: Path, tell: int) -> dict[str, Any]:
+def _outcome(job: QueuedJob, run: Path, tell: int) -> dict[str, Any]:
     try:
         result = perform(job, run, *_teller(tell))
         return {"end": "done", "result": result | {"lease": job.lease}}
@@ -122,7 +122,7 @@ def _outcome(job: Job, run: Path, tell: int) -> dict[str, Any]:
         return {"end": "failed", "code": "fault", "message": sentence}
 
 
-def perform(job: Job, run: Path, progress: Any, stage: Any) -> dict[str, Any]:
+def perform(job: QueuedJob, run: Path, progress: Any, stage: Any) -> dict[str, Any]:
     """Run a job in the current folder, which holds its inputs; what the result is."""
     kind = KINDS[job.kind]
     files = _opened(job)
@@ -133,7 +133,7 @@ def perform(job: Job, run: Path, progress: Any, stage: Any) -> dict[str, Any]:
     return _packed(out, run, told, "release.zip" if kind.packed else f"{job.name}.zip", packed=kind.packed)
 
 
-def _opened(job: Job) -> dict[str, str]:
+def _opened(job: QueuedJob) -> dict[str, str]:
     """Files as a run takes them: within the limits, and a zip file of a release as a folder."""
     files = dict(job.files)
     for field, name in job.files.items():
@@ -148,7 +148,7 @@ def _opened(job: Job) -> dict[str, str]:
     return files
 
 
-def _packed(out: Path, run: Path, told: Told, archive: str, *, packed: bool) -> dict[str, Any]:
+def _packed(out: Path, run: Path, told: JobRequest, archive: str, *, packed: bool) -> dict[str, Any]:
     made = sorted(p for p in out.iterdir() if p.is_file())
     if packed or len(made) != 1:
         result = run / archive

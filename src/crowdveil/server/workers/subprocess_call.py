@@ -14,7 +14,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from crowdveil.server.answers import Refused
+from crowdveil.server.answers import ApiError
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.workers.process import PREVIEW_MEMORY_MOST, memory_of
 from crowdveil.server.workers.sandbox.confine import clean_environment
@@ -39,7 +39,7 @@ async def apart(
             await _places.acquire()
     except TimeoutError:
         sentence = "too many files are looked at just now; try again in a minute."
-        raise Refused(429, "too_many", sentence, Retry_After="30") from None
+        raise ApiError(429, "too_many", sentence, Retry_After="30") from None
     try:
         return await run_in_threadpool(run_apart, module, request, folder, seconds, memory)
     finally:
@@ -68,7 +68,7 @@ def run_apart(module: str, request: dict[str, Any], folder: Path, seconds: float
             process.kill()
             shutil.rmtree(temporary, ignore_errors=True)
     if "refused" in answer:
-        raise Refused(422, "bad_input", without_paths(answer["refused"]))
+        raise ApiError(422, "bad_input", without_paths(answer["refused"]))
     return answer
 
 
@@ -81,7 +81,7 @@ def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memo
         except subprocess.TimeoutExpired:
             given = None  # it is sent once
             if time.monotonic() > until:
-                raise Refused(
+                raise ApiError(
                     422, "too_long", "looking at the file takes too long; run it without, or give less data."
                 ) from None
             if memory_of(process.pid) > memory:
@@ -91,9 +91,9 @@ def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memo
     try:
         answer: dict[str, Any] = json.loads(said)
     except ValueError:
-        raise Refused(500, "fault", "This is a fault of ours (the file); tell whoever runs the server.") from None
+        raise ApiError(500, "fault", "This is a fault of ours (the file); tell whoever runs the server.") from None
     return answer
 
 
-def _no_memory() -> Refused:
-    return Refused(422, "no_memory", "There is not enough memory for this; use less data, or a machine with more.")
+def _no_memory() -> ApiError:
+    return ApiError(422, "no_memory", "There is not enough memory for this; use less data, or a machine with more.")

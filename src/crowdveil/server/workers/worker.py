@@ -26,9 +26,9 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.io.archive import PLAIN_NAME
 from crowdveil.kernels import cached
 from crowdveil.server import logs
-from crowdveil.server.queue.database import AwayError
+from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.files import Files
-from crowdveil.server.queue.store import Job, Store
+from crowdveil.server.queue.store import QueuedJob, Store
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.workers.child import SUMMARY, TEMPORARY, Room, be_child
 from crowdveil.server.workers.heartbeat import Heartbeat
@@ -53,7 +53,7 @@ _DIGEST, _MEDIA_TYPE = re.compile("[0-9a-f]{64}"), re.compile("[a-z]+/[a-z+-]+")
 
 
 @dataclass
-class Heard:
+class ChildMessages:
     """What a child has told so far."""
 
     stage: str = "starting"
@@ -140,19 +140,19 @@ class Worker:
         """Stop as soon as can be; the job at hand goes back into the queue."""
         self.stopping = True
 
-    def _run_safely(self, job: Job) -> None:
+    def _run_safely(self, job: QueuedJob) -> None:
         """Run a job; whatever it does to this process is held against the job, and the worker goes on."""
         try:
             self.run(job)
-        except AwayError:
+        except DatabaseUnavailableError:
             pass  # the lease runs out, and somebody takes the job
         except Exception as error:
             logs.say("worker", "a job broke its worker", logging.ERROR, **logs.located(error))
-            with suppress(AwayError):
+            with suppress(DatabaseUnavailableError):
                 self.store.crash(job, f" ({type(error).__name__} in its worker)")
                 self._remove_if("failed", job)
 
-    def run(self, job: Job) -> None:
+    def run(self, job: QueuedJob) -> None:
         """Run one job to its end, or until it is not ours any more."""
         run = self.files.run(job.id, job.lease or "")
         try:
@@ -171,7 +171,7 @@ class Worker:
             if not ours:
                 shutil.rmtree(run, ignore_errors=True)
 
-    def _watched(self, job: Job, run: Path) -> bool:
+    def _watched(self, job: QueuedJob, run: Path) -> bool:
         """Whether the run's folder is the job's result now."""
         read, write = os.pipe()
         self.store.db.close()  # a connection must not be in two processes
@@ -181,7 +181,7 @@ class Worker:
             os.close(read)
             be_child(job, self.files.inputs(job.id), run, write, parent, room)
         os.close(write)
-        heard = Heard()
+        heard = ChildMessages()
         try:
             reason = self._watch(job, child, read, heard)
         finally:
@@ -226,7 +226,7 @@ class Worker:
             finally:
                 os._exit(0)
 
-    def _watch(self, job: Job, child: int, read: int, heard: Heard) -> str | None:
+    def _watch(self, job: QueuedJob, child: int, read: int, heard: ChildMessages) -> str | None:
         """Listen to a child until its end; why it is to be ended before that."""
         begun, beaten = time.monotonic(), 0.0
         while True:
@@ -255,7 +255,7 @@ class Worker:
             if self.memory_bytes is not None and memory_of(child) > self.memory_bytes:
                 return "memory"
 
-    def _ended(self, job: Job, heard: Heard, reason: str | None, status: int) -> bool:
+    def _ended(self, job: QueuedJob, heard: ChildMessages, reason: str | None, status: int) -> bool:
         """Write down how a job ended; whether its result is published."""
         if reason == "lost":  # cancelled, or given to somebody else
             self._remove_if("cancelled", job)
@@ -272,8 +272,8 @@ class Worker:
                 job, "no_memory", "There is not enough memory for this; use less data, or a machine with more."
             )
         elif reason == "garbled" or heard.end is None:
-            signalled = os.WIFSIGNALED(status) and reason is None
-            self.store.crash(job, f" (signal {os.WTERMSIG(status)})" if signalled else "")
+            signaled = os.WIFSIGNALED(status) and reason is None
+            self.store.crash(job, f" (signal {os.WTERMSIG(status)})" if signaled else "")
             self._remove_if("failed", job)
         elif heard.end["end"] == "done":
             if not self.store.finish(job, heard.end["result"], self.files.size(job.id, job.lease or "")):
@@ -284,18 +284,18 @@ class Worker:
             self._failed(job, heard.end["code"], heard.end["message"])
         return False
 
-    def _remove_if(self, state: str, job: Job) -> None:
+    def _remove_if(self, state: str, job: QueuedJob) -> None:
         """Remove the files of a job that is in some state now."""
         found = self.store.state_of(job.id)
         if found is not None and found[0] == state:
             self.files.remove(job.id)
 
-    def _failed(self, job: Job, code: str, message: str) -> None:
+    def _failed(self, job: QueuedJob, code: str, message: str) -> None:
         if self.store.fail(job, code, without_paths(message)):
             self.files.remove(job.id)
 
 
-def _is_whole(run: Path, job: Job, end: dict[str, Any]) -> bool:
+def _is_whole(run: Path, job: QueuedJob, end: dict[str, Any]) -> bool:
     """Whether what a child says to have made is there: plain files of its own run, and no links to others."""
     result = end["result"]
     try:
@@ -389,7 +389,7 @@ class Crew:
                 dead[worker] = status
         self.workers -= dead.keys()
         if dead:
-            with suppress(AwayError):
+            with suppress(DatabaseUnavailableError):
                 for worker, status in dead.items():
                     if os.WIFSIGNALED(status) and os.WTERMSIG(status) in _OWN_FAULT:
                         # Nobody sends these: the job that it held did it. Who was killed may have been killed by anybody.

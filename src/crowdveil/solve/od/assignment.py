@@ -11,7 +11,7 @@ from crowdveil.model.release import FlowRelease
 
 
 def row_of_flows(flows: Flows, release: FlowRelease) -> Ints:
-    """The row of the release that each original flow lies in, -1 where it was withheld.
+    """The row of the release that each original flow lies in, -1 where it was suppressed.
 
     Rows may be boxes of any two sets of tiles, as long as no flow lies in two of them.
     """

@@ -1,4 +1,4 @@
-"""Boxes of a matrix: pairs of regions that hold a crowd, and the best partition of the map into them."""
+"""BoxSpace of a matrix: pairs of regions that hold a crowd, and the best partition of the map into them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from crowdveil.model.arrays import Ints, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
-from crowdveil.solve.od.region_space import Objective, Regions, System
+from crowdveil.solve.od.region_space import Objective, Regions, RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import NO_BOXES, Outcome
+from crowdveil.solve.od.step_solver import NO_BOXES, StepSolution
 
 Small = npt.NDArray[np.int8]
 
@@ -29,7 +29,7 @@ DEVIATION_SCALE = 1000
 
 
 @dataclass(frozen=True)
-class Found:
+class BoxSolution:
     """A partition that keeps a budget.
 
     Attributes
@@ -57,7 +57,7 @@ class Found:
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class BoxSpace:
     """All boxes of a matrix with a crowd of at least k, those that a box can be split into before it.
 
     Attributes
@@ -81,7 +81,7 @@ class Boxes:
         What a suppressed trip costs: nothing but room in the budget, unless cells are to be kept.
     """
 
-    system: System
+    system: RegionSpace
     origin: Ints
     destination: Ints
     volume: Ints
@@ -97,12 +97,12 @@ class Boxes:
         cls,
         data: Flows,
         step: int,
-        system: System,
+        system: RegionSpace,
         k: int,
-        objective: Objective = "generalisation",
+        objective: Objective = "generalization",
         *,
         origins_first: bool = False,
-    ) -> Boxes:
+    ) -> BoxSpace:
         """The boxes of a time step; with `origins_first`, an origin is only split while its destinations are not."""
         matrix = Matrix.of(data, step, system)
         o, d, volume, crowd, cells, *ways = (frozen(a, np.int64) for a in _build(matrix, k, origins_first))
@@ -130,7 +130,7 @@ class Boxes:
         evaluate(np.arange(n), self.cost, self.volume, *self.ways, self.allowed, p, q, best, choice)
         return int(best[-2]), int(best[-1]), choice
 
-    def within(self, budget: int, near: Fraction | None = None) -> Found:
+    def within(self, budget: int, near: Fraction | None = None) -> BoxSolution:
         """The best partition within a budget that a price can reach; `near` is where the search for the price begins."""
         from crowdveil.kernels.od.partition import search
 
@@ -141,14 +141,14 @@ class Boxes:
         )
         if not done:
             raise InputError(
-                f"wanted at most {budget:,} trips to be withheld, but no partition of the map withholds fewer than "
+                f"wanted at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
                 f"{suppressed:,} trips; allow more with --suppress, or larger areas."
             )
         if q and p < self.lost_cost * q:
             # A suppressed trip is worth more than the budget asks for: less is suppressed than may be.
             p, q = self.lost_cost, 1
             cost, suppressed, choice = self.evaluate(Fraction(p))
-        return Found(Fraction(p, q) if q else None, int(cost), int(suppressed), choice, self.lost_cost)
+        return BoxSolution(Fraction(p, q) if q else None, int(cost), int(suppressed), choice, self.lost_cost)
 
     def spend(self, choice: Ints, rest: int) -> None:
         """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last."""
@@ -170,14 +170,14 @@ class Boxes:
         kept = published_boxes(choice, *self.ways[3:])[0]
         return int(self.cost[kept].sum()) + self.lost_cost * (self.total - int(self.volume[kept].sum()))
 
-    def outcome(self, choice: Ints, *facts: float, left: bool) -> Outcome:
+    def outcome(self, choice: Ints, *facts: float, left: bool) -> StepSolution:
         """What a partition publishes and, if wanted, leaves out."""
         from crowdveil.kernels.od.partition import published_boxes
 
         kept, split = published_boxes(choice, *self.ways[3:])
         kept = np.sort(kept)
         published = (self.origin[kept], self.destination[kept], self.volume[kept], self.crowd[kept])
-        return Outcome(*published, *(self._left(np.sort(split), choice) if left else NO_BOXES), np.array(facts))
+        return StepSolution(*published, *(self._left(np.sort(split), choice) if left else NO_BOXES), np.array(facts))
 
     def _left(self, split: Ints, choice: Ints) -> tuple[Ints, Ints]:
         """The parts of split boxes that are no boxes themselves, and boxes that may not be published."""
@@ -213,12 +213,12 @@ class Boxes:
         return regions.halves(mine[split], number)
 
     def _gone(self, split: Ints, choice: Ints) -> Ints:
-        """Boxes that are withheld whole since they may not be published: those that split boxes leave, or the whole map."""
-        from crowdveil.kernels.od.partition import GOES
+        """BoxSpace that are suppressed whole since they may not be published: those that split boxes leave, or the whole map."""
+        from crowdveil.kernels.od.partition import SUPPRESS
 
         rows, _ = take_slices(self.ways[3], choice[split])
         reached = np.append(self.ways[4][rows], len(self) - 1)
-        gone: Ints = np.unique(reached[choice[reached] == GOES])
+        gone: Ints = np.unique(reached[choice[reached] == SUPPRESS])
         return gone
 
 

@@ -17,10 +17,10 @@ from crowdveil.progress import Progress
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_solver import need_members
 
-WITHHELD = -1
+SUPPRESSED = -1
 
 Clusterer = Callable[[int], Ints]
-"""From a time step the cluster of each of its flows, numbered from 0, or WITHHELD."""
+"""From a time step the cluster of each of its flows, numbered from 0, or SUPPRESSED."""
 
 
 class StepFlows(NamedTuple):
@@ -40,7 +40,7 @@ class StepFlows(NamedTuple):
 
 
 def places(data: Flows, step: int) -> Floats:
-    """Flows of a time step as points, one row each: x and y of the origin, x and y of the destination, in metres."""
+    """Flows of a time step as points, one row each: x and y of the origin, x and y of the destination, in meters."""
     x, y = data.zones.xy
     rows = slice(data.offsets[step], data.offsets[step + 1])
     origin, destination = data.origin[rows], data.destination[rows]
@@ -79,7 +79,7 @@ def clustered_release(
     A row is a cluster: its volume and crowd are those of its own flows, its areas are all tiles whose centroids lie in
     the rectangle around its origins, and in the one around its destinations. Areas of two rows may overlap.
 
-    Small volumes, if they are to be reported, are those of the withheld flows of one tile. They may lie inside areas of
+    Small volumes, if they are to be reported, are those of the suppressed flows of one tile. They may lie inside areas of
     rows, which therefore do not say where they do not go: a reported area with empty places is the whole map.
     """
     need_members(data)
@@ -89,18 +89,18 @@ def clustered_release(
 
     def solve(step: int) -> tuple[Ints]:
         if data.crowd_of(step) < k:
-            return (np.full(int(data.offsets[step + 1] - data.offsets[step]), WITHHELD),)
+            return (np.full(int(data.offsets[step + 1] - data.offsets[step]), SUPPRESSED),)
         return (clusterer(step),)
 
     labels = [label for (label,) in engine.current().map(solve, data.steps, progress)]
     # Numbers go on from step to step.
     first = np.cumsum([0, *(int(label.max(initial=-1)) + 1 for label in labels)])
-    label = np.concatenate([np.where(x < 0, WITHHELD, x + at) for x, at in zip(labels, first[:-1], strict=True)])
+    label = np.concatenate([np.where(x < 0, SUPPRESSED, x + at) for x, at in zip(labels, first[:-1], strict=True)])
     rows = _published(data, label, int(first[-1]))
     if reporting.wanted:
         rows = rows.and_more(_reported(data, label, len(rows.step), k, reporting.include_empty))
     release = _release(data, rows, label)
-    release = release.with_withheld(data.withheld_totals(label < 0, k, NOT_GIVEN))
+    release = release.with_suppressed(data.suppressed_totals(label < 0, k, NOT_GIVEN))
     return release if release.volume.all() else release.without_empty_rows().without_unused_areas()
 
 
@@ -134,12 +134,12 @@ def _published(data: Flows, label: Ints, clusters: int) -> _Rows:
 
 
 def _reported(data: Flows, label: Ints, first: int, k: int, include_empty: bool) -> _Rows:
-    """A row for each tile whose withheld flows in a time step are made by k together; these get labels from `first` on."""
+    """A row for each tile whose suppressed flows in a time step are made by k together; these get labels from `first` on."""
     small = np.flatnonzero(label < 0)
     keys, group = np.unique(data.step[small] * len(data.zones) + data.origin[small], return_inverse=True)
     volume = np.bincount(group, data.volume[small], len(keys))
     kept = (_crowds(data, small, group, len(keys)) >= k) & (volume >= k)
-    number = np.where(kept, first + np.cumsum(kept) - 1, WITHHELD)
+    number = np.where(kept, first + np.cumsum(kept) - 1, SUPPRESSED)
     label[small] = number[group]
     step, tile = np.divmod(keys[kept], len(data.zones))
     everywhere = np.arange(len(data.zones), dtype=np.int32)

@@ -98,7 +98,7 @@ def _places(zones: Zones) -> tuple[Ints, Ints, int]:
         span = 1 << (widest - 1).bit_length()
     else:
         zones.need_location("dyadic splits")
-        # Millimetres, so that the noise of a projection does not decide between equal coordinates.
+        # Millimeters, so that the noise of a projection does not decide between equal coordinates.
         east, north = (np.round(c, 3) for c in zones.xy)
         x, y = np.empty(len(zones), np.int64), np.empty(len(zones), np.int64)
         x[np.lexsort((north, east))] = np.arange(len(zones))

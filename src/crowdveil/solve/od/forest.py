@@ -12,7 +12,7 @@ import numpy as np
 from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.solve.od.boxes import check_exact
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import NO_BOXES, Outcome
+from crowdveil.solve.od.step_solver import NO_BOXES, StepSolution
 
 MOST_STATES = 30_000_000
 """More states than this do not fit into memory, and the exact search is given up."""
@@ -181,11 +181,11 @@ class Forest:
             found.append(replace(self, **columns, above=up, gone=none))
         return found
 
-    def outcome(self, published: Mask, *facts: float, left: bool) -> Outcome:
+    def outcome(self, published: Mask, *facts: float, left: bool) -> StepSolution:
         """What a partition publishes and, if wanted, leaves out."""
         kept = np.flatnonzero(published)
         boxes = (self.origins[self.part[kept]], self.node[kept], self.volume[kept], self.crowd[kept])
-        return Outcome(*boxes, *(self._left(published) if left else NO_BOXES), np.array(facts))
+        return StepSolution(*boxes, *(self._left(published) if left else NO_BOXES), np.array(facts))
 
     def _left(self, published: Mask) -> tuple[Ints, Ints]:
         """The parts of split boxes that hold no crowd."""

@@ -25,7 +25,7 @@ from crowdveil.model.tessellation import locate, outlines
 from crowdveil.model.zones import Zones
 
 SLIVER = 0.001
-"""Two shapes that share less than this of the smaller one are neighbours whose borders were drawn twice, and do not touch."""
+"""Two shapes that share less than this of the smaller one are neighbors whose borders were drawn twice, and do not touch."""
 
 ROUNDS = 30
 """How often trips are spread anew to find those of tiles; more change little."""
@@ -113,7 +113,7 @@ def tile_trips(areas: Areas, trips: Ints | Floats, rounds: int = ROUNDS) -> Floa
     """Trips of each tile, as the trips of areas tell together: where tiles are published by themselves, or in small areas, at
     some hours, that says how to spread the large areas of other hours.
 
-    Each round spreads the trips of every area over its tiles by what the last round found (expectation maximisation, for tiles
+    Each round spreads the trips of every area over its tiles by what the last round found (expectation maximization, for tiles
     whose share of any area stays the same). No trips are lost, and a tile of areas without trips has none.
     """
     area, found = row_slices(areas.offsets), np.ones(len(areas.zones))

@@ -15,14 +15,14 @@ from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trees import ward
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
 
-Objective = Literal["generalisation", "area", "reconstruction"]
+Objective = Literal["generalization", "area", "reconstruction"]
 Regions = Hierarchy | DyadicRegions
 _HECTARE_M2 = 10_000
 _KM2_M2 = 1e6
 
 
 @dataclass(frozen=True)
-class Extent:
+class RegionExtent:
     """How large a published area must be, and may be.
 
     Attributes
@@ -39,7 +39,7 @@ class Extent:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class RegionSide:
     """The regions of one side, origins or destinations, with what matters of each.
 
     Attributes
@@ -60,7 +60,7 @@ class Side:
     narrow: Mask
 
     @classmethod
-    def of(cls, regions: Regions, data: Flows, objective: Objective, extent: Extent) -> Side:
+    def of(cls, regions: Regions, data: Flows, objective: Objective, extent: RegionExtent) -> RegionSide:
         """A side over the zones of the data."""
         fits = regions.size >= extent.tiles
         if extent.inhabited > 0:
@@ -112,34 +112,34 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class System:
+class RegionSpace:
     """Both sides. Trees may differ; rectangles are the same for origins and destinations."""
 
-    origins: Side
-    destinations: Side
+    origins: RegionSide
+    destinations: RegionSide
 
     @classmethod
     def trees(
         cls,
         data: Flows,
-        objective: Objective = "generalisation",
-        extent: Extent = Extent(),  # noqa: B008 (frozen)
-    ) -> System:
+        objective: Objective = "generalization",
+        extent: RegionExtent = RegionExtent(),  # noqa: B008 (frozen)
+    ) -> RegionSpace:
         """The trees that the data comes with, or the Ward tree of its zones."""
         origins = data.origin_tree or data.destination_tree or ward(data.zones)
         destinations = data.destination_tree or origins
-        side = Side.of(origins, data, objective, extent)
-        return cls(side, side if destinations is origins else Side.of(destinations, data, objective, extent))
+        side = RegionSide.of(origins, data, objective, extent)
+        return cls(side, side if destinations is origins else RegionSide.of(destinations, data, objective, extent))
 
     @classmethod
     def rectangles(
         cls,
         data: Flows,
-        objective: Objective = "generalisation",
-        extent: Extent = Extent(),  # noqa: B008 (frozen)
-    ) -> System:
+        objective: Objective = "generalization",
+        extent: RegionExtent = RegionExtent(),  # noqa: B008 (frozen)
+    ) -> RegionSpace:
         """The dyadic rectangles over the zones of the data."""
-        side = Side.of(DyadicRegions.of(data.zones), data, objective, extent)
+        side = RegionSide.of(DyadicRegions.of(data.zones), data, objective, extent)
         return cls(side, side)
 
 

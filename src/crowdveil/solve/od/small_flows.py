@@ -1,4 +1,4 @@
-"""Reporting of small volumes: what an origin's withheld destinations hold together, if a crowd is behind it."""
+"""Reporting of small volumes: what an origin's suppressed destinations hold together, if a crowd is behind it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Left:
     destination: Ints
 
 
-def report_small(release: FlowRelease, data: Flows, left: Left, k: int, reporting: Reporting) -> FlowRelease:
+def aggregate_small(release: FlowRelease, data: Flows, left: Left, k: int, reporting: Reporting) -> FlowRelease:
     """The release with a row for each origin area whose small volumes are made by at least k together."""
     from crowdveil.kernels.od.assign import assign_rows
     from crowdveil.kernels.od.small_flows import reported_tiles

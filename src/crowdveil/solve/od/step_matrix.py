@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
 from crowdveil.model.flows import Flows
-from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.region_space import RegionSpace
 
 _NONE = frozen(np.zeros(0, np.int64), np.int64)
 _NO_TILE = frozen(np.zeros(0, np.int32), np.int32)
@@ -33,7 +33,7 @@ class Matrix:
         Who went from which tile to which; empty where people are not known.
     """
 
-    system: System
+    system: RegionSpace
     offsets: Ints
     leaving: Ints
     destination: Indices
@@ -44,7 +44,7 @@ class Matrix:
     person_destination: Indices
 
     @classmethod
-    def of(cls, data: Flows, step: int, system: System) -> Matrix:
+    def of(cls, data: Flows, step: int, system: RegionSpace) -> Matrix:
         """A time step of the data."""
         from crowdveil.kernels.od.step_rows import rows_by_origin
 

@@ -15,14 +15,14 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
 from crowdveil.progress import Progress
 from crowdveil.solve.od.assignment import row_of_flows
-from crowdveil.solve.od.region_space import System
-from crowdveil.solve.od.small_flows import Left, Reporting, report_small
+from crowdveil.solve.od.region_space import RegionSpace
+from crowdveil.solve.od.small_flows import Left, Reporting, aggregate_small
 
 _INTS = np.zeros(0, np.int64)
 NO_BOXES: tuple[Ints, Ints] = (_INTS, _INTS)
 
 
-class Outcome(NamedTuple):
+class StepSolution(NamedTuple):
     """What becomes of a time step.
 
     Attributes
@@ -44,12 +44,12 @@ class Outcome(NamedTuple):
     facts: Floats
 
 
-NOTHING = Outcome(_INTS, _INTS, _INTS, _INTS, _INTS, _INTS, np.zeros(0))
-"""A time step that is withheld whole."""
+ALL_SUPPRESSED = StepSolution(_INTS, _INTS, _INTS, _INTS, _INTS, _INTS, np.zeros(0))
+"""A time step that is suppressed whole."""
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepRange:
     """How the time steps of a data set are solved.
 
     Attributes
@@ -63,34 +63,34 @@ class Steps:
     reporting
         What becomes of small volumes.
     tell
-        From the facts of all steps that have any, one row each, what the certificate says of them.
+        From the facts of all steps that have any, one row each, what the manifest says of them.
     """
 
     k: int
-    system: Callable[[], System]
-    solver: Callable[[System], Callable[[int], Outcome]]
+    system: Callable[[], RegionSpace]
+    solver: Callable[[RegionSpace], Callable[[int], StepSolution]]
     reporting: Reporting
     tell: Callable[[Floats], dict[str, Any]] = lambda facts: {}
 
 
-def solve_steps(data: Flows, steps: Steps, progress: Progress) -> FlowRelease:
+def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowRelease:
     """Solve every time step on its own, on the engine in use, and put the results together."""
     need_members(data)
     if len(data) == 0:
-        return _release(data, steps, [NOTHING] * data.steps, None)
+        return _release(data, steps, [ALL_SUPPRESSED] * data.steps, None)
     system = steps.system()
     solve_step = steps.solver(system)
 
-    def solve(step: int) -> Outcome:
+    def solve(step: int) -> StepSolution:
         if data.crowd_of(step) < steps.k:
-            return NOTHING
+            return ALL_SUPPRESSED
         try:
             return solve_step(step)
         except InputError as error:
             raise InputError(f"time step {step + 1:,} of {data.steps:,}: {error}") from None
 
     done = engine.current().map(solve, data.steps, progress)
-    return _release(data, steps, [Outcome(*arrays) for arrays in done], system)
+    return _release(data, steps, [StepSolution(*arrays) for arrays in done], system)
 
 
 def need_members(data: Flows) -> None:
@@ -102,9 +102,9 @@ def need_members(data: Flows) -> None:
         )
 
 
-def _release(data: Flows, steps: Steps, done: list[Outcome], system: System | None) -> FlowRelease:
+def _release(data: Flows, steps: StepRange, done: list[StepSolution], system: RegionSpace | None) -> FlowRelease:
     """The boxes of all steps as one table."""
-    columns = [np.concatenate(column) for column in zip(NOTHING[:6], *(o[:6] for o in done), strict=True)]
+    columns = [np.concatenate(column) for column in zip(ALL_SUPPRESSED[:6], *(o[:6] for o in done), strict=True)]
     o, d, volume, people, left_o, left_d = columns
     offsets = np.cumsum([0, *(len(outcome.origin) for outcome in done)])
     areas, (origin, destination), (left_origin, left_destination) = _areas(data, system, (o, d), (left_o, left_d))
@@ -129,7 +129,7 @@ def _release(data: Flows, steps: Steps, done: list[Outcome], system: System | No
     return finished(data, release, left, steps.k, steps.reporting)
 
 
-def _figures(done: list[Outcome]) -> Floats | None:
+def _figures(done: list[StepSolution]) -> Floats | None:
     """The facts of all steps, a row each; NaN where a step has none."""
     width = max((len(outcome.facts) for outcome in done), default=0)
     if width == 0:
@@ -142,7 +142,7 @@ def _figures(done: list[Outcome]) -> Floats | None:
 
 
 def told_from(figures: Floats | None, tell: Callable[[Floats], dict[str, Any]]) -> dict[str, Any]:
-    """What the certificate says of the figures of all steps, in their order; nothing where no step has any."""
+    """What the manifest says of the figures of all steps, in their order; nothing where no step has any."""
     if figures is None:
         return {}
     of_steps = figures[~np.isnan(figures[:, 0])]
@@ -150,24 +150,24 @@ def told_from(figures: Floats | None, tell: Callable[[Floats], dict[str, Any]]) 
 
 
 def finished(data: Flows, release: FlowRelease, left: Left, k: int, reporting: Reporting) -> FlowRelease:
-    """A release of all that is published, with small volumes reported if wanted, and what is withheld in each step."""
+    """A release of all that is published, with small volumes reported if wanted, and what is suppressed in each step."""
     if reporting.wanted:
-        release = report_small(release, data, left, k, reporting)
+        release = aggregate_small(release, data, left, k, reporting)
     release = release.without_empty_rows()
-    return release.with_withheld(_withheld(data, release, k)).without_unused_areas()
+    return release.with_suppressed(_suppressed(data, release, k)).without_unused_areas()
 
 
-def _withheld(data: Flows, release: FlowRelease, k: int) -> Ints:
-    """Withheld volume of each step, where it is sure that k made it."""
+def _suppressed(data: Flows, release: FlowRelease, k: int) -> Ints:
+    """Suppressed volume of each step, where it is sure that k made it."""
     if data.counts == "people":
-        return data.withheld_totals(row_of_flows(data, release) < 0, k, NOT_GIVEN)
+        return data.suppressed_totals(row_of_flows(data, release) < 0, k, NOT_GIVEN)
     volume = slice_sums(data.offsets, data.volume) - slice_sums(release.offsets, release.volume)
     crowd = slice_sums(data.offsets, data.people) - slice_sums(release.offsets, release.people)
     return np.where((volume == 0) | (np.minimum(volume, crowd) >= k), volume, NOT_GIVEN)
 
 
 def _areas(
-    data: Flows, system: System | None, *boxes: tuple[Ints, Ints]
+    data: Flows, system: RegionSpace | None, *boxes: tuple[Ints, Ints]
 ) -> tuple[Areas, tuple[Ints, Ints], tuple[Ints, Ints]]:
     """The areas of all boxes, and which ones each of them has."""
     o, d = (np.concatenate(side) for side in zip(*boxes, strict=True))

@@ -13,7 +13,7 @@ from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.solve.od.forest import Forest, Solved
-from crowdveil.solve.od.region_space import System
+from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 
 SAMPLE = 24
@@ -48,7 +48,7 @@ class Targets:
     attempt: Try
     score: Score
 
-    def choices(self, data: Flows, system: System) -> Callable[[Matrix], list[float]]:
+    def choices(self, data: Flows, system: RegionSpace) -> Callable[[Matrix], list[float]]:
         """The targets that are tried for a matrix, in order; the first that works is enough unless `auto` is wanted."""
         if self.wanted == "auto":
             return lambda matrix: target_volumes(self.k, matrix.total)
@@ -72,12 +72,12 @@ class Targets:
                 break
         if best is None:
             raise InputError(
-                f"v_target: origins below k hold more than may be withheld; choose a larger v_target, auto, or a larger share "
-                f"with --suppress: at least {min(needed):,} trips must be withheld here."
+                f"v_target: origins below k hold more than may be suppressed; choose a larger v_target, auto, or a larger share "
+                f"with --suppress: at least {min(needed):,} trips must be suppressed here."
             )
         return best
 
-    def _from_sample(self, data: Flows, system: System) -> float:
+    def _from_sample(self, data: Flows, system: RegionSpace) -> float:
         """The target at which origins and destinations of a sample have the nearest mean sizes."""
         volume = np.add.reduceat(data.volume, data.offsets[:-1][np.diff(data.offsets) > 0])
         steps = np.flatnonzero(np.diff(data.offsets))[volume >= self.k]
@@ -133,7 +133,7 @@ def one_target(params: Any) -> str | None:
 
 
 def tell_targets(wanted: str | float, used: Floats) -> dict[str, Any]:
-    """What the certificate says of the target volumes that were used."""
+    """What the manifest says of the target volumes that were used."""
     how = wanted if isinstance(wanted, str) else "given"
     return {"v_target": how, "v_target_least": float(used.min()), "v_target_largest": float(used.max())}
 
@@ -144,7 +144,7 @@ def gap_percent(cost: int, least: Fraction | int) -> float:
 
 
 def tell_gaps(gap: Floats) -> dict[str, Any]:
-    """What the certificate says of the distance to the best partition, in per cent of its cost: a bound that is sure."""
+    """What the manifest says of the distance to the best partition, in per cent of its cost: a bound that is sure."""
     return {
         "certified_gap_percent_mean": round(float(gap.mean()), 3),
         "certified_gap_percent_largest": round(float(gap.max()), 3),

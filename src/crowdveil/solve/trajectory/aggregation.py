@@ -16,11 +16,11 @@ from crowdveil.solve.trajectory.distances import Distance, Paths, SpatioTemporal
 AggregationName = Literal["mean-trajectory", "closest-trajectory", "closest-locations"]
 """The names of `AGGREGATIONS`, for types and parameters."""
 DECIMALS = 5
-"""Of published degrees that nobody was at: about a metre."""
+"""Of published degrees that nobody was at: about a meter."""
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class GroupTrajectories:
     """Trajectories that stand for groups, as `Trajectories` has them."""
 
     lon: Floats
@@ -46,48 +46,54 @@ class Aggregation:
     """
 
     name: str
-    make: Callable[[Trajectories, Distance, Ints, Ints, Made], Made]
+    make: Callable[[Trajectories, Distance, Ints, Ints, GroupTrajectories], GroupTrajectories]
     summary: str
     aliases: tuple[str, ...] = ()
 
 
-def aggregate(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, how: str) -> Made:
+def aggregate(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, how: str) -> GroupTrajectories:
     """A trajectory for each group; those of group g are members[offsets[g]:offsets[g + 1]], and none is empty."""
     found = next(a for a in AGGREGATIONS if how == a.name or how in a.aliases)
     return found.make(data, distance, members, offsets, _means(data, members, offsets))
 
 
-def _paths(data: Trajectories, made: Made) -> Paths:
-    """Made-up trajectories on the plane of the data."""
+def _paths(data: Trajectories, made: GroupTrajectories) -> Paths:
+    """GroupTrajectories-up trajectories on the plane of the data."""
     x, y = data.projection.to_plane(made.lon, made.lat)
     return Paths(x, y, (made.t - data.start).astype(np.float64), made.offsets)
 
 
-def _means(data: Trajectories, members: Ints, offsets: Ints) -> Made:
+def _means(data: Trajectories, members: Ints, offsets: Ints) -> GroupTrajectories:
     from crowdveil.kernels.trajectory.aggregation import mean_lengths, mean_trajectories
 
     lengths = mean_lengths(members, offsets, data.offsets)
     made = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     # Degrees have no mean: those on both sides of the date line would meet at Greenwich.
     x, y, t = mean_trajectories(members, offsets, *data.xy, data.t, data.offsets, made)
-    return Made(*data.projection.to_globe(x, y), t, made)
+    return GroupTrajectories(*data.projection.to_globe(x, y), t, made)
 
 
-def _rounded(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: Made) -> Made:
-    return Made(rounded(mean.lon, DECIMALS), np.round(mean.lat, DECIMALS), mean.t, mean.offsets)
+def _rounded(
+    data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: GroupTrajectories
+) -> GroupTrajectories:
+    return GroupTrajectories(rounded(mean.lon, DECIMALS), np.round(mean.lat, DECIMALS), mean.t, mean.offsets)
 
 
-def _closest_trajectories(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: Made) -> Made:
+def _closest_trajectories(
+    data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: GroupTrajectories
+) -> GroupTrajectories:
     paths = _paths(data, mean)
     chosen = np.empty(len(offsets) - 1, np.int64)
     for g in range(len(chosen)):
         here = members[offsets[g] : offsets[g + 1]]
         chosen[g] = here[int(np.argmin(distance.between(paths.one(g), here)))]
     rows, made = take_slices(data.offsets, chosen)
-    return Made(data.lon[rows], data.lat[rows], data.t[rows], made)
+    return GroupTrajectories(data.lon[rows], data.lat[rows], data.t[rows], made)
 
 
-def _closest_locations(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: Made) -> Made:
+def _closest_locations(
+    data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: GroupTrajectories
+) -> GroupTrajectories:
     from crowdveil.kernels.trajectory.aggregation import nearest_points
 
     weight = 0.0
@@ -95,7 +101,7 @@ def _closest_locations(data: Trajectories, distance: Distance, members: Ints, of
         weight = distance.weight * float(distance.speed.mean())
     rows = nearest_points(members, offsets, *distance.paths.points, *_paths(data, mean).points, weight)
     # Points of several members come in an order of their own: the times are those of the mean, which rise.
-    return Made(data.lon[rows], data.lat[rows], mean.t, mean.offsets)
+    return GroupTrajectories(data.lon[rows], data.lat[rows], mean.t, mean.offsets)
 
 
 AGGREGATIONS: tuple[Aggregation, ...] = (

@@ -14,7 +14,7 @@ from crowdveil.solve.trajectory.distances import Paths
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class SpaceTimeBoxes:
     """What stands for a group of trajectories.
 
     Attributes
@@ -22,7 +22,7 @@ class Boxes:
     members
         The trajectories, in the order in which they came together.
     sides
-        Six rows: least and most x, y (metres) and t (seconds); a column for each box, in order.
+        Six rows: least and most x, y (meters) and t (seconds); a column for each box, in order.
     """
 
     members: Ints
@@ -62,7 +62,7 @@ class LogCost:
 
     def groups(
         self, person: Ints, k: int, growing: bool, rng: np.random.Generator, progress: Progress = no_progress
-    ) -> list[Boxes]:
+    ) -> list[SpaceTimeBoxes]:
         """Groups of at least k people; none if all together have fewer.
 
         A trajectory that is drawn at random takes the one that costs least, and so on until k people are in the group, while k
@@ -74,7 +74,7 @@ class LogCost:
         sequences = _Sequences.of_points(self.paths)
         alive = np.ones(len(person), np.bool_)
         left_of = np.bincount(person, minlength=1)
-        found: list[Boxes] = []
+        found: list[SpaceTimeBoxes] = []
         for pivot in rng.permutation(len(person)).tolist():
             if not alive[pivot]:
                 continue
@@ -90,7 +90,7 @@ class LogCost:
                 self.costs,
                 self.computed,
             )
-            made = Boxes(*gather(*arguments))
+            made = SpaceTimeBoxes(*gather(*arguments))
             found.append(made)
             alive[made.members] = False
             np.subtract.at(left_of, person[made.members], 1)
@@ -100,7 +100,7 @@ class LogCost:
             progress(len(person), len(person))
         return found
 
-    def _join(self, those: Ints, found: list[Boxes]) -> None:
+    def _join(self, those: Ints, found: list[SpaceTimeBoxes]) -> None:
         """Let each trajectory join the group that costs least."""
         from crowdveil.kernels.trajectory.log_cost import put_together
         from crowdveil.kernels.trajectory.log_cost_groups import nearest
@@ -113,7 +113,7 @@ class LogCost:
             )
             sides = found[g].sides.copy()
             left = put_together(sides, sides.shape[1], points.boxes, low, high, self.costs)
-            found[g] = Boxes(np.append(found[g].members, i), sides[:, :left].copy())
+            found[g] = SpaceTimeBoxes(np.append(found[g].members, i), sides[:, :left].copy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class _Sequences:
         return cls.of(np.stack([x, x, y, y, t, t]), np.array(offsets))
 
     @classmethod
-    def of_groups(cls, groups: list[Boxes]) -> _Sequences:
+    def of_groups(cls, groups: list[SpaceTimeBoxes]) -> _Sequences:
         offsets = np.cumsum([0, *(group.sides.shape[1] for group in groups)])
         return cls.of(np.concatenate([group.sides for group in groups], axis=1), offsets)
 

@@ -16,7 +16,7 @@ from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import Contemporaries, Distance, SpatioTemporal
 
-Centre = Literal["once", "remaining"]
+Center = Literal["once", "remaining"]
 Look = Callable[[int, Ints, Mask, bool], tuple[int, Floats]]
 """From a trajectory, at those of a list that are not taken: the farthest other one if wanted, and distances; those of
 trajectories that k people are nearer than may be infinite."""
@@ -45,8 +45,8 @@ class Grouping:
         Whom each counts for.
     k
         Fewest people of a group.
-    centre
-        Groups begin with the farthest trajectory from the centre: of all (`once`), or of those that are left (`remaining`).
+    center
+        Groups begin with the farthest trajectory from the center: of all (`once`), or of those that are left (`remaining`).
     exchange
         Let groups of a small part exchange members afterwards, where that brings them closer together; with the spatio-temporal
         distance alone.
@@ -55,13 +55,13 @@ class Grouping:
     distance: Distance
     person: Ints
     k: int
-    centre: Centre = "once"
+    center: Center = "once"
     exchange: bool = False
 
     def groups(self, parts: Sequence[Ints], progress: Progress = no_progress) -> Ints:
         """The group of each trajectory, with numbers from 0; -1 if it is in no part, or in one with fewer than k people.
 
-        Parts are lists of trajectories, rising, and nobody in two of them. In each, the farthest trajectory r from the centre
+        Parts are lists of trajectories, rising, and nobody in two of them. In each, the farthest trajectory r from the center
         and the farthest one s from r each gather whoever is nearest, until k people are together; while at least 3k people are
         left. Then r alone, while there are 2k. A group takes no more than k people, so that the rest has k to 2k − 1, and is
         one group. Of equal distances the trajectory with the smaller number counts.
@@ -100,7 +100,7 @@ class Grouping:
             batch = batches[number]
             arguments: Any = (
                 np.concatenate(batch), np.cumsum([0, *map(len, batch)]), distance.paths.points, distance.speed,
-                distance.ball, distance.weight, self.person, people, self.k, self.centre == "remaining",
+                distance.ball, distance.weight, self.person, people, self.k, self.center == "remaining",
                 MOST_EXCHANGED if self.exchange else 0,
             )  # fmt: skip
             return (group_parts(*arguments),)
@@ -151,7 +151,7 @@ class _Work:
         """Put all of a part into groups."""
         from crowdveil.kernels.trajectory.mdav import LEFT, PEOPLE, enter, leave, settle, still_there
 
-        k, once, counts = self.grouping.k, self.grouping.centre == "once", self.counts
+        k, once, counts = self.grouping.k, self.grouping.center == "once", self.counts
         enter(members, self.person, self.taken, self.left_of, counts)
         self.alive = np.array(members, np.int64)
         seeds = iter(self._seeds().tolist()) if once and counts[PEOPLE] >= 2 * k else iter(())
@@ -173,7 +173,7 @@ class _Work:
         progress(len(members))
 
     def _seeds(self) -> Ints:
-        """The trajectories that are left, the farthest from their centre first."""
+        """The trajectories that are left, the farthest from their center first."""
         from crowdveil.kernels.trajectory.mdav import mean_path
 
         distance = self.grouping.distance

@@ -9,7 +9,7 @@ import numpy as np
 from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.solve.trajectory.aggregation import AggregationName, Made, aggregate
+from crowdveil.solve.trajectory.aggregation import AggregationName, GroupTrajectories, aggregate
 from crowdveil.solve.trajectory.distances import Distance
 
 
@@ -37,7 +37,7 @@ def members_of(group: Ints) -> tuple[Ints, Ints]:
 
 
 def copies(
-    made: Made, members: Ints, offsets: Ints, facts: dict[str, Any], figures: Floats | None = None
+    made: GroupTrajectories, members: Ints, offsets: Ints, facts: dict[str, Any], figures: Floats | None = None
 ) -> TrajectoryRelease:
     """A release with the trajectory of its group for each member, in the order of the data."""
     order = np.argsort(members)

@@ -60,7 +60,7 @@ class PathTree:
         """Put the legs of paths in order."""
         require(
             bool(np.isfinite(paths.x).all() and np.isfinite(paths.y).all()),
-            "trajectories: positions on opposite sides of the globe cannot be compared in metres; take a part of them.",
+            "trajectories: positions on opposite sides of the globe cannot be compared in meters; take a part of them.",
         )
         points = np.diff(paths.offsets)
         bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(points - (points > 1))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.model.projection import LocalProjection
-from crowdveil.model.sectors import Frame, Sectors
+from crowdveil.model.sectors import SectorFrame, Sectors
 from crowdveil.model.trajectories import Trajectories
 
 MIDDLE_DECIMALS = 1
@@ -26,25 +26,25 @@ def k_anonymous_sectors(
     *,
     merge: bool = True,
     halve: bool = True,
-    withhold: float = 0.0,
+    suppress: float = 0.0,
 ) -> Sectors:
     """Sectors with the locations of at least k people each; the data must have as many.
 
     A sector with more than `split_above` locations is cut in four, down to cells of `cell_m`. With `merge`, quarters with fewer
-    than k people are put together with a neighbour. If one is left without, it is withheld where it has at most a share
-    `withhold` of the locations, and otherwise the sector stays whole. With `halve`, long sectors are cut in two where both halves
-    hold k people, or one can be withheld.
+    than k people are put together with a neighbor. If one is left without, it is suppressed where it has at most a share
+    `suppress` of the locations, and otherwise the sector stays whole. With `halve`, long sectors are cut in two where both halves
+    hold k people, or one can be suppressed.
     """
     from crowdveil.kernels.trajectory.quadtree import k_anonymous_sectors as cut
 
     plane = rough_plane(data)
-    metres = plane.to_plane(data.lon, data.lat)
-    frame = Frame.around(plane, *metres, cell_m)
-    x, y = (frame.cells(along) for along in metres)
+    meters = plane.to_plane(data.lon, data.lat)
+    frame = SectorFrame.around(plane, *meters, cell_m)
+    x, y = (frame.cells(along) for along in meters)
     person = np.repeat(data.person, np.diff(data.offsets)).astype(np.int32)
-    found, withheld_people = cut(x, y, person, data.people, frame.depth, k, split_above, merge, halve, withhold)
+    found, suppressed_people = cut(x, y, person, data.people, frame.depth, k, split_above, merge, halve, suppress)
     first, last, column, row, wide, high, people = found[np.lexsort((found[:, 2], found[:, 3]))].T
-    withheld = data.points - int((last - first).sum())
+    suppressed = data.points - int((last - first).sum())
     return Sectors(
-        frame, column, row, 1 << wide, 1 << high, last - first, people, data.counts, withheld, withheld_people
+        frame, column, row, 1 << wide, 1 << high, last - first, people, data.counts, suppressed, suppressed_people
     )

@@ -14,7 +14,7 @@ _MOST = 2**62
 
 @dataclass(frozen=True, eq=False)
 class SpaceTimeGrid:
-    """All points that are within `metres` and `seconds` of one lie in its slab or one beside, in its cell or one around.
+    """All points that are within `meters` and `seconds` of one lie in its slab or one beside, in its cell or one around.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class SpaceTimeGrid:
     cell_offsets
         The points of cell i are at the places cell_offsets[i] to cell_offsets[i + 1].
     columns
-        Width of the grid. The outermost ones are empty, so that the neighbours of a cell in its row are numbers beside its own.
+        Width of the grid. The outermost ones are empty, so that the neighbors of a cell in its row are numbers beside its own.
     """
 
     order: Ints
@@ -40,10 +40,10 @@ class SpaceTimeGrid:
     columns: int
 
     @classmethod
-    def of(cls, x: Floats, y: Floats, t: Ints, metres: float, seconds: int) -> SpaceTimeGrid:
+    def of(cls, x: Floats, y: Floats, t: Ints, meters: float, seconds: int) -> SpaceTimeGrid:
         """Put points into slabs and cells. Cells may be larger than asked for where there would be too many of them."""
         slab, which = np.unique(t // seconds, return_inverse=True)
-        side = max(metres, 1e-3)
+        side = max(meters, 1e-3)
         while True:
             # Far points and a small distance make more cells than there are numbers: larger ones find the same.
             wide, high = (int(np.ptp(c) / side) + 4 if len(c) else 4 for c in (x, y))

@@ -34,16 +34,16 @@ def tiles_of(data: Trajectories, tile_size_m: float) -> tuple[Zones, Indices]:
 
 
 def merged_tiles(zones: Zones, tile: Indices, level: Ints, x: Floats, y: Floats, least: int) -> Ints:
-    """The area of each point: tiles of a grid with fewer than `least` points at a level join a neighbour of that level.
+    """The area of each point: tiles of a grid with fewer than `least` points at a level join a neighbor of that level.
 
-    Of the four neighbours that with most points for the square of the distance, between the mean places of the points in both.
+    Of the four neighbors that with most points for the square of the distance, between the mean places of the points in both.
     Tiles that join one another are one area, also by way of others. The same tile at two levels is in two areas.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     if zones.grid is None or zones.column is None or zones.row is None:
-        raise ValueError("only tiles of a grid have four neighbours")
+        raise ValueError("only tiles of a grid have four neighbors")
     wide, high = zones.grid.columns + 2, zones.grid.rows + 2
     _, rank = np.unique(level, return_inverse=True)
     place = (rank * high + zones.row[tile] + 1) * wide + zones.column[tile] + 1
@@ -101,11 +101,11 @@ class Visits:
 
     def without(self, fate: Bytes) -> tuple[Visits, Ints]:
         """What stays, and where each visit is in it: -1 if it is gone; with the one before it if it is merged."""
-        from crowdveil.kernels.trajectory.combinations import GONE, STAYS
+        from crowdveil.kernels.trajectory.combinations import PUBLISHED, SUPPRESSED
 
-        stays = fate == STAYS
+        stays = fate == PUBLISHED
         place = np.cumsum(stays) - 1
-        place[fate == GONE] = -1
+        place[fate == SUPPRESSED] = -1
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(stays)])
         return Visits(self.symbol[stays], before[self.offsets], self.owner), place
 

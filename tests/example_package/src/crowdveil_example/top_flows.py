@@ -62,9 +62,9 @@ def run(data: Flows, params: TopFlowsParams, rng: np.random.Generator, progress:
     )
 
 
-def promises(data: Flows, params: TopFlowsParams) -> tuple[Guarantee, ...]:
-    """What the release promises."""
+def guarantees(data: Flows, params: TopFlowsParams) -> tuple[Guarantee, ...]:
+    """What the release guarantees."""
     return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
 
 
-METHOD = Method("top-flows", Flows, TopFlowsParams, run, promises, status="proved", doc=__doc__ or "")
+METHOD = Method("top-flows", Flows, TopFlowsParams, run, guarantees, status="proven", doc=__doc__ or "")

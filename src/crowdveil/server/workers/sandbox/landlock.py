@@ -50,7 +50,7 @@ def version() -> int:
 def restrict(read: Iterable[Path], write: Iterable[Path]) -> None:
     """Let this thread, and all that it starts, open only what lies in these files and folders; raises OSError if it cannot.
 
-    Whatever is missing is left out. The process must have promised to gain no privileges (`no_new_privs`).
+    Whatever is missing is left out. The process must have guaranteed to gain no privileges (`no_new_privs`).
     """
     known = version()
     if known < 1:

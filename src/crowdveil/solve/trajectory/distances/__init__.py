@@ -35,7 +35,7 @@ DISTANCES: tuple[DistanceKind, ...] = (
     DistanceKind(
         "spatiotemporal",
         SpatioTemporal.of,
-        "Root mean square over evenly matched points of metres apart, plus seconds apart at the mean speed of both, times λ.",
+        "Root mean square over evenly matched points of meters apart, plus seconds apart at the mean speed of both, times λ.",
         ("Martinez2021",),
     ),
     DistanceKind(
@@ -47,17 +47,17 @@ DISTANCES: tuple[DistanceKind, ...] = (
     DistanceKind(
         "dtw",
         lambda paths, weight: Warped(paths, added=True),
-        "Dynamic time warping: the least sum of metres apart over a walk along both; times do not count.",
+        "Dynamic time warping: the least sum of meters apart over a walk along both; times do not count.",
     ),
     DistanceKind(
         "discrete-frechet",
         lambda paths, weight: Warped(paths, added=False),
-        "Discrete Fréchet distance: the least longest metres apart over a walk along both; times do not count.",
+        "Discrete Fréchet distance: the least longest meters apart over a walk along both; times do not count.",
     ),
     DistanceKind(
         "frechet-manhattan",
         lambda paths, weight: FrechetManhattan(paths),
-        "Mean metres apart over the walk along both, of those with the least longest, that one pass finds; times do not count.",
+        "Mean meters apart over the walk along both, of those with the least longest, that one pass finds; times do not count.",
         ("FerreiraTrujillo2016",),
     ),
     DistanceKind(

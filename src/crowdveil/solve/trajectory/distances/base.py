@@ -17,7 +17,7 @@ CELLS = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Trajectories in planar metres and seconds since the first point of the data, as kernels take them."""
+    """Trajectories in planar meters and seconds since the first point of the data, as kernels take them."""
 
     x: Floats
     y: Floats
@@ -31,11 +31,11 @@ class Paths:
 
     @classmethod
     def on_plane(cls, x: Floats, y: Floats, t: Ints, offsets: Ints) -> Paths:
-        """Paths in planar metres and seconds from some moment on."""
+        """Paths in planar meters and seconds from some moment on."""
         # A point opposite to the middle of the data has no place on the plane.
         require(
             bool(np.isfinite(x).all() and np.isfinite(y).all()),
-            "trajectories: positions on opposite sides of the globe cannot be compared in metres; take a part of them.",
+            "trajectories: positions on opposite sides of the globe cannot be compared in meters; take a part of them.",
         )
         x, y, seconds = (frozen(column, np.float64) for column in (x, y, t))
         return cls(x, y, seconds, offsets)
@@ -55,7 +55,7 @@ class Paths:
 
 
 class Distance(Protocol):
-    """Distances between trajectories of a data set, in metres; infinite where there is none."""
+    """Distances between trajectories of a data set, in meters; infinite where there is none."""
 
     @property
     def paths(self) -> Paths:

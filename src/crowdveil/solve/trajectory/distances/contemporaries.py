@@ -31,12 +31,12 @@ class Contemporaries:
         """The edges as a sparse matrix, each in both directions: scipy would turn them around for every way that is asked for."""
         from scipy.sparse import coo_array
 
-        from crowdveil.kernels.trajectory.contemporaries import count_neighbours, edges
+        from crowdveil.kernels.trajectory.contemporaries import count_neighbors, edges
 
         paths = self.paths
         start, end = paths.t[paths.offsets[:-1]], paths.t[paths.offsets[1:] - 1]
         order = np.argsort(start, kind="stable")
-        pairs = int(count_neighbours(order, start, end))
+        pairs = int(count_neighbors(order, start, end))
         if pairs > MOST_EDGES:
             raise InputError(
                 f"distance: {pairs:,} pairs of trajectories are on their way at the same time, and at most {MOST_EDGES:,} "

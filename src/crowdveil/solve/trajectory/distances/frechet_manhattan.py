@@ -13,7 +13,7 @@ from crowdveil.solve.trajectory.distances.base import Paths
 
 @dataclass(frozen=True, eq=False)
 class FrechetManhattan:
-    """Metres between points that meet, in the mean of a coupling; times do not count.
+    """Meters between points that meet, in the mean of a coupling; times do not count.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ def same_paths(paths: Paths) -> tuple[Ints, Ints]:
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class NearestNeighbors:
     """Paths beside the trajectories of a data set, by a distance between the latter."""
 
     distance: Distance

@@ -17,12 +17,12 @@ SAMPLED_PAIRS = 200_000
 
 @dataclass(frozen=True, eq=False)
 class SpatioTemporal:
-    """Evenly matched points, in metres, with time at the mean speed of the two, times `weight` (0 is space alone)."""
+    """Evenly matched points, in meters, with time at the mean speed of the two, times `weight` (0 is space alone)."""
 
     paths: Paths
     weight: float
     speed: Floats
-    """The mean speed of each trajectory, metres a second."""
+    """The mean speed of each trajectory, meters a second."""
 
     @classmethod
     def of(cls, paths: Paths, weight: float) -> SpatioTemporal:

@@ -12,7 +12,7 @@ from crowdveil.solve.trajectory.distances.base import Paths
 
 @dataclass(frozen=True, eq=False)
 class Warped:
-    """The least sum (dynamic time warping) or the least maximum (discrete Fréchet) of metres apart over all walks along both."""
+    """The least sum (dynamic time warping) or the least maximum (discrete Fréchet) of meters apart over all walks along both."""
 
     paths: Paths
     added: bool

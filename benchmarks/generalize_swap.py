@@ -1,12 +1,12 @@
-"""Protected generalisation, swapping of locations and SwapMob on San Francisco's cabs, beside mdl-anonymizer.
+"""Protected generalization, swapping of locations and SwapMob on San Francisco's cabs, beside mdl-anonymizer.
 
-CPU seconds of the whole way (read, anonymise, write, verify), after a small run that loads libraries and compiled kernels,
+CPU seconds of the whole way (read, anonymize, write, verify), after a small run that loads libraries and compiled kernels,
 against the CPU seconds that mdl-anonymizer took on the same files with the same parameters, less two seconds for its imports; and
 the trajectories that both remove. With its settings trajectories are counted, times kept, and steps broken that one trajectory
-makes alone. Then what our defaults remove, and what each promise costs. The last line is the least ratio on the largest files
+makes alone. Then what our defaults remove, and what each guarantee costs. The last line is the least ratio on the largest files
 that mdl-anonymizer finished.
 
-`generalise_swap.py large` runs swap-locations on as many points as the document's Navitia set has, and SwapMob on 11 million.
+`generalize_swap.py large` runs swap-locations on as many points as the document's Navitia set has, and SwapMob on 11 million.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ COSTS: dict[str, list[tuple[str, dict[str, Any]]]] = {
 }
 
 
-def anonymise(method: str, path: Path, parameters: dict[str, Any]) -> dict[str, float]:
+def anonymize(method: str, path: Path, parameters: dict[str, Any]) -> dict[str, float]:
     """The whole way; trajectories removed, those with two points or more that are left, points removed, all in percent."""
     import numpy as np
 
@@ -110,7 +110,7 @@ def against_the_peer(sizes: dict[str, tuple[int, int]]) -> float:
     return min(ratios)
 
 
-def what_promises_cost(sizes: dict[str, tuple[int, int]]) -> None:
+def what_guarantees_cost(sizes: dict[str, tuple[int, int]]) -> None:
     """Trajectories and points removed on the whole day, from mdl-anonymizer's settings to ours, and what is measured."""
     trajectories, points = sizes["L"]
     for method, settings in COSTS.items():
@@ -190,7 +190,7 @@ def main() -> None:
 
     sizes = {name: (len(data), data.points) for name in ("M", "L") for data in [read_trajectories(CABS / FILES[name])]}
     least = against_the_peer(sizes)
-    what_promises_cost(sizes)
+    what_guarantees_cost(sizes)
     say("ratio", least)
 
 
@@ -199,8 +199,8 @@ if __name__ == "__main__":
         method, path, parameters = sys.argv[2], Path(sys.argv[3]), json.loads(sys.argv[4])
         warm = CABS / "mock_dataset.csv"
         answer(
-            lambda: anonymise(method, path, parameters),
-            lambda: anonymise(method, warm, parameters | {"k": 2} if "k" in parameters else parameters),
+            lambda: anonymize(method, path, parameters),
+            lambda: anonymize(method, warm, parameters | {"k": 2} if "k" in parameters else parameters),
         )
     elif sys.argv[1:] == ["large"]:
         large()
