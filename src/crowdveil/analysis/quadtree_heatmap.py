@@ -10,10 +10,10 @@ its own. Density is locations over area on the ground.
 
 Guarantee
 ---------
-Every sector has locations of at least min_k people (or trajectories, where people are not known), counted exactly. Sectors do not
-overlap. A place without a sector has fewer than min_k people, possibly none. How many locations were suppressed is told only if it
-is none, or if they are of at least min_k people. All of it is checked on the written file against the original locations before
-the file gets its name; pictures are drawn from what was checked.
+Every sector has locations of at least min_k people (or trajectories, where people are not known), counted exactly.
+Sectors do not overlap. A place without a sector has fewer than min_k people, possibly none. How many locations were
+suppressed is told only if it is none, or if they are of at least min_k people. All of it is checked on the written
+file against the original locations before the file gets its name; pictures are drawn from what was checked.
 
 Assumptions
 -----------
@@ -22,12 +22,12 @@ ids. A sector's density may come mostly from one of its people.
 
 Notes
 -----
-The document counts locations, so that some sectors of its implementation hold one person. It keeps a sector whole if one of its
-quarters has too few and no neighbor to go with: a single person far out can leave a map of a few sectors (San Francisco's cabs,
-643 rides, min_k = 5: 4 sectors). Here such a quarter is suppressed if it has at most the share `suppress` of the sector's locations
-(381 sectors, 4 of 3,814 locations suppressed). A merged sector is twice as long as wide, and in the document all within it stay so
-or get longer; with `halve_long` they are halved where both halves have min_k people, or one can be suppressed. `suppress` 0 without
-`halve_long` is the document's method.
+The document counts locations, so that some sectors of its implementation hold one person. It keeps a sector whole if
+one of its quarters has too few and no neighbor to go with: a single person far out can leave a map of a few sectors
+(San Francisco's cabs, 643 rides, min_k = 5: 4 sectors). Here such a quarter is suppressed if it has at most the share
+`suppress` of the sector's locations (381 sectors, 4 of 3,814 locations suppressed). A merged sector is twice as long
+as wide, and in the document all within it stay so or get longer; with `halve_long` they are halved where both halves
+have min_k people, or one can be suppressed. `suppress` 0 without `halve_long` is the document's method.
 
 The document's map begins with the box around all locations, whose sides tell where the outermost people were. Here it is a square
 around a middle that is told to a tenth of a degree, of sides that are the smallest sector's times a power of two.

@@ -206,7 +206,7 @@ def _squares(meters: Floats, tile_m: float) -> npt.NDArray[Any]:
 def _traces(
     place: Ints, t: Ints, offsets: Ints, person: Ints | None, label: Ints | None, places: int
 ) -> LocationHistories:
-    """LocationHistories of trajectories, or of people where `person` says whose each trajectory is; `label` are those of trajectories."""
+    """Location histories of trajectories, or of people where `person` has the owner of each; `label` as of trajectories."""
     trajectories = len(offsets) - 1
     if person is None:
         return LocationHistories(place, offsets, np.arange(trajectories) if label is None else label, places)

@@ -145,7 +145,7 @@ def refuse_beaten(trials: Sequence[RiskEstimate]) -> None:
         if trial.stops:
             known = trial.knowledge or "the release"
             raise GuaranteeViolatedError(
-                f"the guarantee {trial.within} does not hold against an adversary ({trial.attack}, {known}), who finds a crowd of "
+                f"the guarantee {trial.within} fails against an adversary ({trial.attack}, {known}), who finds a crowd of "
                 f"{trial.worst or 0:,} in place of {trial.k:,}, so nothing was published."
             )
 

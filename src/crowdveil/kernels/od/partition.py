@@ -39,7 +39,8 @@ def evaluate(
 
     Of equal ones the least S is taken, which is the piece right of a breakpoint. q = 0 stands for an infinite price: S
     counts first, then A. `allowed` says whether each box may stay whole and which kinds of ways it may go, and `choice` is
-    filled with the way that it goes, or PUBLISH; or SUPPRESS, if it may not stay whole and cannot be split. Only boxes in `active`
+    filled with the split that it takes, or PUBLISH; or SUPPRESS, if it must not stay whole and cannot be split.
+    Only boxes in `active`
     are looked at, children before parents. `best` is filled with A and S of each box, side by side.
     """
     for i in active:

@@ -17,9 +17,9 @@ What `atg-dual` comes near to: the constrained optimum, by dynamic programming o
 box, without those that another beats in both. The price of `atg-dual` says which states cannot lead to anything better than
 what it found, so that lists stay short. The manifest tells how far `atg-dual` is from it.
 
-With `scope = origin` each origin is solved on its own and may suppress its share of what leaves it; origins that do not reach
-k are suppressed whole. `delta` is what a suppressed trip costs besides, as a share of being generalized to the whole map at either
-end; where it is not given it is 0.01 on a quadtree, as published, and 0 on other trees.
+With `scope = origin` each origin is solved on its own and may suppress its share of what leaves it; origins that do
+not reach k are suppressed whole. `delta` is what a suppressed trip costs besides, as a share of being generalized to
+the whole map at either end; where it is not given it is 0.01 on a quadtree, as published, and 0 on other trees.
 
 References
 ----------

@@ -3,12 +3,11 @@
 Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
-DisjointFlows: no pair of tiles is in two published flows of a time step.
-SuppressionBudget: in each time step at most the given share (or number) of trips is suppressed; where no split helps, one flow from
-everywhere to everywhere remains. A time step with fewer than k people in all is suppressed whole.
-LeastTiles, LeastInhabitedTiles, MostArea, where asked for: published areas have at least so many tiles, or tiles that anyone
-visits, and at most so many square kilometers. With a largest area the budget may be impossible to keep: the run then
-stops and says what the least is.
+DisjointFlows: no pair of tiles is in two published flows of a time step. SuppressionBudget: in each time step at most
+the given share (or number) of trips is suppressed; where no split helps, one flow from everywhere to everywhere
+remains. A time step with fewer than k people in all is suppressed whole. LeastTiles, LeastInhabitedTiles, MostArea,
+where asked for: published areas have at least so many tiles, or tiles that anyone visits, and at most so many square
+kilometers. With a largest area the budget may be impossible to keep: the run then stops and says what the least is.
 
 Assumptions
 -----------

@@ -2,12 +2,12 @@
 
 Guarantee
 ---------
-No guarantee of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more often than it is
-there. NoOwnPoints: no point of a published trajectory is of the person that it stands for. SharedTilePairs: every step from one
-square of `tile_size_m` to the next one is made by the trajectories of at least `min_pair_people` people (k if not given). Ids are
-new. What is measured instead of guaranteed is in the manifest: how often two exact points of somebody lead to one published
-trajectory, how much of that is the same person's, and how often the published trajectory that runs nearest to somebody's is the
-one that stands for it.
+No guarantee of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more
+often than it is there. NoOwnPoints: no point of a published trajectory is of the person that it stands for.
+SharedTilePairs: every step from one square of `tile_size_m` to the next one is made by the trajectories of at least
+`min_pair_people` people (k if not given). Ids are new. What is measured instead of guaranteed is in the manifest: how
+often two exact points of somebody lead to one published trajectory, how much of that is the same person's, and how
+often the published trajectory that runs nearest to somebody's is the one that stands for it.
 
 Assumptions
 -----------

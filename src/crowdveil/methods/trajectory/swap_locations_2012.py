@@ -2,11 +2,11 @@
 
 Guarantee
 ---------
-No guarantee of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more often than it is
-there. With `permutation = circle` also NoOwnPoints: no point of a published trajectory is of the person that it stands for. Ids
-are new. What is measured instead of guaranteed is in the manifest: how often two exact points of somebody lead to one published
-trajectory, how much of that is the same person's, and how often the published trajectory that runs nearest to somebody's is the
-one that stands for it.
+No guarantee of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more
+often than it is there. With `permutation = circle` also NoOwnPoints: no point of a published trajectory is of the
+person that it stands for. Ids are new. What is measured instead of guaranteed is in the manifest: how often two exact
+points of somebody lead to one published trajectory, how much of that is the same person's, and how often the
+published trajectory that runs nearest to somebody's is the one that stands for it.
 
 Assumptions
 -----------

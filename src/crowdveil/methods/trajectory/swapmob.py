@@ -2,11 +2,12 @@
 
 Guarantee
 ---------
-No guarantee of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more often than it is
-there. SwappedTrajectories: along every published trajectory the person behind the points changes at least `min_n_swaps` times;
-points that several people share at one place and second count for nobody. Ids are new. What is measured instead of guaranteed is in
-the manifest: how often two exact points of somebody lead to one published trajectory, how much of that is the
-same person's, and how often the published trajectory that runs nearest to somebody's is the one that ends as it does.
+No guarantee of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more
+often than it is there. SwappedTrajectories: along every published trajectory the person behind the points changes at
+least `min_n_swaps` times; points that several people share at one place and second count for nobody. Ids are new.
+What is measured instead of guaranteed is in the manifest: how often two exact points of somebody lead to one
+published trajectory, how much of that is the same person's, and how often the published trajectory that runs nearest
+to somebody's is the one that ends as it does.
 
 Assumptions
 -----------

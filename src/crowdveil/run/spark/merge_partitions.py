@@ -89,7 +89,7 @@ def facts_of(rows: Sequence[Sequence[float]], method: Method, params: Params) ->
 def checked_parts(
     guarantees: Sequence[Guarantee], findings: Sequence[Sequence[dict[str, Any]]]
 ) -> list[tuple[Guarantee, Finding]]:
-    """What came of each guarantee, from what came of it in each part: counts are merged as it declares, and then put into words."""
+    """Merge the findings of each guarantee over all partitions: counts as the guarantee declares, then one sentence."""
     return [
         (guarantee, guarantee.merged([Finding.from_json(of_part[i]) for of_part in findings]))
         for i, guarantee in enumerate(guarantees)
