@@ -223,7 +223,7 @@ def test_is_documented(method: Method) -> None:
 
 @EVERY
 def test_has_a_mirror_test_file(method: Method) -> None:
-    module = Path(inspect.getfile(method.run)).relative_to(ROOT / "src" / "crowdveil")
+    module = Path(inspect.getfile(inspect.unwrap(method.run))).relative_to(ROOT / "src" / "crowdveil")
     assert (ROOT / "tests" / module.parent / f"test_{module.name}").is_file()
 
 

@@ -6,6 +6,7 @@ import json
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,3 +79,26 @@ def test_attacks_draw_apart_from_the_method() -> None:
     assert apart(1, "attacks") == apart(1, "attacks") != 1
     assert len({apart(seed, "attacks") for seed in range(50)}) == 50
     assert len({fresh() for _ in range(50)}) == 50
+
+
+def test_a_run_attacks_with_draws_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures of attacks are published: were they drawn with the seed of the method, they would tell about its draws."""
+    from crowdveil.run import pipeline
+
+    drawn: list[int] = []
+
+    def attacks(
+        data: object, release: object, guarantees: object, status: object, seed: int, progress: object
+    ) -> list[Any]:
+        drawn.append(seed)
+        return []
+
+    monkeypatch.setattr(pipeline, "against_guarantees", attacks)
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{48 + y / 1e3},{2 + x / 1e3},{1_700_000_000 + i},{i // 3}" for i, (x, y) in enumerate(rng.random((30, 2)))
+    ]
+    (tmp_path / "points.csv").write_text("\n".join(["lat,lon,timestamp,user_id", *rows]) + "\n")
+    for name in "ab":
+        pipeline.run(pipeline.Request("swapmob", tmp_path / "points.csv", tmp_path / name, {}, seed=SEED, report=False))
+    assert len(drawn) == 2 and len(set(drawn)) == 1 and SEED not in drawn

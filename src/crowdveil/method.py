@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial, update_wrapper
 from typing import Any, Literal
 
 import numpy as np
 
 from crowdveil.guarantees.base import Guarantee
 from crowdveil.model.arrays import Ints
+from crowdveil.model.canonical import digest
 from crowdveil.model.flows import trips_within as trips_within
-from crowdveil.model.release import Release
+from crowdveil.model.release import Release, TrajectoryRelease
 from crowdveil.model.trajectories import Outline
 from crowdveil.params import Params
 from crowdveil.progress import Progress
@@ -25,9 +27,19 @@ Rows = Literal["exact", "overlapping", "noisy"]
 """What a row of released flows says. exact: the volume of all flows in it; overlapping: that of some of them, since rows
 overlap; noisy: a volume with noise, so that nothing exact may be told beside it."""
 
+Run = Callable[[Any, Any, np.random.Generator, Progress], Release]
+
 
 def apart(params: Any) -> None:
     """Nothing stands against doing each part of the data on its own: for `Method.together`."""
+
+
+def _run_and_mark(run: Run, data: Any, *rest: Any) -> Release:
+    """Run a method, and mark a release of trajectories with those whose places its `source` names."""
+    release = run(data, *rest)
+    if isinstance(release, TrajectoryRelease) and release.source is not None:
+        return replace(release, original=digest(data))
+    return release
 
 
 @dataclass(frozen=True)
@@ -71,7 +83,7 @@ class Method:
     name: str
     takes: type
     params: type[Params]
-    run: Callable[[Any, Any, np.random.Generator, Progress], Release]
+    run: Run
     guarantees: Callable[[Any, Any], tuple[Guarantee, ...]]
     status: Status
     doc: str
@@ -83,6 +95,9 @@ class Method:
     aliases: tuple[str, ...] = ()
     parameter_aliases: tuple[tuple[str, str], ...] = ()
     alias_factors: tuple[tuple[str, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "run", update_wrapper(partial(_run_and_mark, self.run), self.run))
 
     @property
     def summary(self) -> str:

@@ -12,8 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError, ParameterError
+from crowdveil.io.flows import read_flows
+from crowdveil.io.notes import ReadNotes
 from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import Clock, read_seconds
+from crowdveil.io.trajectories import read_trajectories
 
 unhurried = settings(deadline=None, max_examples=100)
 EPOCH = datetime(1970, 1, 1)
@@ -376,3 +379,20 @@ def test_times_that_no_clock_showed_or_that_came_twice(zone: str, walls: list[da
     found = Clock(zone).odd_times(np.array([whole_seconds(w) for w in walls], np.int64))
     assert found[0].tolist() == skipped
     assert found[1].tolist() == twice
+
+
+def test_readers_note_how_many_times_did_not_exist_or_came_twice() -> None:
+    times = ["2023-03-26 02:30:00", "2023-03-26 02:45:00", "2023-10-29 02:30:00", "2023-07-01 12:00:00"]
+    where = {"lat": [48.0] * 4, "lon": [2.0] * 4, "user_id": ["a", "b", "a", "b"]}
+    ends = {"origin": ["x"] * 4, "destination": ["y"] * 4}
+    for read, table in (
+        (read_trajectories, pa.table({**where, "time": times})),
+        (read_flows, pa.table({**ends, "time": times})),
+    ):
+        notes = ReadNotes()
+        read(table, tz="Europe/Paris", notes=notes)
+        assert any(said.startswith("2 times in column time did not exist in Europe/Paris") for said in notes.said)
+        assert any(said.startswith("1 time in column time came twice in Europe/Paris") for said in notes.said)
+        elsewhere = ReadNotes()
+        read(table, tz="UTC", notes=elsewhere)
+        assert not any("did not exist" in said or "came twice" in said for said in elsewhere.said)

@@ -17,6 +17,7 @@ from crowdveil.io.pairing import read_pairing
 from crowdveil.io.read_back import flow_release_alone, trajectory_release_from
 from crowdveil.io.tables import check_ending
 from crowdveil.io.written import MANIFEST_FILE
+from crowdveil.model.canonical import with_canonical_source
 from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
@@ -117,6 +118,8 @@ def _before_and_after(
         original = read(Trajectories, data, TrajectoryReading.checked(options), notes)
         if release is not None and pairing is not None:
             release = replace(release, source=read_pairing(pairing, original, published_numbers(release)))
+        elif release is not None:
+            release = with_canonical_source(release, data, original)
         return original, release, None
     manifest, written = pipeline.sound_release(Path(release))
     if not isinstance(data, Trajectories):

@@ -13,6 +13,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import pairing_by_ids, read_pairing
 from crowdveil.io.read_back import flow_release_from, trajectory_release_from, trajectory_release_of
 from crowdveil.measures.base import Asked
+from crowdveil.model.canonical import with_canonical_source
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -105,6 +106,8 @@ def _beside(
         if isinstance(data, Flows) and isinstance(made, FlowRelease):
             steps_of_release(data, made)  # other time steps have a sentence of their own
             pipeline.refuse_other_original(manifest, written, data)
+    if isinstance(data, Trajectories) and isinstance(made, TrajectoryRelease):
+        made = with_canonical_source(made, original, data)
     if pairing is not None and isinstance(made, TrajectoryRelease) and made.source is None:
         made = replace(made, source=read_pairing(pairing, data, published_numbers(made)))
     return data, made, takes

@@ -10,11 +10,13 @@ neither lengths nor times then. Trajectories that are equal in both keys are int
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -25,11 +27,9 @@ _Words = npt.NDArray[np.uint64]
 def canonical(data: Trajectories) -> Trajectories:
     """Return the same trajectories in canonical order; `ids`, `people_ids` and `row` follow their trajectories and people."""
     data = points_in_order(data)
-    keys = trajectory_keys(data.lon, data.lat, data.t, data.offsets)
-    known = data.counts == "people" or data.people != len(data)
-    order, people = canonical_order(keys, data.person if known else None, data.people)
+    order, people = _order_of(data)
     rows, offsets = take_slices(data.offsets, order)
-    if known:
+    if _known(data):
         number = np.empty(data.people, np.int64)
         number[people] = np.arange(data.people)
         person = number[data.person[order]]
@@ -39,6 +39,41 @@ def canonical(data: Trajectories) -> Trajectories:
         data, lon=data.lon[rows] + 0.0, lat=data.lat[rows] + 0.0, t=data.t[rows], offsets=offsets, ids=data.ids[order],
         person=person, people_ids=data.people_ids[people], row=None if data.row is None else data.row[rows],
     )  # fmt: skip  # -0.0 is 0.0
+
+
+def _known(data: Trajectories) -> bool:
+    """Whether it is known who of the people each trajectory is of."""
+    return data.counts == "people" or data.people != len(data)
+
+
+def _order_of(data: Trajectories) -> tuple[Ints, Ints]:
+    """Return the canonical order of trajectories, and that of people."""
+    keys = trajectory_keys(data.lon, data.lat, data.t, data.offsets)
+    return canonical_order(keys, data.person if _known(data) else None, data.people)
+
+
+def digest(data: Trajectories) -> bytes:
+    """Return a hash of trajectories and whose they are, in the order that they have: another order has another one."""
+    keys = trajectory_keys(data.lon, data.lat, data.t, data.offsets)
+    return hashlib.sha256(keys.tobytes() + data.person.astype(np.int64).tobytes()).digest()
+
+
+def with_canonical_source(release: TrajectoryRelease, given: object, original: Trajectories) -> TrajectoryRelease:
+    """Return the release with its `source` in the order of `original`, the canonical one of what was `given`.
+
+    A release of a method that ran on what was given, in its own order, is put into the canonical one. One that was made from
+    anything else is refused, since it would be paired with the trajectories of others.
+    """
+    if release.source is None or release.original in (None, digest(original)):
+        return release
+    if not isinstance(given, Trajectories) or release.original != digest(given):
+        raise InputError(
+            "release: it was made from other trajectories, or from the same ones in another order, so it is not known "
+            "which came of which; give the trajectories that it was made from."
+        )
+    place = np.empty(len(given), np.int64)
+    place[_order_of(given)[0]] = np.arange(len(given))
+    return replace(release, source=place[release.source], original=digest(original))
 
 
 def points_in_order(data: Trajectories) -> Trajectories:

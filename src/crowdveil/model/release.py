@@ -279,8 +279,10 @@ class TrajectoryRelease:
     person
         A new key of each trajectory's person, or None where trajectories of one person are not to be linked.
     source
-        The trajectory of the input that each one comes from, by its place in the canonical order that `reading.read` puts it into
-        (`model/canonical.canonical`). Stays in the house: it is never written.
+        The trajectory of the input that each one comes from, by its place there. Confidential: it is never written.
+    original
+        The hash of that input in its order (`model/canonical.digest`), set by `Method.run`; None stands for the canonical order
+        that `reading.read` puts trajectories into. Confidential: it is never written.
     areas
         The tiles that locations were generalized to, or None.
     facts
@@ -299,6 +301,7 @@ class TrajectoryRelease:
     areas: Areas | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     figures: Floats | None = None
+    original: bytes | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in (("lon", np.float64), ("lat", np.float64), ("t", np.int64), ("offsets", np.int64)):
