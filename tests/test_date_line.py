@@ -24,21 +24,18 @@ from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Box, Reach, cut_at_date_line, in_one_piece, near, wrapped
 from crowdveil.model.projection import LocalProjection
-from crowdveil.model.release import FlowRelease, TrajectoryRelease
+from crowdveil.model.release import FlowRelease
 from crowdveil.model.tessellation import grid_frame, grid_zones, h3_cells, h3_zones, locate, outlines, voronoi_zones
-from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method
 from crowdveil.report import trajectory_pictures
 from crowdveil.report.shapes import PictureFrame, Rings
 from crowdveil.run import pipeline
+from towns import HERE, TRACKS, people, released, walks
 
-HERE = 10.0
-"""The longitude that data is made around."""
 SHIFT = 170.0
 """Puts it on both sides of the date line."""
-TRACKS = [m for m in map(find_method, METHODS) if m.takes is Trajectories]
 FLOWS = [m for m in map(find_method, METHODS) if m.takes is Flows]
 
 
@@ -54,40 +51,15 @@ def _back(lon: Any) -> Any:
     return near(np.asarray(lon) - SHIFT, HERE)
 
 
-def _people(rng: np.random.Generator, n: int = 30) -> Trajectories:
-    """Walks through one small town, most of them near one another, no two points at one time of one person."""
-    lengths = rng.integers(3, 9, n)
-    points = int(lengths.sum())
-    lon = HERE + np.round(rng.normal(0, 0.01, n).repeat(lengths) + rng.normal(0, 0.004, points), 6)
-    lat = 50 + np.round(rng.normal(0, 0.006, n).repeat(lengths) + rng.normal(0, 0.003, points), 6)
-    t = np.concatenate([np.sort(rng.choice(1800, m, replace=False)) for m in lengths]) + 1_700_000_000
-    person = rng.integers(0, n, n)
-    names, person = np.unique(person, return_inverse=True)
-    return Trajectories(lon, lat, t, np.append(0, np.cumsum(lengths)), np.arange(n), person, names)
-
-
-def _walks(release: TrajectoryRelease, lon: Any) -> list[tuple[Any, ...]]:
-    parts = [slice(a, b) for a, b in zip(release.offsets[:-1], release.offsets[1:], strict=True)]
-    return sorted(
-        (tuple(release.t[p].tolist()), tuple(release.lat[p].tolist()), tuple(np.asarray(lon)[p].tolist()))
-        for p in parts
-    )
-
-
-def _run(method: Method, data: Any) -> Any:
-    k = {"k": 2} if "k" in method.params.model_fields else {}
-    return method.run(data, method.params.checked(k), np.random.default_rng(5), no_progress)
-
-
 @pytest.mark.parametrize("method", TRACKS, ids=[m.name for m in TRACKS])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_release_of_shifted_trajectories_is_the_shifted_release(method: Method, seed: int) -> None:
-    here = _people(np.random.default_rng(seed))
+    here = people(np.random.default_rng(seed))
     there = replace(here, lon=_shifted(here.lon))
     assert there.lon.min() < -179 and there.lon.max() > 179
-    released, across = _run(method, here), _run(method, there)
-    assert len(released) > 0 and np.all((across.lon >= -180) & (across.lon < 180))
-    one, two = _walks(released, released.lon), _walks(across, _back(across.lon))
+    found, across = released(method, here), released(method, there)
+    assert len(found) > 0 and np.all((across.lon >= -180) & (across.lon < 180))
+    one, two = walks(found, found.lon), walks(across, _back(across.lon))
     assert [w[0] for w in one] == [w[0] for w in two]
     for a, b in zip(one, two, strict=True):
         # Half of the last published decimal may fall to either side.
@@ -96,7 +68,7 @@ def test_the_release_of_shifted_trajectories_is_the_shifted_release(method: Meth
 
 @pytest.mark.parametrize("aggregation", ["mean-trajectory", "closest-trajectory", "closest-locations"])
 def test_every_aggregation_stays_at_the_date_line(aggregation: str) -> None:
-    data = replace(data := _people(np.random.default_rng(3)), lon=_shifted(data.lon))
+    data = replace(data := people(np.random.default_rng(3)), lon=_shifted(data.lon))
     method = find_method("microaggregation")
     params = method.params.checked({"k": 2, "aggregation": aggregation})
     release = method.run(data, params, np.random.default_rng(1), no_progress)
@@ -105,7 +77,7 @@ def test_every_aggregation_stays_at_the_date_line(aggregation: str) -> None:
 
 @pytest.mark.parametrize("strategy", ["avg", "centroid"])
 def test_protected_generalization_stays_at_the_date_line(strategy: str) -> None:
-    here = _people(np.random.default_rng(3))
+    here = people(np.random.default_rng(3))
     method = find_method("protected-generalization")
     params = method.params.checked({"k": 2, "strategy": strategy, "tile_size_m": 2000})
     found = [
@@ -143,7 +115,7 @@ def _flows(zones: Zones) -> Flows:
 
 @pytest.mark.parametrize("method", FLOWS, ids=[m.name for m in FLOWS])
 def test_the_release_of_shifted_zones_is_the_shifted_release(method: Method) -> None:
-    one, two = (_run(method, _flows(zones)) for zones in (_grids() if method.name == "uniform" else _cells()))
+    one, two = (released(method, _flows(zones)) for zones in (_grids() if method.name == "uniform" else _cells()))
     assert isinstance(one, FlowRelease) and len(one) > 0
     for name in ("origin", "destination", "volume", "step", "state"):
         assert np.array_equal(getattr(one, name), getattr(two, name)), name
@@ -237,7 +209,7 @@ def test_cells_across_the_date_line_hold_their_points() -> None:
 
 
 def test_a_heat_map_across_the_date_line_is_the_shifted_one(tmp_path: Path) -> None:
-    here = _people(np.random.default_rng(8), 60)
+    here = people(np.random.default_rng(8), 60)
     # The middle of a map is told to a tenth of a degree: sectors must not end at the date line by chance.
     here = replace(here, lon=HERE + 10 * (here.lon - HERE))
     found = []
@@ -252,7 +224,7 @@ def test_a_heat_map_across_the_date_line_is_the_shifted_one(tmp_path: Path) -> N
 
 
 def test_tracks_are_drawn_in_one_piece() -> None:
-    here = _people(np.random.default_rng(8))
+    here = people(np.random.default_rng(8))
     pictures = [trajectory_pictures.original(data) for data in (here, replace(here, lon=_shifted(here.lon)))]
     frames = [PictureFrame.around(p.lon, p.lat) for p in pictures]
     assert (frames[0].width, frames[0].height) == (frames[1].width, frames[1].height)
@@ -261,7 +233,7 @@ def test_tracks_are_drawn_in_one_piece() -> None:
 
 
 def test_a_box_may_cross_the_date_line() -> None:
-    data = replace(data := _people(np.random.default_rng(8)), lon=_shifted(data.lon))
+    data = replace(data := people(np.random.default_rng(8)), lon=_shifted(data.lon))
     assert Filter("bbox", ("179", "49", "-179", "51")).keeps(data, "UTC").all()
     assert not Filter("bbox", ("175", "49", "179", "51")).keeps(data, "UTC").any()
     with pytest.raises(ParameterError, match="west before east"):

@@ -58,8 +58,16 @@ def test_profiles_are_means_of_dense_matrices(draw: st.DataObject) -> None:
         lower, upper = (np.nan_to_num(bound[i, there]) for bound in (found.lower, found.upper))
         assert np.all(lower <= wanted[0] + 1e-9) and np.all(wanted[0] <= upper + 1e-9)
         assert np.isnan(found.volume[i, ~there]).all()
-        if wanted[1].sum():
-            assert found.error[i] == pytest.approx(np.abs(wanted[0] - wanted[1]).sum() / wanted[1].sum())
+        # Hours without a published row are not compared: nothing is known of them, which is not 0.
+        both = wanted[0] > 0
+        ours, theirs = wanted[0][both], wanted[1][both]
+        assert found.hours_compared[i] == both.sum()
+        if theirs.sum():
+            assert found.error[i] == pytest.approx(np.abs(ours - theirs).sum() / theirs.sum())
+        else:
+            assert np.isnan(found.error[i])
+        if min(both.sum(), np.ptp(ours) if both.any() else 0, np.ptp(theirs) if both.any() else 0) > 0.01:
+            assert found.correlation[i] == pytest.approx(np.corrcoef(ours, theirs)[0, 1])
     # Every zone that anything is known of has its two profiles, and no other.
     seen = (v + w).sum(axis=0)
     assert (found.destination < 0).sum() == np.count_nonzero(seen.sum(axis=1))
@@ -75,6 +83,9 @@ def test_correlations_are_numpys(hours: int, seed: int) -> None:
     with np.errstate(invalid="ignore", divide="ignore"):
         wanted = [np.corrcoef(x, y)[0, 1] for x, y in zip(a[:2], b[:2], strict=True)]
     assert found[:2] == pytest.approx(wanted, nan_ok=True) and np.isnan(found[2])
+    gap = np.full((3, 2), np.nan)
+    assert correlations(np.hstack([a, gap]), np.hstack([b, b[:, :2]])) == pytest.approx(found, nan_ok=True)
+    assert np.isnan(correlations(gap, gap)).all()
 
 
 @given(

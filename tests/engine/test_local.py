@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from crowdveil import engine
-from crowdveil.engine import Arrays, LocalEngine, local
+from crowdveil.engine import Arrays, LocalEngine, apart, local
+from crowdveil.interrupts import STOP, KernelStoppedError
+from crowdveil.kernels._jit import end_if_stopped, kernel
 
 THREADS = pytest.mark.parametrize("threads", [1, 2, 8, None])
 
@@ -104,6 +106,56 @@ def test_an_interrupt_ends_what_runs_and_drops_the_rest(error: type[BaseExceptio
     with pytest.raises(error):
         LocalEngine(4).map(slow, 10_000, stop)
     assert sorted(begun) == sorted(ended) and len(begun) < 100
+
+
+@kernel
+def _count(turns: int) -> int:
+    """Stands for a long kernel; it comes to an end by itself only so that a test that fails ends too."""
+    value = 1
+    for _ in range(turns):
+        end_if_stopped()
+        value = (value * 5 + 1) % 1_000_003
+    return value
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_ends_kernels_that_run(threads: int, quick: None) -> None:
+    ended: list[str] = []
+    begun = threading.Event()
+
+    def task(partition: int) -> Arrays:
+        if partition == 0:
+            return squares(0)
+        begun.set()
+        try:
+            _count(10**10)
+        except KernelStoppedError:
+            ended.append("stopped")
+            raise
+        ended.append("whole")
+        return squares(0)
+
+    def stop(done: int, total: int) -> None:
+        begun.wait()
+        raise KeyboardInterrupt
+
+    assert _count(3) > 0
+    with pytest.raises(KeyboardInterrupt):
+        LocalEngine(threads).map(task, 2, stop)
+    assert ended == ["stopped"] and STOP.value == 0
+    assert _count(3) > 0, "the next kernel runs"
+
+
+def test_what_is_done_apart_comes_back_as_it_is() -> None:
+    def work(fails: bool) -> tuple[threading.Thread, str]:
+        if fails:
+            raise KeyError("gone")
+        return threading.current_thread(), "two"
+
+    thread, word = apart(lambda: work(False))
+    assert thread is not threading.main_thread() and word == "two"
+    with pytest.raises(KeyError, match="gone"):
+        apart(lambda: work(True))
 
 
 @THREADS

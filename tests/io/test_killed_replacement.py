@@ -35,6 +35,7 @@ def dies_at(n):
     for name in ("mkdir", "rename", "replace", "unlink", "rmdir"):
         setattr(os, name, counted(getattr(os, name)))
     atomic.exchange = counted(atomic.exchange)
+    Path.write_text = counted(Path.write_text)  # between the files of a folder too
 
 def replace(target, text):
     if of_file:
@@ -51,26 +52,43 @@ def whole(target):
     texts = {(target / name).read_text() for name in ("m", "data")} if target.exists() else {None}
     return texts.pop() if len(texts) == 1 else "mixed"
 
-found, n = [], 0
-while True:
+def killed(folder, step, work):
+    # Whether a process that does the work in the folder was killed before a step.
+    child = os.fork()
+    if child == 0:
+        try:
+            dies_at(step)
+            work()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+
+def recovered(state, copy, lost):
+    # What is found after recoveries that are killed too, each at another step, and one more; the target may get lost between.
+    found, step, died = [], 0, True
+    while died:
+        step += 1
+        shutil.copytree(state, copy)
+        died = killed(copy, step, lambda: atomic.recover(copy / "out"))
+        if lost and (copy / "out").exists():
+            shutil.rmtree(copy / "out") if (copy / "out").is_dir() else (copy / "out").unlink()
+        atomic.recover(copy / "out")
+        found.append([whole(copy / "out"), sorted(p.name for p in copy.iterdir())])
+        shutil.rmtree(copy)
+    return found
+
+found, n, died = [], 0, True
+while died:
     n += 1
     folder = here / str(n)
     folder.mkdir()
     (folder / "foreign").write_text("x")
     replace(folder / "out", "old")
-    child = os.fork()
-    if child == 0:
-        try:
-            dies_at(n)
-            replace(folder / "out", "new")
-        finally:
-            os._exit(0)
-    died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+    died = killed(folder, n, lambda: replace(folder / "out", "new"))
+    again = [recovered(folder, here / "copy", lost) for lost in (False, True)]
     at_once = whole(folder / "out")
     atomic.recover(folder / "out")
-    found.append([died, at_once, whole(folder / "out"), sorted(p.name for p in folder.iterdir())])
-    if not died:
-        break
+    found.append([died, at_once, whole(folder / "out"), sorted(p.name for p in folder.iterdir()), *again])
 print(json.dumps(found))
 """
 
@@ -83,12 +101,16 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new_one(how: str, what: str, t
     )
     assert ran.returncode == 0, ran.stderr
     *killed, last = json.loads(ran.stdout)
-    assert len(killed) > (1 if what == "file" else 4) and last[:3] == [False, "new", "new"]
-    for _, at_once, recovered, names in killed:
+    assert len(killed) > (2 if what == "file" else 6) and last[:3] == [False, "new", "new"]
+    for _, at_once, recovered, names, twice, lost in killed:
         assert recovered in ("old", "new") and names == ["foreign", "out"]
+        assert twice == [[recovered, names]] * len(twice), "a recovery that is killed leaves it to the next one"
+        assert {whole for whole, _ in lost} <= {"old", "new", None}, (
+            "what is partly removed is never taken for a whole one"
+        )
         if how == "exchange" or what == "file":
             assert at_once in ("old", "new"), "there is a whole one at every moment"
-    ends = [recovered for _, _, recovered, _ in killed]
+    ends = [recovered for _, _, recovered, *_ in killed]
     assert ends == sorted(ends, reverse=True), "the new one stays once it is there"
     assert {"old", "new"} == set(ends) or what == "file"
 

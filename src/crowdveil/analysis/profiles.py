@@ -15,8 +15,9 @@ original an hour without trips is 0.
 With the original beside it
 ---------------------------
 `original` has its profile, in the same way. `correlation` is Pearson's, over hours; `error` is Σ |release − original| /
-Σ original, over hours. Both count an empty hour as 0, since all of its trips are lost to a reader. Both come from the
-original and stay in the house.
+Σ original, over hours. Both compare only hours that are observed in both, and `hours_compared` is their number: of an empty
+hour the release says nothing. What a release loses by empty hours is seen in that number and in the trips a day. All three come
+from the original and stay in the house.
 
 Notes
 -----
@@ -49,7 +50,7 @@ from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import ParameterError, counted
 from crowdveil.io.growing import growing_table
 from crowdveil.measures.base import ratio
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
@@ -114,22 +115,32 @@ class Profiles:
         """Published trips of each profile a day."""
         return trips_a_day(self.volume, self.slots)
 
+    @property
+    def compared(self) -> Mask:
+        """Whether each hour is observed in both the release and the original, as an array like `volume`."""
+        theirs = np.nan if self.original is None else self.original
+        return np.isfinite(self.volume) & np.isfinite(theirs)
+
+    @property
+    def hours_compared(self) -> Ints:
+        """How many hours of each profile `correlation` and `error` compare."""
+        hours: Ints = self.compared.sum(axis=1)
+        return hours
+
     @cached_property
     def correlation(self) -> Floats:
-        """Pearson's, between release and original over hours; NaN without the original, and where one of them is flat."""
+        """Pearson's, between release and original over `compared` hours; NaN without the original, and where one is flat."""
         if self.original is None:
             return np.full(len(self), np.nan)
-        there = self.slots.times > 0
-        return correlations(np.nan_to_num(self.volume)[:, there], self.original[:, there])
+        return correlations(self.volume, self.original)
 
     @cached_property
     def error(self) -> Floats:
-        """Σ |release − original| / Σ original over hours; NaN without the original, and where it has no trips."""
+        """Σ |release − original| / Σ original over `compared` hours; NaN without the original, and where it has no trips."""
         if self.original is None:
             return np.full(len(self), np.nan)
-        lost = np.abs(np.nan_to_num(self.volume) - np.nan_to_num(self.original))
-        apart, whole = np.sum(lost, axis=1), np.nansum(self.original, axis=1)
-        return ratio(apart, whole)
+        apart = np.nansum(np.abs(self.volume - self.original), axis=1)
+        return ratio(apart, np.sum(self.original, axis=1, where=self.compared))
 
     def largest(self, count: int) -> list[int]:
         """Profiles with the most trips."""
@@ -150,7 +161,7 @@ class Profiles:
             if values is not None:
                 columns[name] = pa.array(values.ravel(), from_pandas=True)
         if self.original is not None:
-            for name in ("correlation", "error"):
+            for name in ("correlation", "error", "hours_compared"):
                 columns[name] = pa.array(np.repeat(getattr(self, name), hours), from_pandas=True)
         return pa.table(columns)
 
@@ -175,7 +186,7 @@ class Profiles:
         """The largest profiles, when they are highest, and how near they are to the original."""
         head = ["profile", "trips a day", "most at"]
         if self.original is not None:
-            head += ["original", "correlation", "error"]
+            head += ["original", "correlation", "error", "hours compared"]
         rows = [head]
         for i in self.largest(TOLD):
             most = self.slots.name(int(np.nanargmax(self.volume[i]))) if np.isfinite(self.volume[i]).any() else "–"
@@ -183,6 +194,7 @@ class Profiles:
             if self.original is not None:
                 beside = trips_a_day(self.original[i : i + 1], self.slots)[0]
                 rows[-1] += [f"{beside:,.1f}", shown(self.correlation[i]), shown(self.error[i])]
+                rows[-1].append(f"{self.hours_compared[i]:,}")
         lines = [f"{counted(len(self), 'profile')} over {self.slots.weeks:,.1f} weeks", "", *aligned(rows, left=1)]
         empty = int(np.isnan(self.volume).sum())
         if empty:
@@ -191,7 +203,8 @@ class Profiles:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # a median of nothing is NaN, and shown as undefined
                 middle = np.nanmedian(self.correlation), np.nanmedian(self.error)
-            lines += ["", f"median correlation {shown(middle[0])}, median error {shown(middle[1])}"]
+            hours = f"over {self.compared.sum():,} of {self.volume.size:,} hours that are observed in both"
+            lines += ["", f"median correlation {shown(middle[0])}, median error {shown(middle[1])}, {hours}"]
         return lines
 
 
@@ -201,8 +214,11 @@ def shown(value: float) -> str:
 
 
 def correlations(ours: Floats, theirs: Floats) -> Floats:
-    """Pearson's correlation of each row of two tables; NaN where one of the rows is flat."""
-    a, b = (values - values.mean(axis=1, keepdims=True) for values in (ours, theirs))
+    """Pearson's correlation of each row of two tables, over columns that both have; NaN where one of the rows is flat."""
+    both = np.isfinite(ours) & np.isfinite(theirs)
+    number = np.maximum(both.sum(axis=1, keepdims=True), 1)
+    ours, theirs = (np.where(both, values, 0.0) for values in (ours, theirs))
+    a, b = (np.where(both, v - v.sum(axis=1, keepdims=True) / number, 0.0) for v in (ours, theirs))
     spread = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
     # What rounding leaves of a flat row is no shape.
     flat = spread <= 1e-12 * np.sqrt((ours**2).sum(axis=1) * (theirs**2).sum(axis=1))

@@ -27,6 +27,7 @@ from crowdveil.method import Rows
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Box, in_one_piece, wrapped
+from crowdveil.model.projection import centroids
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
 from crowdveil.model.tessellation import grid_over, grid_zones, h3_cover, h3_zones, outlines
 from crowdveil.model.zones import Zones
@@ -161,11 +162,11 @@ def _own_tiles(written: WrittenRelease) -> Zones:
     known = _outlines([alone[name] for name in names]) if len(alone) == len(names) else np.zeros(0, dtype=object)
     if not len(known) or np.any(shapely.is_missing(known)):
         return Zones.from_ids(names)
-    middle, ids = shapely.centroid(known), np.array(names, dtype=object)
-    lon, lat = wrapped(shapely.get_x(middle)), shapely.get_y(middle)
+    ids = np.array(names, dtype=object)
     if np.all(np.isin(shapely.get_type_id(known), (3, 6))):
-        return Zones(ids, lon, lat, known, "polygons")
-    return Zones(ids, lon, lat, kind="centroids")
+        return Zones(ids, *centroids(known), known, "polygons")
+    points = shapely.centroid(known)
+    return Zones(ids, wrapped(shapely.get_x(points)), shapely.get_y(points), kind="centroids")
 
 
 def _outlines(features: list[dict[str, Any]]) -> Labels:

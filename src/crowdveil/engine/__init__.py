@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from crowdveil.engine.finished import Arrays, FinishedSteps, StoppedEarly, kept_until_done
-from crowdveil.engine.local import Engine, LocalEngine, Task
+from crowdveil.engine.local import Engine, LocalEngine, Task, apart
 
 __all__ = [
     "Arrays",
@@ -30,6 +30,7 @@ __all__ = [
     "LocalEngine",
     "StoppedEarly",
     "Task",
+    "apart",
     "current",
     "kept_until_done",
     "use",

@@ -7,17 +7,19 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from crowdveil.engine.finished import Arrays, FinishedSteps
+from crowdveil.interrupts import kernels_stopped
 from crowdveil.progress import Progress, no_progress
 
+T = TypeVar("T")
 Task = Callable[[int], Arrays]
 """The work of one partition, by its number from 0. Pure: a number gives the same arrays, whenever it is called."""
 
 TICK_S = 0.1
 """How often progress is told."""
-STOP_S = 0.5
+STOP_S = 1.0
 """How long running tasks are waited for after an interrupt."""
 KEEP_S = 2.0
 """How often finished partitions are put away, where they are kept: what is lost at most when a run is killed."""
@@ -77,8 +79,12 @@ class LocalEngine:
                     kept = time.monotonic()
         except BaseException as error:
             work.stopped = True  # no other task begins
-            # Tasks that run are waited for, but not for long by a user who wants to stop: what comes of them then is lost.
-            wait(running, STOP_S if isinstance(error, KeyboardInterrupt) else None)
+            if isinstance(error, KeyboardInterrupt):
+                # Kernels end at once; other code is not waited for long, and what comes of it is lost.
+                with kernels_stopped():
+                    wait(running, STOP_S)
+            else:
+                wait(running)
             raise
         finally:
             pool.shutdown(wait=not work.stopped)
@@ -87,6 +93,18 @@ class LocalEngine:
         batch = work.not_kept()
         if self.finished is not None and batch:
             self.finished.save(batch)
+
+
+def apart(work: Callable[[], T]) -> T:
+    """Do work that is one long kernel in a thread beside the caller's, so that an interrupt ends it."""
+    made: list[T] = []
+
+    def task(partition: int) -> Arrays:
+        made.append(work())
+        return ()
+
+    LocalEngine(1).map(task, 1)
+    return made[0]
 
 
 class _Work:

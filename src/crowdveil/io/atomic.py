@@ -157,9 +157,12 @@ def recover(target: Path) -> None:
             if path not in _used and of_dead(path.name.removeprefix(prefix))
         ]
         for path in sorted(left):
-            if path.name.endswith(OLD) and path.is_dir() and not target.exists():
-                path.rename(target)
-            elif path.is_dir() and not path.is_symlink():
+            if path.name.endswith(OLD) and path.is_dir():
+                if not target.exists():
+                    path.rename(target)
+                    continue
+                path = path.rename(path.with_name(path.name.removesuffix(OLD)))  # as in `_move`: it is whole no longer
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)

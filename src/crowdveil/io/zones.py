@@ -21,6 +21,7 @@ from crowdveil.io.values import natural, read_floats
 from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.globe import in_one_piece, long_sides, wrapped
+from crowdveil.model.projection import centroids
 from crowdveil.model.tessellation import voronoi_zones
 from crowdveil.model.zones import Zones
 
@@ -239,11 +240,9 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
     shapes = in_one_piece(shapes)
     _refuse(name, ~shapely.is_valid(shapes), "are invalid polygons (they cross themselves)")
     _refuse_overlaps(name, shapes)
-    middle = shapely.centroid(shapes)
     outline = np.empty(len(shapes), dtype=object)
     outline[:] = shapes
-    lon = wrapped(shapely.get_x(middle))
-    return Zones(np.array(ids, dtype=object), lon, shapely.get_y(middle), outline, "polygons")
+    return Zones(np.array(ids, dtype=object), *centroids(shapes), outline, "polygons")
 
 
 def _refuse(name: str, bad: Any, what: str) -> None:

@@ -6,6 +6,7 @@ call from several threads; `nogil`, so that threads over time steps or blocks ru
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import stat
@@ -46,11 +47,19 @@ def _private_folder(temporary: Path) -> Path:
 
 _writable_cache()
 
+import llvmlite.binding  # noqa: E402
+import llvmlite.ir  # noqa: E402
 import numba  # noqa: E402  (reads NUMBA_CACHE_DIR when it is imported)
 from numba.core import types  # noqa: E402
 from numba.core.caching import NullCache  # noqa: E402
 from numba.core.dispatcher import Dispatcher  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
+
+from crowdveil.interrupts import STOP, KernelStoppedError  # noqa: E402
+
+_STOP = "crowdveil_stop"
+# Compiled code that is kept on the disk knows the flag by this name, since its address is another one in each process.
+llvmlite.binding.add_symbol(_STOP, ctypes.addressof(STOP))
 
 _sources: dict[Any, frozenset[str]] = {}
 """The files that a kernel is made of: its own, and those of all kernels that it calls."""
@@ -148,3 +157,24 @@ def bits_set(typing_context: Any, word: Any) -> Any:
         return builder.ctpop(arguments[0])
 
     return types.int64(types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _stop_asked(typing_context: Any) -> Any:
+    """Whether kernels are to end."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte = llvmlite.ir.IntType(8)
+        flag = builder.module.globals.get(_STOP) or llvmlite.ir.GlobalVariable(builder.module, byte, _STOP)
+        # An atomic load is not moved out of a loop.
+        value = builder.load_atomic(flag, "monotonic", 1)
+        return builder.icmp_signed("!=", value, byte(0))
+
+    return types.boolean(), generate
+
+
+@kernel
+def end_if_stopped() -> None:
+    """End the kernel where an interrupt asks for it: for loops that run for seconds, in turns of at most milliseconds."""
+    if _stop_asked():
+        raise KernelStoppedError("the computation was interrupted.")

@@ -12,6 +12,10 @@ from crowdveil.model.arrays import Floats
 from crowdveil.model.globe import Box, turned, wrapped
 
 EARTH_RADIUS_M = 6_371_008.8
+SIDE = 0.25
+"""Degrees of a side that is taken as straight on the plane."""
+WIDEST = 90.0
+"""Degrees that one plane is used for: at its far side, shapes are drawn out into rings."""
 
 
 @lru_cache(maxsize=32)
@@ -74,6 +78,25 @@ class LocalProjection:
         import shapely
 
         return shapely.transform(polygons, lambda xy: np.column_stack(self.to_plane(xy[:, 0], xy[:, 1])))
+
+
+def centroids(polygons: Any) -> tuple[Floats, Floats]:
+    """Longitudes and latitudes of the centroids of shapely polygons in degrees, which may go beyond 180 to stay in one piece.
+
+    They are found in planar meters around all polygons: in degrees, what lies nearer to a pole would count for more than its
+    area. Polygons over more than a quarter of the globe have a plane each.
+    """
+    import shapely
+
+    west, south, east, north = shapely.total_bounds(polygons)
+    if len(polygons) > 1 and max(east - west, north - south) > WIDEST:
+        each = [centroids(polygons[i : i + 1]) for i in range(len(polygons))]
+        return np.concatenate([lon for lon, _ in each]), np.concatenate([lat for _, lat in each])
+    plane = LocalProjection.around_place((west + east) / 2, (south + north) / 2, 4)
+    # Sides are straight in degrees, and not on the plane: long ones are given corners, so that a cut changes nothing.
+    middle = shapely.centroid(plane.polygons_to_plane(shapely.segmentize(polygons, SIDE)))
+    lon, lat = plane.to_globe(shapely.get_x(middle), shapely.get_y(middle))
+    return wrapped(lon), lat
 
 
 def great_circle_m(lon: Floats, lat: Floats, to_lon: Floats, to_lat: Floats) -> Floats:

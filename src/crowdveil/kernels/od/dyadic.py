@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels.growable import grow
 
 Ints = npt.NDArray[np.int64]
@@ -78,6 +78,7 @@ def build_dyadic_boxes(
     refs, boxes, ways, links = 0, 0, 0, 0
 
     for a in range(regions):
+        end_if_stopped()
         if not o_fits[a]:
             ref_start[a], ref_end[a] = refs, refs
             continue

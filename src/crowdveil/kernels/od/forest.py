@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, TRIED, P, Q, begin_search, judge
 
@@ -187,6 +187,7 @@ def search_forest(
     start, fixed_a, fixed_s, settled = 0, lost_cost * gone, gone, 0
     notes = begin_search(first_p, first_q)
     while True:
+        end_if_stopped()
         p, q = notes[TRIED + P], notes[TRIED + Q]
         a, s = evaluate_forest(start, price_of, split_a, split_s, up, p, q, sum_a, sum_s, whole)
         a, s = a + fixed_a, s + fixed_s
@@ -241,6 +242,7 @@ def exact_forest(
     low, high = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     least = np.zeros(n + 1, np.int64)
     for i in range(n + 1):
+        end_if_stopped()
         base = gone if i == n else lost[i]
         begin, end = states, states
         floor = 0

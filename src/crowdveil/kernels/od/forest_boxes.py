@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.leaf_sums import add, no_sums, take
 from crowdveil.kernels.od.tree_walk import count_people, walk_destinations
@@ -126,6 +126,7 @@ def build_forest(
     gone = np.zeros(parts, np.int64)
     boxes = 0
     for part in range(parts):
+        end_if_stopped()
         origin = origins[part]
         total = 0
         end = o_first[origins[part + 1]] if part + 1 < parts else len(o_leaf_tile)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.merged import NONE, find, numbered, together
 from crowdveil.kernels.od.pair_queue import earlier, pop, push
@@ -224,6 +224,7 @@ def merge_flows(
             member_at[i], member_length[i] = member_offsets[i], member_offsets[i + 1] - member_offsets[i]
     looking, n_living = 0, n
     while too_small > budget:
+        end_if_stopped()
         # Which two to merge; or, with `mine`, whose best pair to look for.
         mine, a, b, hint = NONE, NONE, NONE, NONE
         if looking < n:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import end_if_stopped, kernel
 
 Ints = npt.NDArray[np.int64]
 
@@ -187,6 +187,7 @@ def best_levels(
         _cut(o_levels[i], o_parent, o_size, o_first, o_node)
         down, j = True, stair - 1
         while (down and j >= 0) or (not down and j < limit):
+            end_if_stopped()
             _cut(d_levels[j], d_parent, d_size, d_first, d_node)
             lost, total, cost, mark = _look(
                 row_o, row_d, volume, crowd, member_offsets, member, o_node, o_size, d_node, d_size, k, budget, where,

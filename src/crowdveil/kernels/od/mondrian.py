@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import end_if_stopped, kernel
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
@@ -116,6 +116,7 @@ def median_cuts(
     stack, depth = np.empty((n + 1, 5), np.int64), 1
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3], stack[0, 4] = 0, n, 0, volume.sum(), crowd.sum()
     while depth > 0:
+        end_if_stopped()
         depth -= 1
         low, high, copy, trips, crowds = stack[depth]
         widest, dimension, middle, left_trips, left_crowds = 0.0, -1, low, 0, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, KNOWN, LEFT, RIGHT, TRIED, P, Q, begin_search, judge
 
 Ints = npt.NDArray[np.int64]
@@ -141,6 +141,7 @@ def search(
     ways = (way_off, way_kind, way_lost, link_off, link)
     notes = begin_search(first_p, first_q)
     while True:
+        end_if_stopped()
         p, q = notes[TRIED + P], notes[TRIED + Q]
         evaluate(active, cost, volume, *ways, allowed, p, q, best, choice)
         a, s = best[2 * top], best[2 * top + 1]

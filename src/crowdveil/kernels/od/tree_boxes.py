@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.leaf_sums import add, no_sums, take
 from crowdveil.kernels.od.tree_walk import count_people, walk_destinations
@@ -117,6 +117,7 @@ def build_boxes(
     pointer = np.zeros(most_children + 1, np.int64)
 
     for a in range(origins):
+        end_if_stopped()
         children = o_child_offsets[a + 1] - o_child_offsets[a]
         if children == 0:
             place = o_first[a]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import end_if_stopped, kernel
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -89,6 +89,7 @@ def count_combinations(
     chosen = np.empty(LARGEST, np.int64)
     used = 0
     for i in range(len(owner)):
+        end_if_stopped()
         first, length = offsets[i], offsets[i + 1] - offsets[i]
         if length < size:
             continue
@@ -160,6 +161,7 @@ def break_combinations(
     chosen = np.empty(LARGEST, np.int64)
     changed = 0
     for i in range(len(offsets) - 1):
+        end_if_stopped()
         first, length = offsets[i], offsets[i + 1] - offsets[i]
         if length < size:
             continue

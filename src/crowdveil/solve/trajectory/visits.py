@@ -7,6 +7,7 @@ from math import comb
 
 import numpy as np
 
+from crowdveil.engine import apart
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Bytes, Floats, Indices, Ints
 from crowdveil.model.tessellation import grid_cells, grid_over, grid_zones, locate
@@ -144,7 +145,7 @@ def _broken(visits: Visits, k: int, size: int) -> tuple[Visits, Ints, bool]:
         pairs = table_of(_counted(visits, symbol, len(names), 2, 1, pairs))
     _need_few(visits, size)
     good = table_of(_counted(visits, symbol, len(names), size, k, pairs))
-    fate, changed = break_combinations(size, symbol, len(names), visits.offsets, pairs, good)
+    fate, changed = apart(lambda: break_combinations(size, symbol, len(names), visits.offsets, pairs, good))
     left, place = visits.without(fate)
     return left, place, changed > 0
 
