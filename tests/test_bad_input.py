@@ -319,6 +319,41 @@ SHAPES = {
 }  # fmt: skip
 
 
+CENTROIDS = "zone_id,lon,lat\nZurbano,2.17,41.38\nYmirstad,2.18,41.39\n"
+TABLES = {
+    "decimal commas": (CENTROIDS.replace(",", ";").replace(".", ","), ("2 rows (rows 1 and 2)", "decimal comma in column lon")),
+    "quoted decimal commas": (CENTROIDS.replace("2.17", '"2,17"'), ("1 row (row 1)", "decimal comma in column lon")),
+    "rows with another delimiter": (CENTROIDS.replace(",", ";").replace(";", ",", 2), ("row 1", "semicolons", "commas")),
+    "unknown delimiter": (CENTROIDS.replace(",", "^"), ("one column", "semicolons")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", ["--zones", "--voronoi"])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_bad_table_of_zones_is_refused_with_its_cause(name: str, option: str, here: Path, command: Command) -> None:
+    content, says = TABLES[name]
+    (here / "zones.csv").write_text(content)
+    (here / "places.csv").write_text(PLACES)
+    sentence = refused(command, here, *anonymized("places.csv", option, "zones.csv", *K2))
+    for part in says:
+        assert part in sentence
+
+
+AMOUNTS = {
+    "volume": "origin;destination;volume\na;b;12,0\n",
+    "people": "origin;destination;volume;people\na;b;12;3,0\n",
+    "weight": "origin;destination;user;weight\na;b;u;1,5\n",
+}
+
+
+@pytest.mark.parametrize("column", AMOUNTS)
+def test_decimal_commas_of_amounts_are_named(column: str, here: Path, command: Command) -> None:
+    (here / "flows.csv").write_text(AMOUNTS[column])
+    more = ("--weight", "weight") if column == "weight" else ()
+    sentence = refused(command, here, *anonymized("flows.csv", *more, *K2))
+    assert "1 row (row 1)" in sentence and f"decimal comma in column {column}" in sentence
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_bad_zones_are_refused(name: str, here: Path, command: Command) -> None:
     content, says = SHAPES[name]

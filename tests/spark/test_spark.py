@@ -76,6 +76,20 @@ def test_a_city_gives_the_same_rows(method: str, spark: Any, city: Path, tmp_pat
     _both(spark, tmp_path, method, city / "trips.parquet", zones=city / "zones.geojson", step="3h", **_options(method))
 
 
+@pytest.mark.parametrize("method", ["suppression", "mondrian"])
+def test_weights_are_rounded_and_noted_as_on_one_machine(method: str, spark: Any, city: Path, tmp_path: Path) -> None:
+    """The trips of the second day weigh next to nothing, so that whole parts are rounded to 0 trips; their weight is told."""
+    trips = pq.read_table(city / "trips.parquet")
+    times = trips["departure"].cast(pa.int64()).to_numpy()
+    rng = np.random.default_rng(1)
+    weight = np.where(times > np.median(times), 1e-6, rng.choice([0.3, 0.7, 1.1], len(trips)))
+    pq.write_table(trips.append_column("w", pa.array(weight)), tmp_path / "trips.parquet")
+    zones = city / "zones.geojson"
+    here, there = _both(spark, tmp_path, method, tmp_path / "trips.parquet", zones=zones, step="3h", k=5, weight="w")
+    assert any("rounded to whole trips" in note for note in there.manifest["input"]["notes"])
+    assert here.manifest["cost"] == there.manifest["cost"]
+
+
 @pytest.mark.realdata
 @pytest.mark.parametrize("method", [name for name in OD if name != "uniform"])
 def test_taxis_give_the_same_rows(method: str, spark: Any, realdata: Path, tmp_path: Path) -> None:

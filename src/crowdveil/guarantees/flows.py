@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
-from crowdveil.guarantees.original import step_volumes, volumes_by_step
+from crowdveil.guarantees.original import step_volumes, volumes_by_step, volumes_in_rows
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.guarantees.painting import blocks, by_step
 from crowdveil.guarantees.runs import Runs
@@ -106,6 +106,8 @@ class SuppressionBudget(Guarantee):
     suppress_trips: int | None = Field(None, ge=0)
     """A number of trips in its place."""
     k: int = Field(ge=1)
+    weighted: bool = False
+    """Whether trips have weights: a flow then counts as the whole trips that its weight is rounded to."""
 
     @model_validator(mode="before")
     @classmethod
@@ -123,7 +125,8 @@ class SuppressionBudget(Guarantee):
     def statement(self) -> str:
         """The guarantee in one sentence."""
         most = f"{self.suppress_trips:,} trips" if self.suppress is None else f"{100 * self.suppress:g} % of the volume"
-        return f"Of each time step at most {most} is suppressed, unless its crowd is below {self.k:,} in all."
+        rounded = "; flows are rounded to whole trips for this" if self.weighted else ""
+        return f"Of each time step at most {most} is suppressed, unless its crowd is below {self.k:,} in all{rounded}."
 
     def check(self, written: WrittenRelease) -> Finding:
         """Compare each suppressed total that is told with the volume of its time step."""
@@ -136,6 +139,8 @@ class SuppressionBudget(Guarantee):
         )
         most = np.full(len(suppressed), self.k - 1)
         open_ = ~told & ~(trips & self._within(most, published + most))
+        if self.weighted:  # rows are rounded anew: only the original shows what the flows in them are rounded to
+            open_, over = open_ | over, over & False
         counts = {"steps": len(told), "over": int(over.sum()), "open": int(open_.sum())}
         return self.judged(counts["over"] > 0, counts, open_=counts["open"] > 0)
 
@@ -144,6 +149,11 @@ class SuppressionBudget(Guarantee):
         published, strange = volumes_by_step(written, original)
         volume = step_volumes(original)
         over = ~self._within(volume - published, volume)
+        open_ = 0
+        if self.weighted and over.any():
+            in_rows = volumes_in_rows(written, original)
+            open_ = int(over.sum()) if in_rows is None else 0
+            over &= False if in_rows is None else ~self._within(volume - in_rows, volume)
         whole = over & (published == 0)
         for step in np.flatnonzero(whole).tolist():
             over[step] = self._crowd(original, step) >= self.k
@@ -152,8 +162,9 @@ class SuppressionBudget(Guarantee):
             "over": int(over.sum()),
             "below_k": int((whole & ~over).sum()),
             "strange": strange,
+            "open": open_,
         }
-        return self.judged(counts["over"] + strange > 0, counts, with_original=True)
+        return self.judged(counts["over"] + strange > 0, counts, open_=open_ > 0, with_original=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Say in how many time steps more is suppressed, and in how many that is not known."""

@@ -20,7 +20,7 @@ from crowdveil.guarantees.runs import Runs, distinct
 from crowdveil.io.parallel import in_order
 from crowdveil.io.written import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
-from crowdveil.model.flows import Flows
+from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
 NEEDS_ORIGINAL = "the files alone cannot tell"
 _FAULTS = {
@@ -64,6 +64,17 @@ def volumes_by_step(written: WrittenRelease, original: Flows) -> tuple[Ints, int
     return published[:-1], int((step < 0).sum())
 
 
+def volumes_in_rows(written: WrittenRelease, original: Flows) -> Ints | None:
+    """Volume of the original flows of each time step that lie in a row; None where they may lie in several."""
+    rows = _Rows.of(written, original)
+    sums = None if rows.strange else _Sums(written, original, rows)
+    if sums is None or sums.crossed:
+        return None
+    volumes = np.zeros(original.steps, np.int64)
+    np.add.at(volumes, rows.step, sums.volume)
+    return volumes
+
+
 class _OfTheOriginal(Guarantee):
     """A guarantee that only the original flows can prove."""
 
@@ -96,7 +107,8 @@ class TrueVolumes(_OfTheOriginal):
         """The guarantee in one sentence."""
         return (
             "Volume and crowd of every published flow are those of the original flows from its origin to its "
-            "destination in its time step, and a suppressed total that is given is exactly the rest."
+            "destination in its time step, and a suppressed total that is given is exactly the rest; where trips have weights, a "
+            "volume is their sum, rounded up or down to a whole trip."
         )
 
     def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
@@ -107,10 +119,11 @@ class TrueVolumes(_OfTheOriginal):
         sums = _Sums(written, original, rows)
         if sums.crossed:
             return self.judged(True, {"crossed": sums.crossed}, with_original=True)
-        volumes = int((sums.volume != written.column("volume")).sum())
+        volume = written.column("volume")
+        volumes = int(((volume < sums.least) | (volume > sums.most)).sum())
         sure = sums.sure_of_crowd
         crowds = int((sums.crowd != written.column(original.counts))[sure].sum())
-        totals = _wrong_totals(written, original, rows, sums.volume)
+        totals = _wrong_totals(written, original, rows, volume)
         counts = {
             "rows": len(sure),
             "volumes": volumes,
@@ -157,7 +170,7 @@ class BoundedVolumes(_OfTheOriginal):
         volume, crowd = written.column("volume"), written.column(original.counts)
         volumes, crowds = 0, 0
         for row, flows in _flows_inside(written, original, rows):
-            volumes += int(volume[row] > original.volume[flows].sum())
+            volumes += int(volume[row] > _most_trips(original, flows))
             crowds += int(crowd[row] > _most_people(original, flows))
         published = volumes_by_step(written, original)[0]
         over = int((published > step_volumes(original)).sum())
@@ -188,6 +201,13 @@ def _flows_inside(written: WrittenRelease, original: Flows, rows: _Rows) -> Iter
         ends[:] = False
         ends[rows.zones[written.area_tiles[rows.destination[row]]]] = True
         yield row, here[ends[original.destination[here]]]
+
+
+def _most_trips(original: Flows, flows: Ints) -> int:
+    """The volume of some flows; their weights, rounded up, where they have some."""
+    if original.weight is None:
+        return int(original.volume[flows].sum())
+    return -(-int(sum(original.weight[flows].tolist())) // WEIGHT_UNITS)
 
 
 def _most_people(original: Flows, flows: Ints) -> int:
@@ -232,7 +252,9 @@ class _Sums:
     Attributes
     ----------
     volume, crowd
-        Of each row.
+        Of each row; volumes are sums of those of flows, which are rounded where they have weights.
+    least, most
+        The volume of each row, rounded down and up where flows have weights.
     sure_of_crowd
         Rows whose crowd can be known: people of several flows can be counted only where it is known who they are.
     crossed
@@ -249,14 +271,19 @@ class _Sums:
         self._people = 1 if original.member is None else int(original.member.max(initial=0)) + 1
         n = len(rows.step)
         self.volume, self.crowd = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self._weight = np.zeros((2, n), np.int64)
         one_pair = (runs.size[rows.origin] == 1) & (runs.size[rows.destination] == 1)
         self.sure_of_crowd: Mask = one_pair | (original.counts == "trips" or original.member is not None)
         order, (step, origin, destination) = by_step(rows.step, rows.origin, rows.destination)
         painted = blocks(runs, step, origin, destination, flows=np.diff(original.offsets))
         self.crossed = sum(in_order(partial(self._add, block) for block in painted))
         if order is not None:
-            for sums in (self.volume, self.crowd):
+            for sums in (self.volume, self.crowd, *self._weight):
                 sums[order] = sums.copy()
+        self.least = self.most = self.volume
+        if original.weight is not None:
+            whole, rest = self._weight
+            self.least, self.most = whole + rest // WEIGHT_UNITS, whole - -rest // WEIGHT_UNITS
 
     def _add(self, block: Block) -> int:
         """Add up the flows of a few time steps; returns how many of these have a pair in two rows."""
@@ -279,6 +306,11 @@ class _Sums:
             crowd = crowd.copy()  # volumes are not to be counted with it where each person made one trip
             self._count_people(data.member_offsets, data.member, flows, row, crowd)
         self.volume[block.rows], self.crowd[block.rows] = sums[:-1], crowd[:-1]
+        if data.weight is not None:
+            for added, part in zip(self._weight, np.divmod(data.weight[flows], WEIGHT_UNITS), strict=True):
+                sums = np.zeros(len(crowd), np.int64)
+                np.add.at(sums, row, part)
+                added[block.rows] = sums[:-1]
         return 0
 
     def _count_people(self, offsets: Ints, member: Ints, flows: Ints | slice, row: Ints, crowd: Ints) -> None:
@@ -302,11 +334,11 @@ def _flows_of(data: Flows, steps: Ints) -> tuple[Ints | slice, Ints]:
 
 
 def _wrong_totals(written: WrittenRelease, original: Flows, rows: _Rows, volume: Ints) -> int:
-    """Time steps whose published volume is not that of their rows, or whose suppressed volume is not the rest."""
+    """Time steps whose published volume is not that of their rows or too large, or whose suppressed volume is not the rest."""
     published = np.zeros(original.steps, np.int64)
     np.add.at(published, rows.step, volume)
     told = written.listed("published"), written.listed("suppressed")
-    wrong: Mask = np.zeros(len(rows.listed), bool)
+    wrong: Mask = (published > step_volumes(original))[rows.listed]
     for (values, given), true in zip(told, (published, step_volumes(original) - published), strict=True):
         wrong |= given & (values != true[rows.listed])
     return int(wrong.sum())

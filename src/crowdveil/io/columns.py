@@ -90,7 +90,7 @@ def listed(source: Source) -> str:
     """The columns that there are, for a message."""
     if headless(source):
         return "its first line looks like data and not like a header with names, which it needs"
-    if source.delimiter is not None and len(source.columns) == 1 and re.search(_OTHER_SIGNS, source.columns[0]):
+    if len(source.columns) == 1 and re.search(_OTHER_SIGNS, source.columns[0]):
         return "it has one column only: values must be separated by commas, semicolons, tabs or |"
     return f"it has {', '.join(source.columns[:12])}"
 

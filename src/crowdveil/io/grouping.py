@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +28,11 @@ from crowdveil.io.steps import Steps, wall_sql
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.times import FAR_FUTURE, Clock, far_reason, say_clock, say_zone
 from crowdveil.io.values import codes
-from crowdveil.io.weights import rounded, summed
+from crowdveil.io.weights import summed
 from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
-from crowdveil.model.flows import FlowCounts, Flows
+from crowdveil.model.flows import WEIGHT_UNITS, FlowCounts, Flows
+from crowdveil.model.weights import rounded
 from crowdveil.model.zones import Zones
 
 _LOOKED_AT = 100_000
@@ -404,12 +405,13 @@ def to_flows(
     members = _members(grouped["members"].take(pa.array(order))) if "members" in grouped.column_names else (None, None)
     starts = np.flatnonzero(np.append(True, step[1:] != step[:-1]))
     counts: FlowCounts = "people" if with_people else "trips"
-    trips = rounded(volume, starts) if weighted else volume
+    offsets = np.append(starts, len(step))
+    trips = rounded(volume // WEIGHT_UNITS, volume % WEIGHT_UNITS, offsets) if weighted else volume
     flows = flows_in_order(
         zones,
         steps,
         step[starts],
-        np.append(starts, len(step)),
+        offsets,
         (o, d, trips, people),
         counts,
         members,
@@ -424,11 +426,14 @@ def without_empty_steps(flows: Flows, name: str | None) -> Flows:
     if filled.all():
         return flows
     if not filled.any():
-        raise InputError(
-            f"{name or 'trips'}: the weights of every time step add up to less than half a trip; check them."
-        )
+        refuse_tiny_weights(name or "trips")
     made = flows.at_steps(np.flatnonzero(filled))
     return replace(made, dropped_weight=flows.exact_units - made.exact_units)
+
+
+def refuse_tiny_weights(name: str) -> NoReturn:
+    """Raise because all time steps are rounded to nothing."""
+    raise InputError(f"{name}: the weights of every time step add up to less than half a trip; check them.")
 
 
 def _members(lists: Any) -> tuple[Ints, Ints]:

@@ -1,9 +1,4 @@
-"""Weights of trips: added up exactly, and rounded to whole trips once.
-
-A weight is a whole number of units, so that sums do not depend on the order of rows or the number of threads. Each flow is
-rounded so that sums stay right: the volumes of the flows up to any one, in the order of a time step, are those of their
-weights, rounded. So no flow, no origin and no time step is off by a whole trip (bucket rounding, as matrix tools call it).
-"""
+"""Weights of trips as they are read: whole numbers of units, so that sums depend neither on the order of rows nor on threads."""
 
 from __future__ import annotations
 
@@ -47,16 +42,3 @@ def summed(column: Any, name: str) -> Ints:
             f"{name}: the weights of a flow add up to more than {2**63 // WEIGHT_UNITS:,} trips; check their column."
         ) from None
     return units
-
-
-def rounded(units: Ints, starts: Ints) -> Ints:
-    """Whole trips of flows in the order of their time steps, which begin at `starts`; see above."""
-    whole, rest = np.divmod(units, WEIGHT_UNITS)
-    # Parts of a trip so far in the step, and half a trip: what is carried over to the next flow.
-    so_far = np.cumsum(rest)
-    before = np.repeat(so_far[starts] - rest[starts], np.diff(np.append(starts, len(units))))
-    half = WEIGHT_UNITS // 2
-    up_to = (so_far - before + half) // WEIGHT_UNITS
-    up_to_last = (so_far - rest - before + half) // WEIGHT_UNITS
-    trips: Ints = whole + up_to - up_to_last
-    return trips

@@ -17,7 +17,7 @@ from crowdveil.io.geojson_in import read_geojson
 from crowdveil.io.geopackage import read_geopackage
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source, from_pandas, open_source
-from crowdveil.io.values import natural, read_floats
+from crowdveil.io.values import comma_reason, decimal_commas, natural, read_floats
 from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.globe import in_one_piece, long_sides, wrapped
@@ -80,6 +80,7 @@ def read_tile_values(
     elif column not in table.column_names:
         raise InputError(f"{name}: there is no column {column} for --weight; it has {', '.join(table.column_names)}.")
     values, bad = read_floats(table[column], f"{name}, column {column}")
+    _refuse_commas(table, column, name)
     off = values < 0
     _refuse(name, off if bad is None else off | bad, f"have no weight of zero or more in column {column}")
     if len(set(ids)) < len(ids):
@@ -251,6 +252,12 @@ def _refuse(name: str, bad: Any, what: str) -> None:
         raise InputError(f"{name}: {rows_that(rows.tolist(), len(rows), what)}; mend or remove them.")
 
 
+def _refuse_commas(table: pa.Table, column: str, name: str) -> None:
+    """Raise if numbers have a decimal comma."""
+    commas = decimal_commas(table[column])
+    _refuse(name, () if commas is None else commas, comma_reason(column))
+
+
 def _check_degrees(name: str, lon: Floats, lat: Floats) -> None:
     # Zones across the date line may be told with longitudes beyond it.
     if not (np.all(np.abs(lon) <= 360) and np.all(np.abs(lat) <= 90)):
@@ -280,6 +287,7 @@ def _from_centroids(table: pa.Table, name: str, zone_id: str | None, notes: Read
     columns = [need_column(source, role, None, notes) for role in ("lon", "lat")]
     (lon, bad_lon), (lat, bad_lat) = (read_floats(table[c], f"{name}, column {c}") for c in columns)
     for column, values, bad, bound in zip(columns, (lon, lat), (bad_lon, bad_lat), (180.0, 90.0), strict=True):
+        _refuse_commas(table, column, name)
         off = np.abs(values) > bound
         _refuse(name, off if bad is None else off | bad, f"have no usable value in column {column}")
     return Zones(np.array(_ids(table, name, zone_id, notes), dtype=object), lon, lat, kind="centroids")

@@ -19,7 +19,6 @@ from crowdveil.model.arrays import (
     frozen,
     require,
     row_slices,
-    slice_sums,
     take_slices,
 )
 from crowdveil.model.zones import Zones
@@ -225,14 +224,13 @@ class Flows:
             distinct_people=None,
         )
 
-    def suppressed_totals(self, suppressed: Mask, k: int, not_given: int) -> Ints:
-        """Volume of the suppressed rows of each step, or `not_given` where it is not sure that k people made it.
+    def suppressed_totals(self, suppressed: Mask, volume: Ints, k: int, not_given: int) -> Ints:
+        """`volume`, that of the suppressed rows of each step, or `not_given` where it is not sure that k people made it.
 
         Where people are counted, those of different rows may be the same people: unless it is known who they are, only the
         largest row is a lower bound of the crowd behind them all.
         """
         step = self.step[suppressed]
-        volume = slice_sums(self.offsets, np.where(suppressed, self.volume, 0))
         crowd = np.zeros(self.steps, np.int64)
         if self.member is not None and self.member_offsets is not None:
             rows, offsets = take_slices(self.member_offsets, np.flatnonzero(suppressed))

@@ -113,23 +113,26 @@ class TrackCost:
         }
 
 
+def _cost(data: Flows | Trajectories, release: Release) -> FlowCost | TrackCost:
+    """What a release has of the data that it was made from."""
+    if isinstance(release, FlowRelease) and isinstance(data, Flows):
+        return FlowCost.of(data, release)
+    if isinstance(release, TrajectoryRelease) and isinstance(data, Trajectories):
+        return TrackCost.of(data, release)
+    raise TypeError("a release and the data that it was made from must be of one kind")
+
+
 def cost_lines(data: Flows | Trajectories, release: Release) -> list[str]:
     """Three lines for the person who ran it. They may hold exact totals: they stay in the house."""
-    if isinstance(release, FlowRelease) and isinstance(data, Flows):
-        return FlowCost.of(data, release).lines()
+    lines = _cost(data, release).lines()
     if isinstance(release, TrajectoryRelease) and isinstance(data, Trajectories):
-        places = f"different places       {_places(release):,} of {_places(data):,}"
-        return [*TrackCost.of(data, release).lines(), places]
-    raise TypeError("a release and the data that it was made from must be of one kind")
+        lines.append(f"different places       {_places(release):,} of {_places(data):,}")
+    return lines
 
 
 def cost_numbers(data: Flows | Trajectories, release: Release) -> dict[str, Any]:
     """The cost for the manifest. Shares are whole percents: an exact total of what was suppressed may be a person."""
-    if isinstance(release, FlowRelease) and isinstance(data, Flows):
-        return FlowCost.of(data, release).numbers()
-    if isinstance(release, TrajectoryRelease) and isinstance(data, Trajectories):
-        return TrackCost.of(data, release).numbers()
-    raise TypeError("a release and the data that it was made from must be of one kind")
+    return _cost(data, release).numbers()
 
 
 def _places(data: Trajectories | TrajectoryRelease) -> int:

@@ -165,7 +165,8 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         if isinstance(release, TrajectoryRelease):
             release = numbered(release)
         guarantees = (*method.guarantees(data, params), *structural_guarantees(method))
-        add_run_warnings(method, data, params, len(release), notes, seed_given=request.seed is not None)
+        numbers = cost_numbers(data, release)
+        add_run_warnings(method, data, params, numbers, notes, seed_given=request.seed is not None)
         if finished is not None and not finished.used:
             notes.say(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
 
@@ -185,7 +186,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
                 refuse_beaten(trials)
             manifest = build_manifest(
                 method=method, params=params, reading=reading, seed_given=request.seed is not None, data=request.data,
-                notes=notes, counts=what_k_counts(data, params), checked=checked, cost=cost_numbers(data, release),
+                notes=notes, counts=what_k_counts(data, params), checked=checked, cost=numbers,
                 risk=[trial.as_json() for trial in trials] if request.attack else None,
                 facts=getattr(release, "facts", {}),
                 files={role: file_entry(folder / name) for role, name in files.items()},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -74,9 +75,18 @@ def without_exact_figures(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_run_warnings(
-    method: Method, data: Flows | Trajectories, params: Params, published: int, notes: ReadNotes, *, seed_given: bool
+    method: Method,
+    data: Flows | Trajectories,
+    params: Params,
+    cost: Mapping[str, Any],
+    notes: ReadNotes,
+    *,
+    seed_given: bool,
 ) -> None:
-    """Tell whoever signs what is easily overlooked."""
+    """Tell whoever signs what is easily overlooked, with the cost as the manifest tells it.
+
+    Of data on a cluster, `data` is what all parts have in common.
+    """
     if seed_given and method.rows == "noisy":
         notes.say(
             "the noise was drawn with the seed that was given: who knows the seed can remove the noise, so keep it secret."
@@ -85,13 +95,13 @@ def add_run_warnings(
         notes.say(f"people are not known, so k counts {data.counts} (name the column of people with --user).")
     elif what_k_counts(data, params) != data.counts:
         notes.say("k counts trajectories, as asked: all of a group may be one person's.")
-    if isinstance(data, Flows) and data.weight is not None and len(data):
-        percent = round(100 * float((data.volume == 0).mean()))
+    rounded_off = cost.get("flows_rounded_to_0_percent")
+    if rounded_off is not None:
         notes.say(
-            f"weights are added up exactly, and then rounded to whole trips: {percent} % of the flows become 0 trips, and their "
-            "people still count."
+            "weights are added up exactly, and the sums of published flows are rounded to whole trips; methods choose by flows "
+            f"rounded alike: {rounded_off} % of the flows become 0 trips, and their people still count."
         )
-    if published == 0:
+    if not cost.get("published_flows", cost.get("published_trajectories")):
         changes = what_to_change(data, params)
         notes.say(f"nothing could be published{f'; choose {changes}' if changes else ''}.")
 

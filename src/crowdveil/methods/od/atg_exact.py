@@ -143,7 +143,15 @@ def guarantees(data: Flows, params: AtgExactParams) -> tuple[Guarantee, ...]:
     return (
         made
         if params.scope == "origin"
-        else (*made, SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k))
+        else (
+            *made,
+            SuppressionBudget(
+                suppress=params.suppress,
+                suppress_trips=params.suppress_trips,
+                k=params.k,
+                weighted=data.weight is not None,
+            ),
+        )
     )
 
 

@@ -85,7 +85,9 @@ def merge(data: Flows, params: GloveParams, step: int) -> Ints:
 
 def guarantees(data: Flows, params: GloveParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    budget = SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
+    budget = SuppressionBudget(
+        suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None
+    )
     return (FlowKAnonymity(k=params.k, counts=data.counts), budget)
 
 

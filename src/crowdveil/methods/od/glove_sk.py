@@ -110,7 +110,9 @@ def connected(place: Floats, offsets: Ints, near: Ints) -> Any:
 
 def guarantees(data: Flows, params: GloveSkParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    budget = SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
+    budget = SuppressionBudget(
+        suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None
+    )
     return (FlowKAnonymity(k=params.k, counts=data.counts), budget)
 
 

@@ -141,7 +141,11 @@ def tell(params: JointParams, facts: Floats) -> dict[str, Any]:
 def guarantees(data: Flows, params: JointParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
     made: list[Guarantee] = [FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows()]
-    made.append(SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k))
+    made.append(
+        SuppressionBudget(
+            suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None
+        )
+    )
     if params.min_tiles > 1:
         made.append(LeastTiles(tiles=params.min_tiles))
     if params.min_inhabited_tiles > 0:

@@ -72,7 +72,7 @@ def guarantees(data: Flows, params: MondrianParams) -> tuple[Guarantee, ...]:
     return (
         FlowKAnonymity(k=params.k, counts=data.counts),
         DisjointFlows(),
-        SuppressionBudget(suppress=0, k=params.k),
+        SuppressionBudget(suppress=0, k=params.k, weighted=data.weight is not None),
     )
 
 

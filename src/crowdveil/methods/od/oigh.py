@@ -111,7 +111,9 @@ def tell(params: OighParams, facts: Floats) -> dict[str, Any]:
 
 def guarantees(data: Flows, params: OighParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    budget = SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
+    budget = SuppressionBudget(
+        suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None
+    )
     return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
 
 

@@ -29,19 +29,26 @@ ROW, AREA, TOLD = "row", "area", "told"
 
 @dataclass(frozen=True)
 class Gathered:
-    """What is told of all parts. Their steps may lie between one another, so that what has an order is sorted by time."""
+    """What is told of all parts. Their steps may lie between one another, so that what has an order is sorted by time.
+
+    Attributes
+    ----------
+    parts
+        Those with flows.
+    cost
+        What is published of the data, and what of it is in parts whose weights are rounded to nothing.
+    """
 
     parts: Sequence[dict[str, Any]]
+    cost: FlowCost
 
     @classmethod
     def of(cls, lines: Sequence[str]) -> Gathered:
         """From the lines of JSON, in whatever order they came."""
-        return cls([json.loads(line) for line in lines])
-
-    @property
-    def cost(self) -> FlowCost:
-        """What is published of the data."""
-        return sum((FlowCost(**part["cost"]) for part in self.parts), FlowCost())
+        parts = [json.loads(line) for line in lines]
+        return cls(
+            [part for part in parts if "t" in part], sum((FlowCost(**part["cost"]) for part in parts), FlowCost())
+        )
 
     @property
     def crowd(self) -> int:

@@ -263,6 +263,12 @@ class PartReader:
             visited_tiles=frame.visited_tiles,
         )  # fmt: skip
 
+    def weight(self, part: pa.Table) -> int:
+        """What all trips of a part weigh, in units; 0 where they have no weights."""
+        if "weight" not in self.rows.names:
+            return 0
+        return int(pc.sum(unpacked(part["packed"], self.rows)["weight"]).as_py() or 0)
+
 
 @dataclass(frozen=True)
 class RepeatedPairs:

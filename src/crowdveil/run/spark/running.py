@@ -20,6 +20,7 @@ from crowdveil.guarantees import Guarantee
 from crowdveil.guarantees.base import refuse_broken, refuse_unchecked
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.geojson import write_features
+from crowdveil.io.grouping import refuse_tiny_weights
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release import area_features, area_properties
 from crowdveil.io.tables import write_table
@@ -121,13 +122,15 @@ def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[
         finished.begin(f"{aside}/{PARTS_FOLDER}", trips.numbers)
         outcome = _in_parts(engine, job, trips, guarantees, counts, finished, progress)
         gathered = Gathered.of(told_by(engine, outcome))
+        if not gathered.parts:
+            refuse_tiny_weights(trips.reader.source.name)
         refuse_large_k(job.params, gathered.crowd, trips.counts)
         checked = gathered.checked(guarantees)
         refuse_unchecked(checked)
         trials = gathered.trials if job.attack else []
         refuse_beaten(trials)
         add_run_warnings(
-            job.method, trips.frame, job.params, gathered.cost.flows, notes, seed_given=job.seed is not None
+            job.method, trips.frame, job.params, gathered.cost.numbers(), notes, seed_given=job.seed is not None
         )
         stage("writing")
         data = f"{aside}/{DATA_FOLDER}"

@@ -88,7 +88,7 @@ def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[
         checked = told.checked(guarantees)
         refuse_unchecked(checked)
         add_run_warnings(
-            job.method, points.frame, job.params, told.cost.trajectories, notes, seed_given=job.seed is not None
+            job.method, points.frame, job.params, told.cost.numbers(), notes, seed_given=job.seed is not None
         )
         if job.attack:
             notes.say(NO_ATTACK)

@@ -188,7 +188,10 @@ def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:
     none = np.zeros(0, np.int64)
     counts: FlowCounts = "people" if columns.user is not None or columns.people is not None else "trips"
     nowhere = none.astype(np.int32)
-    empty = Flows(zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, counts, tz=reading.tz)
+    weight = None if columns.weight is None else none
+    empty = Flows(
+        zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, counts, tz=reading.tz, weight=weight
+    )
     trees = reading.hierarchy, reading.destination_hierarchy
     return empty if trees == (None, None) else with_trees(empty, *trees)
 

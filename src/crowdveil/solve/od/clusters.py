@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil import engine
-from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices, take_slices
+from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices, slice_sums, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, REPORTED, Areas, FlowRelease
+from crowdveil.model.weights import added_up, rounded
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
 from crowdveil.solve.od.small_flows import Reporting
@@ -100,7 +101,8 @@ def clustered_release(
     if reporting.wanted:
         rows = rows.and_more(_reported(data, label, len(rows.step), k, reporting.include_empty))
     release = _release(data, rows, label)
-    release = release.with_suppressed(data.suppressed_totals(label < 0, k, NOT_GIVEN))
+    volume = slice_sums(data.offsets, data.volume) - slice_sums(release.offsets, release.volume)
+    release = release.with_suppressed(data.suppressed_totals(label < 0, volume, k, NOT_GIVEN))
     return release if release.volume.all() else release.without_empty_rows().without_unused_areas()
 
 
@@ -137,7 +139,7 @@ def _reported(data: Flows, label: Ints, first: int, k: int, include_empty: bool)
     """A row for each tile whose suppressed flows in a time step are made by k together; these get labels from `first` on."""
     small = np.flatnonzero(label < 0)
     keys, group = np.unique(data.step[small] * len(data.zones) + data.origin[small], return_inverse=True)
-    volume = np.bincount(group, data.volume[small], len(keys))
+    volume, _ = added_up(data, small, group, len(keys))
     kept = (_crowds(data, small, group, len(keys)) >= k) & (volume >= k)
     number = np.where(kept, first + np.cumsum(kept) - 1, SUPPRESSED)
     label[small] = number[group]
@@ -152,18 +154,18 @@ def _reported(data: Flows, label: Ints, first: int, k: int, include_empty: bool)
 def _release(data: Flows, rows: _Rows, label: Ints) -> FlowRelease:
     """Rows with the volume and the crowd of their flows, in order of steps."""
     n, inside = len(rows.step), np.flatnonzero(label >= 0)
-    volume = np.zeros(n, np.int64)
-    np.add.at(volume, label[inside], data.volume[inside])
+    trips, units = added_up(data, inside, label[inside], n)
     crowd = _crowds(data, inside, label[inside], n)
     order = np.argsort(rows.step, kind="stable")
+    offsets = np.searchsorted(rows.step[order], np.arange(data.steps + 1))
     areas, number = _areas(data.zones, rows.origin + rows.destination)
     return FlowRelease(
         areas,
         data.t,
-        np.searchsorted(rows.step[order], np.arange(data.steps + 1)),
+        offsets,
         number[:n][order].astype(np.int32),
         number[n:][order].astype(np.int32),
-        volume[order],
+        rounded(trips[order], units[order], offsets),
         crowd[order],
         rows.state[order].astype(np.uint8),
         np.full(data.steps, NOT_GIVEN),

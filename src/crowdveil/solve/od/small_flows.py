@@ -11,6 +11,7 @@ import numpy.typing as npt
 from crowdveil.model.arrays import Indices, Ints, Mask, frozen, row_slices, slice_sums, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED, Areas, FlowRelease
+from crowdveil.model.weights import added_up
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,9 @@ def aggregate_small(release: FlowRelease, data: Flows, left: Left, k: int, repor
 
 
 def _made(data: Flows, rows: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
-    """Trips and people of each group of flows."""
-    volume, crowd = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
-    np.add.at(volume, group, data.volume[rows])
+    """Whole trips and people of each group of flows."""
+    volume, _ = added_up(data, rows, group, groups)
+    crowd = np.zeros(groups, np.int64)
     if data.member is None or data.member_offsets is None:
         if data.counts == "people":
             np.maximum.at(crowd, group, data.people[rows])  # people of two flows may be the same ones

@@ -13,6 +13,7 @@ from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints, distinct, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
+from crowdveil.model.weights import with_exact_volumes
 from crowdveil.progress import Progress
 from crowdveil.solve.od.assignment import row_of_flows
 from crowdveil.solve.od.region_space import RegionSpace
@@ -153,15 +154,15 @@ def finished(data: Flows, release: FlowRelease, left: Left, k: int, reporting: R
     """A release of all that is published, with small volumes reported if wanted, and what is suppressed in each step."""
     if reporting.wanted:
         release = aggregate_small(release, data, left, k, reporting)
-    release = release.without_empty_rows()
+    release = with_exact_volumes(data, release).without_empty_rows()
     return release.with_suppressed(_suppressed(data, release, k)).without_unused_areas()
 
 
 def _suppressed(data: Flows, release: FlowRelease, k: int) -> Ints:
     """Suppressed volume of each step, where it is sure that k made it."""
-    if data.counts == "people":
-        return data.suppressed_totals(row_of_flows(data, release) < 0, k, NOT_GIVEN)
     volume = slice_sums(data.offsets, data.volume) - slice_sums(release.offsets, release.volume)
+    if data.counts == "people":
+        return data.suppressed_totals(row_of_flows(data, release) < 0, volume, k, NOT_GIVEN)
     crowd = slice_sums(data.offsets, data.people) - slice_sums(release.offsets, release.people)
     return np.where((volume == 0) | (np.minimum(volume, crowd) >= k), volume, NOT_GIVEN)
 

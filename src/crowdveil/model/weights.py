@@ -1,0 +1,50 @@
+"""Weights of trips: added up exactly, and rounded to whole trips once for what is to be told.
+
+A time step is rounded so that sums stay right: the volumes up to any row, in the order of the step, are those of their weights,
+rounded. So no row is off by a whole trip, and no time step by more than half of one (bucket rounding, as matrix tools call it).
+Methods choose by the flows, rounded like this; what they publish is rounded anew from the exact weights of each row's flows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from crowdveil.model.arrays import Ints
+from crowdveil.model.flows import WEIGHT_UNITS, Flows
+from crowdveil.model.release import FlowRelease
+from crowdveil.solve.od.assignment import row_of_flows
+
+
+def rounded(whole: Ints, rest: Ints, offsets: Ints) -> Ints:
+    """Whole trips of rows that weigh `whole` trips and `rest` units; those of time step i are offsets[i] to offsets[i + 1]."""
+    so_far = np.concatenate([np.zeros(1, np.int64), np.cumsum(rest)])
+    before = np.repeat(so_far[offsets[:-1]], np.diff(offsets))
+    # What is carried over to the next row is the part of a trip so far in the step, and half a trip.
+    carried = (so_far[1:] - before + WEIGHT_UNITS // 2) // WEIGHT_UNITS
+    carried_before = (so_far[:-1] - before + WEIGHT_UNITS // 2) // WEIGHT_UNITS
+    trips: Ints = whole + carried - carried_before
+    return trips
+
+
+def added_up(data: Flows, flows: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
+    """Trips of each group of flows, and the part of a trip beyond them, in units."""
+    if data.weight is None:
+        whole, rest = data.volume[flows], np.zeros(1, np.int64)
+    else:
+        whole, rest = np.divmod(data.weight[flows], WEIGHT_UNITS)  # apart, so that no sum is too large
+    trips, units = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
+    np.add.at(trips, group, whole)
+    np.add.at(units, group, rest)
+    return trips + units // WEIGHT_UNITS, units % WEIGHT_UNITS
+
+
+def with_exact_volumes(data: Flows, release: FlowRelease) -> FlowRelease:
+    """The release with the volume of each row rounded from the weights of all of its flows, where trips are weighted."""
+    if data.weight is None:
+        return release
+    row = row_of_flows(data, release)
+    inside = np.flatnonzero(row >= 0)
+    sums = added_up(data, inside, row[inside], len(release))
+    return replace(release, volume=rounded(*sums, release.offsets))
