@@ -12,6 +12,7 @@ import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from towns import HERE, TRACKS, people, released, walks
 
 from crowdveil.analysis.quadtree_heatmap import HeatMapParams
 from crowdveil.analysis.quadtree_heatmap import run as heat_map
@@ -32,7 +33,6 @@ from crowdveil.registry import METHODS, find_method
 from crowdveil.report import trajectory_pictures
 from crowdveil.report.shapes import PictureFrame, Rings
 from crowdveil.run import pipeline
-from towns import HERE, TRACKS, people, released, walks
 
 SHIFT = 170.0
 """Puts it on both sides of the date line."""

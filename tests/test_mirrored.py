@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import shapely
+from towns import HERE, TRACKS, people, released, walks
 
 from crowdveil.io.zones import read_zones
 from crowdveil.method import Method
 from crowdveil.model.globe import cut_at_date_line, near
 from crowdveil.model.projection import LocalProjection, centroids
-from towns import HERE, TRACKS, people, released, walks
 
 LAST = 1.5e-5
 """Half of the last published decimal may fall to either side."""

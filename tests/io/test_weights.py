@@ -25,7 +25,6 @@ from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.release import Areas
 from crowdveil.model.tessellation import grid_frame, grid_zones
 from crowdveil.model.trips import Trips
-from crowdveil.model.weights import rounded
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import all_methods
@@ -33,6 +32,7 @@ from crowdveil.run.spark.steps import as_written
 from crowdveil.run.verification import check, structural_guarantees
 from crowdveil.solve.od.merging import merged_release
 from crowdveil.solve.od.small_flows import Reporting
+from crowdveil.solve.od.weights import rounded
 
 IDS = [f"z{i}" for i in range(6)]
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from towns import people
 
 from crowdveil.interrupts import KernelStoppedError, kernels_stopped
 from crowdveil.model.flows import Flows
 from crowdveil.model.tessellation import voronoi_zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
-from towns import people
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("joint", {}),

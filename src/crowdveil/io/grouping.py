@@ -32,8 +32,8 @@ from crowdveil.io.weights import summed
 from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
 from crowdveil.model.flows import WEIGHT_UNITS, FlowCounts, Flows
-from crowdveil.model.weights import rounded
 from crowdveil.model.zones import Zones
+from crowdveil.solve.od.weights import rounded
 
 _LOOKED_AT = 100_000
 """Unknown zone ids that are looked at to find out why they are unknown."""

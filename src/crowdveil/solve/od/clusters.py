@@ -12,11 +12,11 @@ from crowdveil import engine
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices, slice_sums, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, REPORTED, Areas, FlowRelease
-from crowdveil.model.weights import added_up, rounded
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_solver import need_members
+from crowdveil.solve.od.weights import added_up, rounded
 
 SUPPRESSED = -1
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from crowdveil.model.arrays import Indices, Ints, Mask, frozen, row_slices, slice_sums, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED, Areas, FlowRelease
-from crowdveil.model.weights import added_up
+from crowdveil.solve.od.weights import added_up
 
 
 @dataclass(frozen=True)

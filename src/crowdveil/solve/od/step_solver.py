@@ -13,11 +13,11 @@ from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints, distinct, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
-from crowdveil.model.weights import with_exact_volumes
 from crowdveil.progress import Progress
 from crowdveil.solve.od.assignment import row_of_flows
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.small_flows import Left, Reporting, aggregate_small
+from crowdveil.solve.od.weights import with_exact_volumes
 
 _INTS = np.zeros(0, np.int64)
 NO_BOXES: tuple[Ints, Ints] = (_INTS, _INTS)
