@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from crowdveil import testing
 from crowdveil.docs import DOCS
-from crowdveil.errors import CrowdveilError, ParameterError
+from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, ParameterError
 from crowdveil.fields import rows
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
@@ -25,6 +25,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, all_methods, find_method
 from crowdveil.run import pipeline
+from crowdveil.run.verification import stated_guarantees
 
 ROOT = Path(__file__).parents[1]
 EVERY = pytest.mark.parametrize("method", [find_method(name) for name in METHODS], ids=list(METHODS))
@@ -128,6 +129,10 @@ def test_guarantees_are_kept_on_the_written_file(
     assert checked and not any(finding.violated for _, finding in checked)
     assert [p["name"] for p in result.manifest["guarantees"]] == [p.name for p, _ in checked]
     assert result.manifest["k_counts"] == data.counts
+    for entry in result.manifest["guarantees"]:  # none can be taken out by hand
+        rest = [other for other in result.manifest["guarantees"] if other is not entry]
+        with pytest.raises(GuaranteeViolatedError, match=f"does not state the guarantee {entry['name']} "):
+            stated_guarantees(result.manifest | {"guarantees": rest})
 
 
 @EVERY

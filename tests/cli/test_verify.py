@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import crowdveil
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.io.written import file_hash
 
 ZONES = "id,lon,lat\n1,2.0,48.0\n2,2.1,48.0\n3,2.2,48.1\n"
@@ -151,3 +151,44 @@ def test_a_release_of_real_trips_is_true(command: Any, realdata: Path, tmp_path:
     assert command("anonymize", "suppression", trips, *options, "-o", tmp_path / "out").code == 0
     ran = command("verify", tmp_path / "out", "--original", trips, "--zones", zones)
     assert ran.code == 0 and "0 volumes and 0 crowds differ; 0 time steps" in ran.out
+
+
+def _edited(made: Path, edit: Any) -> None:
+    """Change the manifest of the release by hand."""
+    path = made / "out" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    edit(manifest)
+    path.write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("edit", "lacks"),
+    [
+        (lambda m: m["guarantees"].pop(0), "flow-k-anonymity"),
+        (lambda m: m["guarantees"].pop(1), "disjoint-flows"),
+        (lambda m: m["guarantees"].pop(2), "well-formed-flows"),
+        (lambda m: m["guarantees"].pop(3), "true-volumes"),
+        (lambda m: m["guarantees"].clear(), "flow-k-anonymity"),
+        (lambda m: m["guarantees"][0]["parameters"].update(k=2), "flow-k-anonymity"),
+        (lambda m: m["guarantees"][0]["parameters"].update(counts="trips"), "flow-k-anonymity"),
+    ],
+)
+def test_a_guarantee_cannot_be_taken_out_of_the_manifest(command: Any, made: Path, edit: Any, lacks: str) -> None:
+    _edited(made, edit)
+    for arguments in (
+        ("verify", made / "out"),
+        _again(made),
+        ("verify", made / "out", "--json"),
+        ("report", made / "out"),
+    ):
+        ran = command(*arguments)
+        assert ran.code == 1 and f"does not state the guarantee {lacks} that the method suppression gives" in ran.err
+    for again in (crowdveil.verify, crowdveil.write_report):
+        with pytest.raises(GuaranteeViolatedError, match=f"does not state the guarantee {lacks} "):
+            again(made / "out")
+
+
+def test_guarantees_of_a_method_that_is_not_known_are_not_taken_on_trust(command: Any, made: Path) -> None:
+    _edited(made, lambda m: (m["method"].update(name="another"), m["guarantees"].pop(0)))
+    ran = command("verify", made / "out")
+    assert ran.code == 2 and "names the method another" in ran.err

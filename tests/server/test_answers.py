@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from serving import Within
+from serving import Within, starter_here
 
 from crowdveil.server.app import make_app
 from crowdveil.server.kinds import KINDS
@@ -19,7 +19,7 @@ from crowdveil.server.queue.store import NewJob, Store, new_id
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Settings
 from crowdveil.server.workers.child import _outcome
-from crowdveil.server.workers.worker import ChildMessages, Worker
+from crowdveil.server.workers.worker import ChildMessages, Worker, _order
 
 SECRET = "secret_name"
 GENERALIZE = "/methods/simple-generalization/jobs"
@@ -72,9 +72,10 @@ def test_a_job_that_cannot_write_tells_no_path(store: Store, tmp_path: Path, mon
 
     monkeypatch.setitem(KINDS, "filter", dataclasses.replace(KINDS["filter"], run=full))
     monkeypatch.chdir(files.inputs(job.id))
-    told = _outcome(dataclasses.replace(job, files={}), run, os.open(os.devnull, os.O_WRONLY))
+    order = _order(dataclasses.replace(job, files={}), files.inputs(job.id), run, None)
+    told = _outcome(order, os.open(os.devnull, os.O_WRONLY))
     assert str(tmp_path) in told["message"]  # what the child says is for the worker
-    Worker(store, files)._ended(job, ChildMessages(end=told), None, 0)
+    Worker(store, files, starter_here())._ended(job, ChildMessages(end=told), None, 0)
     found = store.get(job.id)
     assert (
         found is not None

@@ -13,16 +13,17 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sa
-from serving import Within, cabs, put
+from serving import Within, cabs, put, starter_here
 
 from crowdveil.server.answers import ApiError
 from crowdveil.server.app import make_app
+from crowdveil.server.crew import Crew
 from crowdveil.server.edge import _check_scope
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.schema import jobs
 from crowdveil.server.queue.store import CRASHES_MOST, NewJob, QueuedJob, Store, new_id
 from crowdveil.server.settings import Service, Settings
-from crowdveil.server.workers.worker import Crew, Worker
+from crowdveil.server.workers.worker import Worker
 
 GENERALIZE = "/methods/simple-generalization/jobs"
 CABS = ("a.csv", cabs())
@@ -134,7 +135,7 @@ def suspects(store: Store, files: Files) -> str:
 def test_a_job_that_breaks_its_worker_twice_is_failed_and_the_worker_goes_on(
     store: Store, files: Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job, worker, runs = suspects(store, files), Worker(store, files), []
+    job, worker, runs = suspects(store, files), Worker(store, files, starter_here()), []
 
     def broken(_self: Worker, job: QueuedJob) -> None:
         runs.append(job.id)
@@ -167,7 +168,7 @@ def test_a_worker_that_a_job_ends_by_a_fault_is_held_against_the_job(store: Stor
         child = os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "60")
         held = store.claim(f"{socket.gethostname()}:{child}", 60)
         assert held is not None and held.runs == often + 1
-        crew = Crew(lambda: Worker(store, files), 0)
+        crew = Crew(Settings(files.root), 0)
         crew.workers = {child}
         os.kill(child, number)
         while crew.workers:

@@ -120,6 +120,24 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     return made, key
 
 
+def check_from_outside(service: Running, port: int, certificate: Path) -> None:
+    """What somebody behind the proxy sees of a service without tokens, and then with one."""
+    trust = ssl.create_default_context(cafile=str(certificate))
+    with httpx.Client(base_url=f"https://localhost:{port}", verify=trust, timeout=60) as outside:
+        assert outside.get("/jobs").status_code == 403  # no tokens: nobody behind the proxy is let in
+        assert outside.get("/health").status_code == 200
+        assert outside.get("/metrics").status_code == outside.get("/ready").status_code == 404
+        service.make_token("anna")
+        assert outside.get("/jobs").status_code == 401
+        outside.headers["Authorization"] = f"Bearer {service.tokens['anna']}"
+        job = put(
+            outside, "/filter/trajectories/jobs", {"data": ("a.csv", cabs())}, {"filters": [{"min_locations": 2}]}
+        )
+        assert ended(outside, job)["state"] == "done"
+        assert outside.get(f"/jobs/{job}/result").text.startswith("lat,lon")
+        assert outside.get("/jobs").headers["strict-transport-security"] == "max-age=31536000"
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(
     not shutil.which("nginx") or not shutil.which("openssl"), reason="nginx or openssl is not installed"
@@ -145,23 +163,38 @@ def test_the_proxy_of_the_docs(socketed: Running, tmp_path: Path) -> None:
     )
     try:
         until(lambda: _accepts(port))
-        trust = ssl.create_default_context(cafile=str(made))
-        with httpx.Client(base_url=f"https://localhost:{port}", verify=trust, timeout=60) as outside:
-            assert outside.get("/jobs").status_code == 403  # no tokens: nobody behind the proxy is let in
-            assert outside.get("/health").status_code == 200
-            assert outside.get("/metrics").status_code == outside.get("/ready").status_code == 404
-            socketed.make_token("anna")
-            assert outside.get("/jobs").status_code == 401
-            outside.headers["Authorization"] = f"Bearer {socketed.tokens['anna']}"
-            job = put(
-                outside, "/filter/trajectories/jobs", {"data": ("a.csv", cabs())}, {"filters": [{"min_locations": 2}]}
-            )
-            assert ended(outside, job)["state"] == "done"
-            assert outside.get(f"/jobs/{job}/result").text.startswith("lat,lon")
-            assert outside.get("/jobs").headers["strict-transport-security"] == "max-age=31536000"
+        check_from_outside(socketed, port, made)
     finally:
         nginx.terminate()
         nginx.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not shutil.which("caddy") or not shutil.which("openssl"), reason="caddy or openssl is not installed"
+)
+def test_the_other_proxy_of_the_docs(socketed: Running, tmp_path: Path) -> None:
+    """The file in deploy/ as it is, but for names and addresses."""
+    port, (made, key) = free_port(), certificate(tmp_path)
+    site = (DEPLOY / "Caddyfile").read_text()
+    for ours, here in (
+        ("crowdveil.example.org {", f"https://localhost:{port} {{\n\ttls {made} {key}"),
+        ("127.0.0.1:8000", f"unix/{tmp_path / 's'}"),
+    ):
+        assert ours in site
+        site = site.replace(ours, here)
+    (tmp_path / "Caddyfile").write_text("{\n\tadmin off\n\tauto_https disable_redirects\n}\n" + site)
+    begin(socketed, tmp_path / "s")
+    caddy = subprocess.Popen(
+        ["caddy", "run", "--adapter", "caddyfile", "--config", str(tmp_path / "Caddyfile")],
+        env={**os.environ, "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        until(lambda: _accepts(port))
+        check_from_outside(socketed, port, made)
+    finally:
+        caddy.terminate()
+        caddy.wait()
 
 
 def _accepts(port: int) -> bool:

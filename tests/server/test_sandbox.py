@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from hostile import SECRET, Hostile, Listener, make_secret
+from serving import starter_here
 
 from conftest import COMMAND
 from crowdveil.errors import InputError, ParameterError
@@ -24,6 +25,7 @@ from crowdveil.server.queue.store import NewJob, Store, new_id
 from crowdveil.server.workers.process import check_rows, default_memory
 from crowdveil.server.workers.sandbox import confine, trial
 from crowdveil.server.workers.sandbox.confine import Offered, clean_environment, installed, offered
+from crowdveil.server.workers.subprocess_call import NO_THREADS
 from crowdveil.server.workers.worker import ChildMessages, Worker
 
 TESTS = Path(__file__).parents[1]
@@ -78,8 +80,8 @@ def attack(tmp_path: Path) -> Iterator[tuple[Path, Listener]]:
 def read_unsafely(own: Path, how: str) -> dict[str, str]:
     environment = {
         **os.environ,
+        **NO_THREADS,
         "PYTHONPATH": os.pathsep.join(str(TESTS / part) for part in ("support", "reference")),
-        "OPENBLAS_NUM_THREADS": "1",
         "PYTHONWARNINGS": "ignore",
     }
     ran = subprocess.run(
@@ -192,7 +194,7 @@ def run_job(tmp_path: Path, do: Any, monkeypatch: pytest.MonkeyPatch, **limits: 
     (folder / "inputs" / "a.csv").write_text("x\n1\n")
     files.accept(job)
     assert store.add(NewJob(job, "anna", "filter", "trajectories", {}, {"data": "a.csv"}, limits), 100)
-    Worker(store, files, memory_bytes=1 << 30).work(once=True)
+    Worker(store, files, starter_here(), memory_bytes=1 << 30).work(once=True)
     return store.get(job), files
 
 

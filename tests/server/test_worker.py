@@ -78,6 +78,11 @@ def alive(process: int) -> bool:
         return False
 
 
+def run_by(worker: subprocess.Popen[bytes]) -> list[int]:
+    """Children that a worker's starter started."""
+    return [child for starter in children(worker.pid) for child in children(starter)]
+
+
 def whole(files: Files, job: QueuedJob) -> bool:
     """Whether the result that the row speaks of is there as it was made."""
     assert job.result is not None
@@ -103,9 +108,9 @@ def test_jobs_end_as_they_should(store: Store, files: Files, start: Start) -> No
 
 
 def test_a_job_that_ends_its_process_is_run_twice_and_failed(store: Store, files: Files, start: Start) -> None:
-    killed, gone = put(store, files, do="kill"), put(store, files, do="leave")
+    killed, gone, broken = put(store, files, do="kill"), put(store, files, do="leave"), put(store, files, do="break")
     start()
-    for job, why in ((killed, " (signal 9)"), (gone, "")):
+    for job, why in ((killed, " (signal 9)"), (gone, ""), (broken, " (signal 11)")):
         failed = ended(store, job)
         assert failed.state == "failed" and failed.runs == 2 and failed.error_code == "crashed"
         assert nothing_left(files, job)
@@ -128,7 +133,7 @@ def test_cancelling_ends_a_running_job_and_all_that_it_started(
     worker = start(lease_s=10.0)
     until(lambda: beside.exists() and beside.read_text())
     until(lambda: (found := store.get(job)) and (found.stage, found.done, found.total) == ("sleeping", 1, 4))
-    (child,) = children(worker.pid)
+    (child,) = run_by(worker)
     store.cancel(job, "anna")
     until(lambda: not alive(child) and not alive(int(beside.read_text())), 5)
     until(lambda: not files.job(job).exists())
@@ -140,7 +145,7 @@ def test_a_job_outlives_its_worker(store: Store, files: Files, start: Start, tmp
     job = put(store, files, do="hang once", beside=str(tmp_path / "begun"))
     first = start(lease_s=1.0)
     until((tmp_path / "begun").exists)
-    (child,) = children(first.pid)
+    (child,) = run_by(first)
     first.kill()
     first.wait()
     until(lambda: not alive(child))  # what nobody watches does not run on
@@ -153,7 +158,7 @@ def test_a_job_outlives_its_worker(store: Store, files: Files, start: Start, tmp
 def test_a_worker_that_is_stopped_gives_its_job_back(store: Store, files: Files, start: Start) -> None:
     job = put(store, files, do="slow", s=30)
     worker = start(lease_s=60.0)
-    until(lambda: (found := store.get(job)) and found.state == "running" and children(worker.pid))
+    until(lambda: (found := store.get(job)) and found.state == "running" and run_by(worker))
     worker.terminate()
     worker.wait(10)
     found = store.get(job)
@@ -164,8 +169,8 @@ def test_a_worker_that_is_stopped_gives_its_job_back(store: Store, files: Files,
 def test_a_worker_that_was_asleep_cannot_publish(store: Store, files: Files, start: Start) -> None:
     job = put(store, files, do="slow", s=1.0, text="first")
     sleeper = start(lease_s=0.5)
-    until(lambda: (found := store.get(job)) and found.state == "running" and children(sleeper.pid))
-    (child,) = children(sleeper.pid)
+    until(lambda: (found := store.get(job)) and found.state == "running" and run_by(sleeper))
+    (child,) = run_by(sleeper)
     os.kill(sleeper.pid, 19)  # SIGSTOP: alive, but silent
     start(lease_s=5.0)
     done = ended(store, job)

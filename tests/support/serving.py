@@ -11,10 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing.connection import Pipe
 from pathlib import Path
 from typing import Any
 
 import httpx
+
+from crowdveil.server.starter import Starter, be_starter
 
 _CODE = "from crowdveil.cli.main import main; main()"
 _FIRST = "lat,lon,timestamp,trajectory_id,user_id\n"
@@ -112,6 +115,17 @@ class Running:
         """Somebody who asks."""
         headers = {"Authorization": f"Bearer {self.tokens[token]}"} if token in self.tokens else {}
         return httpx.Client(base_url=self.url, headers=headers, timeout=60)
+
+
+def starter_here(*, confined: bool = True) -> Starter:
+    """A starter whose children are forks of this process, so that they do what a test says."""
+    ours, theirs = Pipe()
+    me = os.getpid()
+    if os.fork() == 0:
+        ours.close()
+        be_starter(theirs, me, confined=confined)
+    theirs.close()
+    return Starter(ours)
 
 
 class Within:

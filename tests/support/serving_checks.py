@@ -84,11 +84,11 @@ def performed(count: int, seed: int) -> dict[str, int]:
                 (inputs / files[field]).write_bytes(content)
             kinds = {"methods": "anonymize", "measures": "measure", "analyses": "analyze", "attacks": "attack"}
             job: Any = SimpleNamespace(
-                kind=kinds.get(kind, kind), name=name, parameters=asked.parameters, files=files, limits={}
+                kind=kinds.get(kind, kind), name=name, parameters=asked.parameters, files=files, limits={}, run=run
             )
             os.chdir(inputs)
             try:
-                perform(job, run, no_progress, lambda stage: None)
+                perform(job, no_progress, lambda stage: None)
                 ends["done"] += 1
             except (CrowdveilError, RecursionError) as error:
                 ends[type(error).__name__] += 1

@@ -131,26 +131,27 @@ def sandbox_overhead_ms(times: int) -> float:
     from types import SimpleNamespace
 
     from crowdveil.kernels import cached
+    from crowdveil.server.starter import preload
     from crowdveil.server.workers.child import Room, _enter
     from crowdveil.server.workers.sandbox.confine import installed, tasks_of_user
-    from crowdveil.server.workers.worker import preload
 
     preload()
     installed()
     room = Room(4 << 30, tasks_of_user(), tuple(cached.folders()))
-    job: Any = SimpleNamespace(limits={"max_seconds": 3600, "upload_bytes": 1 << 31})
+    limits = {"max_seconds": 3600, "upload_bytes": 1 << 31}
 
     def entered(given: Room | None) -> float:
         with tempfile.TemporaryDirectory() as made:
             inputs, run = Path(made, "inputs"), Path(made, "run")
             inputs.mkdir()
             run.mkdir()
+            order: Any = SimpleNamespace(limits=limits, inputs=inputs, run=run)
             read, write = os.pipe()
             child = os.fork()
             if child == 0:
                 try:
                     begun = time.perf_counter()
-                    _enter(job, inputs, run, write, given)
+                    _enter(order, write, given)
                     os.write(write, f"{time.perf_counter() - begun}".encode())
                 finally:
                     os._exit(0)

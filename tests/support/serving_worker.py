@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import os
 import signal
 import sys
 import time
 from pathlib import Path
+
+from serving import starter_here
 
 from crowdveil.errors import InputError
 from crowdveil.server.kinds import KINDS
@@ -23,6 +26,8 @@ def _do(task: Task) -> JobRequest:
     (task.out / "half.txt").write_text("half of it")
     if what == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    elif what == "break":  # as a library does that reads where it must not
+        ctypes.string_at(0)
     elif what == "leave":
         os._exit(3)
     elif what == "sleep":
@@ -55,9 +60,9 @@ def main(url: str, folder: str, lease: str, memory: str) -> None:
     worker = Worker(
         Store(open_database(url)),
         Files(Path(folder)),
+        starter_here(confined=False),  # these jobs write where the test looks, and start processes
         float(lease),
         int(memory) << 20 if int(memory) else None,
-        confined=False,  # these jobs write where the test looks, and start processes
     )
     signal.signal(signal.SIGTERM, worker.stop)
     worker.work()

@@ -38,16 +38,10 @@ def command(
       crowdveil worker --database-url postgresql://crowdveil@db/crowdveil --data-dir /shared/crowdveil --number 8
     """
     from crowdveil.server import logs
+    from crowdveil.server.crew import Crew
     from crowdveil.server.workers.sandbox.trial import check_sandbox
-    from crowdveil.server.workers.worker import Crew, Worker
 
     logs.configure(log_format)
     check_sandbox(require_sandbox, partial(click.echo, err=True))
-    settings = place(data_dir, database_url, lease_s=lease)
-    memory = memory_bytes(max_memory_mib, number)
-
-    def make() -> Worker:
-        service = settings.open()
-        return Worker(service.store, service.files, lease, memory)
-
-    Crew(make, number).run(parent)
+    settings = place(data_dir, database_url, lease_s=lease, memory_bytes=memory_bytes(max_memory_mib, number))
+    Crew(settings, number).run(parent)

@@ -92,6 +92,8 @@ class Guarantee(BaseModel):
     """The counts of a finding by name, and how those of several partitions are merged."""
     of_mechanism: ClassVar[bool] = False
     """Whether it is a property of the mechanism that made the files, which no file and no original can show."""
+    from_data: ClassVar[tuple[str, ...]] = ()
+    """Parameters that come from the data; all others follow from the parameters of the method."""
 
     def statement(self) -> str:
         """The guarantee in one sentence."""

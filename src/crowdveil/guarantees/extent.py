@@ -27,6 +27,7 @@ class GeneralizationLimit(Guarantee):
     name: ClassVar[str] = "generalization-limit"
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "over": "sum"}
+    from_data: ClassVar[tuple[str, ...]] = ("tiles",)
 
     tiles: float = Field(gt=0)
 

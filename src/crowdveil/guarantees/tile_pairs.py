@@ -21,6 +21,7 @@ class SharedTilePairs(Guarantee):
     name: ClassVar[str] = "shared-tile-pairs"
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = {"steps": "sum", "small": "sum", "whose": "max", "other_number": "max"}
+    from_data: ClassVar[tuple[str, ...]] = ("lon0", "lat0")
     least: int
     """Fewest that make a step."""
     tile_size_m: float

@@ -46,6 +46,7 @@ from crowdveil.run.verification import (
     add_run_warnings,
     check,
     check_k_feasible,
+    stated_guarantees,
     structural_guarantees,
     validate_release_tables,
     what_k_counts,
@@ -273,7 +274,7 @@ def verified(
         sectors, counts = verify_heat_map(Path(folder), points)
         return list(sectors), counts
     manifest, written = open_release(Path(folder))
-    guarantees = tuple(guarantee_from_manifest(entry) for entry in manifest["guarantees"])
+    guarantees = stated_guarantees(manifest)
     if original is None:
         return check(written, guarantees), manifest["k_counts"]
     takes = Flows if written.is_flows else Trajectories
@@ -284,8 +285,7 @@ def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any
     """The manifest and the files of a release; files that are not as they were written are refused, except that of a role."""
     recover(folder)
     manifest = read_manifest(folder)
-    for entry in manifest["guarantees"]:
-        guarantee_from_manifest(entry)  # a guarantee that means nothing here is refused at the door
+    stated_guarantees(manifest)  # one that means nothing here is refused at the door, and one that is missing
     written = read_release(folder, {role: entry["name"] for role, entry in manifest["files"].items()})
     looked = [entry for role, entry in manifest["files"].items() if role != but]
     gone = [e["name"] for e in looked if not (folder / e["name"]).exists()]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from crowdveil.advice import what_to_change
-from crowdveil.errors import InputError
+from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.guarantees import (
     BoundedVolumes,
     Finding,
@@ -15,6 +16,7 @@ from crowdveil.guarantees import (
     TrueVolumes,
     WellFormedFlows,
     WellFormedTrajectories,
+    guarantee_from_manifest,
 )
 from crowdveil.guarantees.base import refuse_broken
 from crowdveil.io.notes import ReadNotes
@@ -25,6 +27,7 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
+from crowdveil.registry import find_method
 
 
 def check(
@@ -57,6 +60,37 @@ def structural_guarantees(method: Method) -> tuple[Guarantee, ...]:
     if method.takes is Flows:
         return (WellFormedFlows(), *_VOLUMES[method.rows])
     return (WellFormedTrajectories(),)
+
+
+def stated_guarantees(manifest: dict[str, Any]) -> tuple[Guarantee, ...]:
+    """Return the guarantees that a manifest states; raise where it lacks one that its method gives with its parameters."""
+    stated = tuple(guarantee_from_manifest(entry) for entry in manifest["guarantees"])
+    name = manifest["method"]["name"]
+    try:
+        method = find_method(name)
+        params = method.params.checked(manifest["method"]["parameters"])
+    except ParameterError:
+        raise InputError(
+            f"the manifest names the method {name} with parameters that this version does not know; use the version in it."
+        ) from None
+    for needed in (*method.guarantees(_stand_in(manifest["k_counts"]), params), *structural_guarantees(method)):
+        alike = (g for g in stated if type(g) is type(needed))
+        if not any(_without_data(g) == _without_data(needed) for g in alike):
+            raise GuaranteeViolatedError(
+                f"the manifest does not state the guarantee {needed.name} that the method {name} gives with its parameters; "
+                "it was changed, so do not publish the release."
+            )
+    return stated
+
+
+def _stand_in(counts: str) -> Any:
+    """What a method reads of its data to state guarantees; what comes of the places in it is not compared."""
+    return SimpleNamespace(counts=counts, zones=(None,), projection=SimpleNamespace(lon0=0.0, lat0=0.0))
+
+
+def _without_data(guarantee: Guarantee) -> dict[str, Any]:
+    """Parameters of a guarantee that follow from those of the method."""
+    return guarantee.model_dump(exclude=set(guarantee.from_data))
 
 
 def validate_release_tables(written: WrittenRelease) -> None:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from crowdveil.engine.packing import in_runs, packed, unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import GuaranteeViolatedError, InputError
-from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
+from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.written import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
 from crowdveil.model.arrays import Ints
@@ -23,7 +23,7 @@ from crowdveil.progress import Progress, no_progress
 from crowdveil.run.manifest import folder_entry, read_manifest
 from crowdveil.run.spark.merge_partitions import checked_parts, in_parts
 from crowdveil.run.spark.trajectory_verifying import check_tracks_there
-from crowdveil.run.verification import check
+from crowdveil.run.verification import check, stated_guarantees
 
 PART_ROWS = 1_000_000
 """Rows of a release that are checked together, in whole time steps."""
@@ -252,4 +252,4 @@ def verify(
 
 def guarantees_of(release: ReleaseThere) -> tuple[Guarantee, ...]:
     """What its manifest guarantees."""
-    return tuple(guarantee_from_manifest(entry) for entry in release.manifest["guarantees"])
+    return stated_guarantees(release.manifest)

@@ -23,7 +23,6 @@ from crowdveil.kernels import cached
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import JobRequest, Task
 from crowdveil.server.queue.files import sync_file
-from crowdveil.server.queue.store import QueuedJob
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.workers.process import bounds_of, check_rows, die_with_parent
 from crowdveil.server.workers.sandbox.confine import close_inherited, confine
@@ -50,6 +49,21 @@ _CODES = {
 
 
 @dataclass(frozen=True)
+class Order:
+    """What a child is told of its job: its lease, the folders of its inputs and its run, and the bytes that it may hold."""
+
+    kind: str
+    name: str
+    parameters: dict[str, Any]
+    files: dict[str, str]
+    limits: dict[str, Any]
+    lease: str
+    inputs: str
+    run: str
+    memory: int | None
+
+
+@dataclass(frozen=True)
 class Room:
     """What a child is confined to beyond its job's own limits.
 
@@ -68,7 +82,7 @@ class Room:
     read: tuple[Path, ...] = ()
 
 
-def be_child(job: QueuedJob, inputs: Path, run: Path, tell: int, parent: int, room: Room | None) -> None:
+def be_child(order: Order, tell: int, parent: int, room: Room | None) -> None:
     """Run a job and leave. Called right after the fork; never returns. Without a room it is not confined, for tests."""
     try:
         os.setsid()  # a group of its own, so that all of it can be ended at once
@@ -81,35 +95,36 @@ def be_child(job: QueuedJob, inputs: Path, run: Path, tell: int, parent: int, ro
             os.dup2(nowhere, stream)
         gc.freeze()
         try:
-            _enter(job, inputs, run, tell, room)
+            _enter(order, tell, room)
         except OSError:
             sentence = "the server could not confine the job, so it was not run; tell the operator of the server."
             _say(tell, {"end": "failed", "code": "no_sandbox", "message": sentence})
         else:
-            end = _outcome(job, run, tell)
+            end = _outcome(order, tell)
             _say(tell, {"compiled": cached.missed()})
             _say(tell, end)
     finally:
         os._exit(0)
 
 
-def _enter(job: QueuedJob, inputs: Path, run: Path, tell: int, room: Room | None) -> None:
+def _enter(order: Order, tell: int, room: Room | None) -> None:
     """Confine this process to its job, and stand in the folder of its inputs."""
+    inputs, run = Path(order.inputs), Path(order.run)
     temporary = run / TEMPORARY
     temporary.mkdir(mode=0o700)
     close_inherited(tell)
     if room is None:
         tempfile.tempdir = str(temporary)
     else:
-        bounds = bounds_of(job.limits, room.memory, room.tasks)
+        bounds = bounds_of(order.limits, room.memory, room.tasks)
         confine((inputs, run), temporary, bounds, read=room.read)
     os.chdir(inputs)
 
 
-def _outcome(job: QueuedJob, run: Path, tell: int) -> dict[str, Any]:
+def _outcome(order: Order, tell: int) -> dict[str, Any]:
     try:
-        result = perform(job, run, *_teller(tell))
-        return {"end": "done", "result": result | {"lease": job.lease}}
+        result = perform(order, *_teller(tell))
+        return {"end": "done", "result": result | {"lease": order.lease}}
     except CrowdveilError as error:
         return {"end": "failed", "code": _CODES.get(type(error).__name__, "failed"), "message": str(error)}
     except RecursionError:
@@ -122,29 +137,29 @@ def _outcome(job: QueuedJob, run: Path, tell: int) -> dict[str, Any]:
         return {"end": "failed", "code": "fault", "message": sentence}
 
 
-def perform(job: QueuedJob, run: Path, progress: Any, stage: Any) -> dict[str, Any]:
+def perform(order: Order, progress: Any, stage: Any) -> dict[str, Any]:
     """Run a job in the current folder, which holds its inputs; what the result is."""
-    kind = KINDS[job.kind]
-    files = _opened(job)
+    kind, run = KINDS[order.kind], Path(order.run)
+    files = _opened(order)
     out = run / "out"
     out.mkdir()
-    told = kind.run(Task(job.name, job.parameters, files, out, progress, stage))
+    told = kind.run(Task(order.name, order.parameters, files, out, progress, stage))
     stage("packing")
-    return _packed(out, run, told, "release.zip" if kind.packed else f"{job.name}.zip", packed=kind.packed)
+    return _packed(out, run, told, "release.zip" if kind.packed else f"{order.name}.zip", packed=kind.packed)
 
 
-def _opened(job: QueuedJob) -> dict[str, str]:
+def _opened(order: Order) -> dict[str, str]:
     """Files as a run takes them: within the limits, and a zip file of a release as a folder."""
-    files = dict(job.files)
-    for field, name in job.files.items():
+    files = dict(order.files)
+    for field, name in order.files.items():
         if name.lower().endswith(".zip"):
             folder = f"{field}-unpacked" if Path(field).exists() else field
             if not Path(folder).exists():  # an earlier run may have been here
-                unpack(Path(name), Path(folder + ".part"), job.limits.get("upload_bytes", 1 << 40), name)
+                unpack(Path(name), Path(folder + ".part"), order.limits.get("upload_bytes", 1 << 40), name)
                 Path(folder + ".part").rename(folder)
             files[field] = folder
     for path in Path().rglob("*"):
-        check_rows(path, job.limits)
+        check_rows(path, order.limits)
     return files
 
 

@@ -26,7 +26,11 @@ LOOK_EVERY_S = 0.2
 _TEMPORARY = ".tmp"
 """The temporary folder of such a process, in the folder that it works in; no upload has a name that begins so."""
 _CODE = "from crowdveil.server.{module} import main; main()"
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+NO_THREADS = {
+    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
+    # The allocator in pyarrow has a thread of its own.
+    **dict.fromkeys(("JE_ARROW_MALLOC_CONF", "MALLOC_CONF"), "background_thread:false"),
+}
 _places = asyncio.Semaphore(AT_ONCE)
 
 
@@ -54,7 +58,7 @@ def run_apart(module: str, request: dict[str, Any], folder: Path, seconds: float
     temporary = folder / _TEMPORARY
     temporary.mkdir(mode=0o700)
     # A library that starts threads as it is imported would start them outside the sandbox.
-    environment = clean_environment(os.environ, temporary) | dict.fromkeys(_THREADS, "1")
+    environment = clean_environment(os.environ, temporary) | NO_THREADS
     memory = min(memory or PREVIEW_MEMORY_MOST, PREVIEW_MEMORY_MOST)
     # What libraries print may hold data, so it goes nowhere.
     with subprocess.Popen(

@@ -1,6 +1,6 @@
 """A worker: takes a job, has a child run it, watches it, and publishes what came of it. One job at a time, no threads.
 
-The parts that jobs need are imported once, and each child is a fork of this process: a small job starts in milliseconds.
+The child is started by the worker's starter and not by a fork of this process, which knows the address of the database.
 """
 
 from __future__ import annotations
@@ -11,41 +11,27 @@ import os
 import re
 import select
 import shutil
-import signal
 import socket
 import stat
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.io.archive import PLAIN_NAME
-from crowdveil.kernels import cached
 from crowdveil.server import logs
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.store import QueuedJob, Store
 from crowdveil.server.sentences import without_paths
-from crowdveil.server.workers.child import SUMMARY, TEMPORARY, Room, be_child
-from crowdveil.server.workers.heartbeat import Heartbeat
-from crowdveil.server.workers.process import die_with_parent, memory_of
-from crowdveil.server.workers.sandbox.confine import installed, tasks_of_user
+from crowdveil.server.starter import Starter, StarterEndedError
+from crowdveil.server.workers.child import SUMMARY, TEMPORARY, Order
+from crowdveil.server.workers.process import memory_of
 
 LOOK_EVERY_S = 0.2
 """How often a worker looks for jobs, and whether its own is still wanted."""
-PRELOADED = (
-    "crowdveil.api", "crowdveil.report.html", "jinja2", "duckdb", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute",
-    "pyarrow.dataset", "shapely", "pyproj", "h3", "scipy.spatial", "fastcluster",
-)  # fmt: skip
-_OWN_FAULT = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
-IF_THERE = ("pandas", "h5py", "matplotlib.figure", "matplotlib.font_manager")
-"""What is imported where it is installed: pyarrow does so at its first table, and a list of fonts is made once and kept outside
-of what a job may write.
-"""
 MESSAGE_MOST = 1 << 20
 """Bytes of one line that a child tells; a child that opened a hostile file is not trusted to be brief, or to speak at all."""
 SENTENCE_MOST = 4000
@@ -102,22 +88,11 @@ class Worker:
 
     store: Store
     files: Files
+    starter: Starter
     lease_s: float = 15.0
     memory_bytes: int | None = None
     name: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
     stopping: bool = False
-    confined: bool = True
-    """Whether children are put into the sandbox; only tests say no."""
-    compiling: int = 0
-    """The process that compiles kernels for later jobs; 0 for none."""
-
-    @cached_property
-    def room(self) -> Room | None:
-        """What children are confined to."""
-        if not self.confined:
-            return None
-        installed()  # found once, and not by each child
-        return Room(self.memory_bytes, tasks_of_user(), tuple(cached.folders()))
 
     def work(self, *, once: bool = False) -> None:
         """Run jobs until told to stop; with `once`, until there are none."""
@@ -146,6 +121,8 @@ class Worker:
             self.run(job)
         except DatabaseUnavailableError:
             pass  # the lease runs out, and somebody takes the job
+        except StarterEndedError:
+            self.stopping = True  # the crew starts another worker, and takes the job back
         except Exception as error:
             logs.say("worker", "a job broke its worker", logging.ERROR, **logs.located(error))
             with suppress(DatabaseUnavailableError):
@@ -174,22 +151,15 @@ class Worker:
     def _watched(self, job: QueuedJob, run: Path) -> bool:
         """Whether the run's folder is the job's result now."""
         read, write = os.pipe()
-        self.store.db.close()  # a connection must not be in two processes
-        parent, room = os.getpid(), self.room
-        child = os.fork()
-        if child == 0:
-            os.close(read)
-            be_child(job, self.files.inputs(job.id), run, write, parent, room)
-        os.close(write)
-        heard = ChildMessages()
+        heard, status = ChildMessages(), 0
         try:
-            reason = self._watch(job, child, read, heard)
+            child = self.starter.start(_order(job, self.files.inputs(job.id), run, self.memory_bytes), write)
+            os.close(write)
+            try:
+                reason = self._watch(job, child, read, heard)
+            finally:
+                status = self.starter.end(heard.compiled)
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(child, signal.SIGKILL)
-            with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-            _, status = os.waitpid(child, 0)
             os.close(read)
             shutil.rmtree(run / TEMPORARY, ignore_errors=True)
         if (
@@ -199,32 +169,7 @@ class Worker:
             and not _is_whole(run, job, heard.end)
         ):
             heard.end = None
-        self._compile(heard.compiled)
         return self._ended(job, heard, reason, status)
-
-    def _compile(self, wanted: list[Any]) -> None:
-        """Have kernels compiled that a child lacked, for later ones: a confined child cannot keep what it compiles.
-
-        It is done from our own sources in a process of its own, and of what the child says only types are taken.
-        """
-        if self.compiling:
-            with suppress(ChildProcessError):
-                if os.waitpid(self.compiling, os.WNOHANG)[0] == 0:
-                    return
-            self.compiling = 0
-        kernels = cached.understood(wanted)
-        if not kernels:
-            return
-        self.store.db.close()  # a connection must not be in two processes
-        parent = os.getpid()
-        self.compiling = os.fork()
-        if self.compiling == 0:
-            try:
-                die_with_parent(parent)
-                os.nice(10)
-                cached.compile_all(kernels)
-            finally:
-                os._exit(0)
 
     def _watch(self, job: QueuedJob, child: int, read: int, heard: ChildMessages) -> str | None:
         """Listen to a child until its end; why it is to be ended before that."""
@@ -295,6 +240,13 @@ class Worker:
             self.files.remove(job.id)
 
 
+def _order(job: QueuedJob, inputs: Path, run: Path, memory: int | None) -> Order:
+    """What a child is told of a job: nothing of who sent it, or of other jobs."""
+    return Order(
+        job.kind, job.name, job.parameters, job.files, job.limits, job.lease or "", str(inputs), str(run), memory
+    )
+
+
 def _is_whole(run: Path, job: QueuedJob, end: dict[str, Any]) -> bool:
     """Whether what a child says to have made is there: plain files of its own run, and no links to others."""
     result = end["result"]
@@ -304,115 +256,3 @@ def _is_whole(run: Path, job: QueuedJob, end: dict[str, Any]) -> bool:
         return False
     plain = all(stat.S_ISREG(m.st_mode) and m.st_nlink == 1 for m in made)
     return plain and result["lease"] == job.lease and made[0].st_size == result["bytes"]
-
-
-def preload() -> None:
-    """Import what jobs need, once for all of them."""
-    from importlib import import_module
-    from pkgutil import walk_packages
-
-    from crowdveil import kernels
-    from crowdveil.registry import ANALYSES, ATTACKS, MEASURES, all_methods
-
-    # pandas imports numexpr, which would start threads, and no thread survives a fork.
-    os.environ.setdefault("NUMEXPR_NUM_THREADS", "1")
-    compiled = [found.name for found in walk_packages(kernels.__path__, f"{kernels.__name__}.")]
-    for module in {*PRELOADED, *ANALYSES.values(), *ATTACKS.values(), *MEASURES.values(), *compiled}:
-        import_module(module)
-    for module in IF_THERE:
-        with suppress(ImportError):
-            import_module(module)
-    all_methods()
-    numba: Any = import_module("numba")
-    numba.njit(lambda x: x + 1)(1)  # the compiler's own start, which every child would pay for again
-
-
-class Crew:
-    """Workers of one machine: forks of a process that has imported everything, so that a dead one is replaced in no time."""
-
-    def __init__(self, make: Callable[[], Worker], number: int) -> None:
-        self.make, self.number = make, number
-        self.workers: set[int] = set()
-        self.stopping = False
-
-    def run(self, parent: int | None = None) -> None:
-        """Keep as many workers as wanted until told to stop; with a parent, end when it ends."""
-        if parent is not None:
-            die_with_parent(parent)
-        signal.signal(signal.SIGTERM, self.stop)
-        signal.signal(signal.SIGINT, self.stop)
-        preload()
-        first = self.make()
-        store, heartbeat = first.store, Heartbeat(first.files.root)
-        void_dead(store)
-        while not self.stopping:
-            self._bury(store)
-            store.db.close()  # a connection must not be in two processes
-            while len(self.workers) < self.number:
-                self._fork()
-            heartbeat.beat(len(self.workers))
-            time.sleep(LOOK_EVERY_S / 2)
-        heartbeat.end()
-        for worker in self.workers:
-            with suppress(ProcessLookupError):
-                os.kill(worker, signal.SIGTERM)
-        for worker in self.workers:
-            os.waitpid(worker, 0)
-
-    def stop(self, *_: Any) -> None:
-        """Stop as soon as can be."""
-        self.stopping = True
-
-    def _fork(self) -> None:
-        me = os.getpid()
-        worker = os.fork()
-        if worker:
-            self.workers.add(worker)
-            return
-        try:
-            die_with_parent(me)
-            mine = self.make()
-            signal.signal(signal.SIGTERM, mine.stop)
-            signal.signal(signal.SIGINT, mine.stop)
-            mine.work()
-        except BaseException as error:
-            logs.say("worker", "a worker ended", logging.ERROR, **logs.located(error))
-        finally:
-            os._exit(0)
-
-    def _bury(self, store: Store) -> None:
-        """Take the jobs of workers that died back."""
-        dead: dict[int, int] = {}
-        for worker in self.workers:
-            found, status = os.waitpid(worker, os.WNOHANG)
-            if found == worker:
-                dead[worker] = status
-        self.workers -= dead.keys()
-        if dead:
-            with suppress(DatabaseUnavailableError):
-                for worker, status in dead.items():
-                    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in _OWN_FAULT:
-                        # Nobody sends these: the job that it held did it. Who was killed may have been killed by anybody.
-                        name = f"{socket.gethostname()}:{worker}"
-                        store.crashed(name, f" (signal {os.WTERMSIG(status)} in its worker)")
-                void_dead(store)
-                store.take_back()
-
-
-def void_dead(store: Store) -> None:
-    """Workers of this machine that are not there any more hold nothing; nobody has to wait for their leases."""
-    here = socket.gethostname()
-    for holder in store.holders():
-        host, _, number = holder.rpartition(":")
-        if host == here and number.isdecimal() and not _is_worker(int(number)):
-            store.void(holder)
-
-
-def _is_worker(process: int) -> bool:
-    """Whether a number is that of a worker: numbers of processes are given again."""
-    try:
-        return b"worker" in Path(f"/proc/{process}/cmdline").read_bytes()
-    except FileNotFoundError:
-        return not Path("/proc/self").is_dir()
-    except OSError:
-        return True

@@ -28,6 +28,7 @@ _ENVIRONMENT = (
     "MKL_NUM_THREADS", "PROJ_DATA", "PROJ_LIB", "GDAL_DATA",
 )  # fmt: skip
 """The only variables that such a process keeps."""
+_OWN = ("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 _FIXED = {
     # No file of zones makes a library ask a server for a grid, or load a plugin.
     "PROJ_NETWORK": "OFF", "HDF5_PLUGIN_PRELOAD": "::", "HDF5_USE_FILE_LOCKING": "FALSE", "GDAL_DRIVER_PATH": "disable",
@@ -83,11 +84,13 @@ class Bounds:
     tasks: int | None = None
 
 
-def clean_environment(given: Mapping[str, str], temporary: Path) -> dict[str, str]:
-    """The environment of a confined process: nothing of the service's, and a home and temporary folder of its own."""
-    kept = {name: given[name] for name in _ENVIRONMENT if name in given}
-    own = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), str(temporary))
-    return kept | _FIXED | own
+def clean_environment(given: Mapping[str, str], temporary: Path | None = None) -> dict[str, str]:
+    """The environment of a confined process: nothing of the service's, and a home and temporary folder of its own.
+
+    Without a folder, that of a process whose forks are confined later.
+    """
+    kept = {name: given[name] for name in (*_ENVIRONMENT, *_OWN) if name in given}
+    return kept | _FIXED | ({} if temporary is None else dict.fromkeys(_OWN, str(temporary)))
 
 
 def confine(own: Iterable[Path], temporary: Path, bounds: Bounds, *, read: Iterable[Path] = ()) -> None:
