@@ -17,12 +17,12 @@ from serving import Within, cabs, put, starter_here
 
 from crowdveil.server.answers import ApiError
 from crowdveil.server.app import make_app
-from crowdveil.server.crew import Crew
 from crowdveil.server.edge import _check_scope
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.schema import jobs
 from crowdveil.server.queue.store import CRASHES_MOST, NewJob, QueuedJob, Store, new_id
 from crowdveil.server.settings import Service, Settings
+from crowdveil.server.workers.crew import Crew
 from crowdveil.server.workers.worker import Worker
 
 GENERALIZE = "/methods/simple-generalization/jobs"

@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from crowdveil.server.starter import Starter, be_starter
+from crowdveil.server.workers.starter import Starter, be_starter
 
 _CODE = "from crowdveil.cli.main import main; main()"
 _FIRST = "lat,lon,timestamp,trajectory_id,user_id\n"

@@ -131,9 +131,9 @@ def sandbox_overhead_ms(times: int) -> float:
     from types import SimpleNamespace
 
     from crowdveil.kernels import cached
-    from crowdveil.server.starter import preload
     from crowdveil.server.workers.child import Room, _enter
     from crowdveil.server.workers.sandbox.confine import installed, tasks_of_user
+    from crowdveil.server.workers.starter import preload
 
     preload()
     installed()

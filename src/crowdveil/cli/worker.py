@@ -38,7 +38,7 @@ def command(
       crowdveil worker --database-url postgresql://crowdveil@db/crowdveil --data-dir /shared/crowdveil --number 8
     """
     from crowdveil.server import logs
-    from crowdveil.server.crew import Crew
+    from crowdveil.server.workers.crew import Crew
     from crowdveil.server.workers.sandbox.trial import check_sandbox
 
     logs.configure(log_format)

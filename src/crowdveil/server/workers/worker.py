@@ -26,9 +26,9 @@ from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.store import QueuedJob, Store
 from crowdveil.server.sentences import without_paths
-from crowdveil.server.starter import Starter, StarterEndedError
 from crowdveil.server.workers.child import SUMMARY, TEMPORARY, Order
 from crowdveil.server.workers.process import memory_of
+from crowdveil.server.workers.starter import Starter, StarterEndedError
 
 LOOK_EVERY_S = 0.2
 """How often a worker looks for jobs, and whether its own is still wanted."""

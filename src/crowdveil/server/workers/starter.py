@@ -35,7 +35,7 @@ IF_THERE = ("pandas", "h5py", "matplotlib.figure", "matplotlib.font_manager")
 """What is imported where it is installed: pyarrow does so at its first table, and a list of fonts is made once and kept outside
 of what a job may write.
 """
-_CODE = "from crowdveil.server.starter import main; main()"
+_CODE = "from crowdveil.server.workers.starter import main; main()"
 
 
 class StarterEndedError(Exception):
@@ -186,14 +186,14 @@ def _compile(wanted: Any, compiling: int) -> int:
 def preload() -> None:
     """Import what jobs need, once for all of them."""
     from importlib import import_module
-    from pkgutil import iter_modules
+    from pkgutil import walk_packages
 
     from crowdveil import kernels
     from crowdveil.registry import ANALYSES, ATTACKS, MEASURES, all_methods
 
     # pandas imports numexpr, which would start threads, and no thread survives a fork.
     os.environ.setdefault("NUMEXPR_NUM_THREADS", "1")
-    compiled = [f"{kernels.__name__}.{found.name}" for found in iter_modules(kernels.__path__)]
+    compiled = [found.name for found in walk_packages(kernels.__path__, f"{kernels.__name__}.")]
     for module in {*PRELOADED, *ANALYSES.values(), *ATTACKS.values(), *MEASURES.values(), *compiled}:
         import_module(module)
     for module in IF_THERE:

@@ -15,9 +15,9 @@ from crowdveil.server import logs
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.store import Store
 from crowdveil.server.settings import Settings
-from crowdveil.server.starter import Launcher, Starter, StarterEndedError
 from crowdveil.server.workers.heartbeat import Heartbeat
 from crowdveil.server.workers.process import die_with_parent
+from crowdveil.server.workers.starter import Launcher, Starter, StarterEndedError
 from crowdveil.server.workers.worker import LOOK_EVERY_S, Worker
 
 _OWN_FAULT = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
