@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import shapely
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from plain_measures import rebuilt, releases, tiles
 
@@ -244,6 +244,7 @@ def test_borders_that_were_drawn_twice_do_not_touch() -> None:
 
 
 @given(st.integers(300, 3000), st.integers(0, 2))
+@example(size=999, finer=0)  # slivers on two sides, which are too many to be left out together
 @settings(max_examples=20)
 def test_a_grid_or_hexagons_over_the_map_lose_nothing(size: int, finer: int) -> None:
     release = _hand()

@@ -151,8 +151,11 @@ def overlaps(shapes: Labels, zones: Zones) -> Shares:
     ours, theirs = plane.polygons_to_plane(shapes), plane.polygons_to_plane(targets)
     area, zone, common = _common(ours, theirs)
     size, other = shapely.area(ours), shapely.area(theirs)
+    share = common / size[area]
+    # Slivers count here: several of them may make up more than one may.
+    full = np.bincount(area, share, len(shapes)) >= 1 - SLIVER
     touch = common > SLIVER * np.minimum(size[area], other[zone])
-    return _whole_again(len(shapes), len(zones), area[touch], zone[touch], common[touch] / size[area[touch]])
+    return _whole_again(full, len(zones), area[touch], zone[touch], share[touch])
 
 
 def _common(ours: Labels, theirs: Labels) -> tuple[Ints, Ints, Floats]:
@@ -170,10 +173,10 @@ def _common(ours: Labels, theirs: Labels) -> tuple[Ints, Ints, Floats]:
     return area, zone, common
 
 
-def _whole_again(areas: int, zones: int, area: Ints, zone: Ints, share: Floats) -> Shares:
-    """Give slivers back: an area that zones cover but for them is covered whole."""
+def _whole_again(full: Mask, zones: int, area: Ints, zone: Ints, share: Floats) -> Shares:
+    """Return the shares with slivers given back to areas that zones cover in full."""
+    areas = len(full)
     covered = np.bincount(area, share, areas)
-    full = covered >= 1 - SLIVER
     share = np.where(full[area], share / np.where(full, covered, 1.0)[area], share)
     alone = np.bincount(area, minlength=areas) == 1
     inside = (alone & full)[area]
