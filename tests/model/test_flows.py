@@ -49,15 +49,15 @@ def test_rows_in_any_order_are_sorted(volume: Cells, random: Any) -> None:
     assert list(rows(flows)) == sorted(volume)
     assert flows.steps == len({k[0] for k in volume})
     assert flows.total == sum(v for v, _ in volume.values())
-    assert flows.crowd == sum(p for _, p in volume.values())
-    assert flows.counts == "people"
+    assert flows.total_people == sum(p for _, p in volume.values())
+    assert flows.k_unit == "people"
     assert len(flows) == len(volume)
 
 
 def test_without_people_trips_are_the_crowd() -> None:
     flows = flows_of({(0, 0, 1): (5, 2)}, people=False)
     assert flows.people.tolist() == [5]
-    assert flows.counts == "trips"
+    assert flows.k_unit == "trips"
 
 
 @unhurried

@@ -226,7 +226,7 @@ def test_they_appear_in_order_so_many_a_time_stamp(movers: Trajectories) -> None
     first = movers.t[movers.offsets[:-1]]
     np.testing.assert_array_equal(first - first[0], np.arange(600) // 5)
     assert first[0] == np.datetime64("2026-03-02").astype("datetime64[s]").astype(int)
-    assert len(movers) == movers.people == 600 and movers.counts == "people"
+    assert len(movers) == movers.people == 600 and movers.k_unit == "people"
 
 
 def test_no_more_time_stamps_than_a_life_has(town: RoadNetwork, movers: Trajectories) -> None:

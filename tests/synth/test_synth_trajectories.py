@@ -47,7 +47,7 @@ def off_street(position: np.ndarray, street: float) -> np.ndarray:
 def test_as_many_as_asked_with_two_points_at_least(drives: Trajectories) -> None:
     assert len(drives) == 3000
     assert np.diff(drives.offsets).min() >= 2
-    assert drives.counts == "people" and 1000 < drives.people < 3000
+    assert drives.k_unit == "people" and 1000 < drives.people < 3000
 
 
 def test_times_are_whole_seconds_that_rise_by_about_half_a_minute_to_a_minute(drives: Trajectories) -> None:

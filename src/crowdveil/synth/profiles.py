@@ -195,7 +195,7 @@ def _flows(zones: Zones, matrices: list[tuple[Ints, Ints]]) -> Flows:
         destination.astype(np.int32),
         volume,
         volume,
-        counts="trips",
+        k_unit="trips",
         step_s=STEP_S,
     )
 

@@ -80,10 +80,10 @@ class Walks:
 def _walks(compared: TrajectoryComparison) -> tuple[Walks, Walks]:
     """The original and the release."""
     original, release = compared.original, compared.release
-    if release.person is not None and original.counts == "people":
+    if release.person is not None and original.k_unit == "people":
         people = np.unique(release.person, return_inverse=True)[1]
         return _by_individual(original, original.person), _by_individual(release, people)
-    if release.person is not None or original.counts == "people":
+    if release.person is not None or original.k_unit == "people":
         silent = "original" if release.person is not None else "release"
         compared.notes.say(f"the {silent} does not tell people, so individuals are trajectories, on both sides.")
     return _by_individual(original, np.arange(len(original))), _by_individual(release, np.arange(len(release)))

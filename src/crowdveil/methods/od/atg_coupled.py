@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -64,12 +64,12 @@ def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progres
         lambda: RegionSpace.trees(data),
         lambda system: partial(solve, system),
         params.reporting,
-        partial(tell, params),
+        partial(summarize_diagnostics, params),
     )
     return solve_steps(data, steps, progress)
 
 
-def tell(params: AtgCoupledParams, facts: Floats) -> dict[str, Any]:
+def summarize_diagnostics(params: AtgCoupledParams, facts: Floats) -> dict[str, Any]:
     """How far the results are from the best."""
     return tell_gaps(facts[:, 0])
 
@@ -77,7 +77,7 @@ def tell(params: AtgCoupledParams, facts: Floats) -> dict[str, Any]:
 def guarantees(data: Flows, params: AtgCoupledParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
     budget = SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
+    return (FlowKAnonymity(k=params.k, k_unit=data.k_unit), DisjointFlows(), budget)
 
 
 METHOD = Method(
@@ -88,7 +88,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=tell,
-    together=apart,
-    needs_members=True,
+    summarize_diagnostics=summarize_diagnostics,
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
 )

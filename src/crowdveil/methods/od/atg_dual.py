@@ -86,11 +86,13 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
 
         return solve
 
-    steps = StepRange(params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(tell, params))
+    steps = StepRange(
+        params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(summarize_diagnostics, params)
+    )
     return solve_steps(data, steps, progress)
 
 
-def tell(params: AtgDualParams, facts: Floats) -> dict[str, Any]:
+def summarize_diagnostics(params: AtgDualParams, facts: Floats) -> dict[str, Any]:
     """The targets that were used, and how far the results are from the best."""
     return {**tell_targets(params.v_target, facts[:, 0]), **tell_gaps(facts[:, 1])}
 
@@ -98,7 +100,7 @@ def tell(params: AtgDualParams, facts: Floats) -> dict[str, Any]:
 def guarantees(data: Flows, params: AtgDualParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
     budget = SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
+    return (FlowKAnonymity(k=params.k, k_unit=data.k_unit), DisjointFlows(), budget)
 
 
 METHOD = Method(
@@ -109,8 +111,8 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=tell,
-    together=one_target,
-    needs_members=True,
+    summarize_diagnostics=summarize_diagnostics,
+    partitioning=one_target,
+    needs_person_ids=True,
     aliases=("ATG-Dual",),
 )

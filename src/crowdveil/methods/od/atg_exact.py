@@ -101,11 +101,13 @@ def run(data: Flows, params: AtgExactParams, rng: np.random.Generator, progress:
 
         return solve
 
-    steps = StepRange(params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(tell, params))
+    steps = StepRange(
+        params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(summarize_diagnostics, params)
+    )
     return solve_steps(data, steps, progress)
 
 
-def tell(params: AtgExactParams, facts: Floats) -> dict[str, Any]:
+def summarize_diagnostics(params: AtgExactParams, facts: Floats) -> dict[str, Any]:
     """The targets that were used, and how far atg-dual is from the results."""
     gap = facts[:, 1]
     told = {"gap_of_atg_dual_percent_mean": gap.mean(), "gap_of_atg_dual_percent_largest": gap.max()}
@@ -139,7 +141,7 @@ def exactly(forest: Forest, budget: int, near: Solved) -> Solved:
 
 def guarantees(data: Flows, params: AtgExactParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    made = (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
+    made = (FlowKAnonymity(k=params.k, k_unit=data.k_unit), DisjointFlows())
     return (
         made
         if params.scope == "origin"
@@ -155,7 +157,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=tell,
-    together=one_target,
-    needs_members=True,
+    summarize_diagnostics=summarize_diagnostics,
+    partitioning=one_target,
+    needs_person_ids=True,
 )

@@ -83,11 +83,13 @@ def run(data: Flows, params: AtgSoftParams, rng: np.random.Generator, progress: 
 
         return solve
 
-    steps = StepRange(params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(tell, params))
+    steps = StepRange(
+        params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(summarize_diagnostics, params)
+    )
     return solve_steps(data, steps, progress)
 
 
-def tell(params: AtgSoftParams, facts: Floats) -> dict[str, Any]:
+def summarize_diagnostics(params: AtgSoftParams, facts: Floats) -> dict[str, Any]:
     """The targets that were used."""
     return tell_targets(params.v_target, facts[:, 0])
 
@@ -95,7 +97,7 @@ def tell(params: AtgSoftParams, facts: Floats) -> dict[str, Any]:
 def guarantees(data: Flows, params: AtgSoftParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
     limit = GeneralizationLimit(tiles=float(params.tiles(len(data.zones))))
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), limit)
+    return (FlowKAnonymity(k=params.k, k_unit=data.k_unit), DisjointFlows(), limit)
 
 
 METHOD = Method(
@@ -106,8 +108,8 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=tell,
-    together=one_target,
-    needs_members=True,
+    summarize_diagnostics=summarize_diagnostics,
+    partitioning=one_target,
+    needs_person_ids=True,
     aliases=("ATG-Soft",),
 )

@@ -5,7 +5,7 @@ Guarantee
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step. SuppressionBudget: in each time step at most
 the given share (or number) of trips is suppressed; where no split helps, one flow from everywhere to everywhere
-remains. A time step with fewer than k people in all is suppressed whole. LeastTiles, LeastInhabitedTiles, MostArea,
+remains. A time step with fewer than k people in all is suppressed whole. MinTiles, MinInhabitedTiles, MaxArea,
 where asked for: published areas have at least so many tiles, or tiles that anyone visits, and at most so many square
 kilometers. With a largest area the budget may be impossible to keep: the run then stops and says what the least is.
 
@@ -51,12 +51,12 @@ from crowdveil.guarantees import (
     DisjointFlows,
     FlowKAnonymity,
     Guarantee,
-    LeastInhabitedTiles,
-    LeastTiles,
-    MostArea,
+    MaxArea,
+    MinInhabitedTiles,
+    MinTiles,
     SuppressionBudget,
 )
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
 from crowdveil.model.arrays import Floats, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -128,26 +128,26 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         system,
         lambda system: partial(solve, system, price_of_largest(system) if data.steps > 1 else None),
         params.reporting,
-        partial(tell, params),
+        partial(summarize_diagnostics, params),
     )
     return solve_steps(data, steps, progress)
 
 
-def tell(params: JointParams, facts: Floats) -> dict[str, Any]:
+def summarize_diagnostics(params: JointParams, facts: Floats) -> dict[str, Any]:
     """How far the results are from the best."""
     return tell_gaps(facts[:, 0])
 
 
 def guarantees(data: Flows, params: JointParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    made: list[Guarantee] = [FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows()]
+    made: list[Guarantee] = [FlowKAnonymity(k=params.k, k_unit=data.k_unit), DisjointFlows()]
     made.append(SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k))
     if params.min_tiles > 1:
-        made.append(LeastTiles(tiles=params.min_tiles))
+        made.append(MinTiles(tiles=params.min_tiles))
     if params.min_inhabited_tiles > 0:
-        made.append(LeastInhabitedTiles(tiles=params.min_inhabited_tiles))
+        made.append(MinInhabitedTiles(tiles=params.min_inhabited_tiles))
     if params.max_area_km2 is not None:
-        made.append(MostArea(km2=params.max_area_km2))
+        made.append(MaxArea(km2=params.max_area_km2))
     return tuple(made)
 
 
@@ -159,7 +159,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=tell,
-    together=apart,
-    needs_members=True,
+    summarize_diagnostics=summarize_diagnostics,
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
 )

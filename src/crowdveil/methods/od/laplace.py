@@ -2,7 +2,7 @@
 
 Guarantee
 ---------
-DifferentialPrivacy(epsilon): in each time step, whether any one trip (or any `most_trips` trips) took place changes the chance
+DifferentialPrivacy(epsilon): in each time step, whether any one trip (or any `max_trips` trips) took place changes the chance
 of what is published by a factor of e^epsilon at most. Crowds are not guaranteed: a published flow may be made by one person, or
 by nobody.
 
@@ -11,13 +11,13 @@ Assumptions
 Owed by the caller: a seed, where one is given, cannot be guessed and is kept secret, since who has it can make the noise again.
 Without one the noise comes from entropy of the operating system.
 The list of zones does not depend on who traveled (a file of zones or a grid, not the ids that
-occur in trips). Volumes are trips, each counted as one. Nobody makes more than `most_trips` trips in a time step: who makes m
+occur in trips). Volumes are trips, each counted as one. Nobody makes more than `max_trips` trips in a time step: who makes m
 times as many has m times epsilon. Time steps add up: a person in T of them has T times epsilon.
 
 Notes
 -----
 A rival that others are measured against; on sparse matrices the noise on empty pairs outweighs the trips. Each pair has a volume
-plus the difference of two geometric numbers, P(x) ~ exp(-|x| epsilon / most_trips), in place of a rounded continuous
+plus the difference of two geometric numbers, P(x) ~ exp(-|x| epsilon / max_trips), in place of a rounded continuous
 Laplace number; what is below `least_volume` is left out, as the paper does below 1. That is done after the noise, and costs no
 privacy. Noise on pairs with trips and the size of noise on empty pairs are drawn exactly, with whole numbers (Canonne, Kamath,
 Steinke; with epsilon of a trip rounded down to millionths). Which empty pairs reach `least_volume` is drawn by the
@@ -44,7 +44,7 @@ from pydantic import Field
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DifferentialPrivacy, Guarantee
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
@@ -60,7 +60,7 @@ class LaplaceParams(Params):
 
     epsilon: float = Field(1.0, ge=0.001, le=100)
     """How much a trip may show: chances differ by a factor of e^epsilon at most. Smaller is safer."""
-    most_trips: int = Field(1, ge=1, le=1000)
+    max_trips: int = Field(1, ge=1, le=1000)
     """Trips of one person in a time step that are hidden together."""
     least_volume: int = Field(1, ge=1)
     """Least noisy volume that is published."""
@@ -68,12 +68,12 @@ class LaplaceParams(Params):
     @property
     def rate(self) -> Fraction:
         """Epsilon of one trip, rounded down: noise x has a chance that falls with exp(-|x| rate)."""
-        return Fraction(max(1, math.floor(self.epsilon * FINEST / self.most_trips)), FINEST)
+        return Fraction(max(1, math.floor(self.epsilon * FINEST / self.max_trips)), FINEST)
 
 
 def run(data: Flows, params: LaplaceParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Draw the noise of each time step."""
-    if data.weight is not None or (data.counts == "trips" and not np.array_equal(data.volume, data.people)):
+    if data.weight is not None or (data.k_unit == "trips" and not np.array_equal(data.volume, data.people)):
         raise InputError("laplace needs trips that count as one each, but volumes are weighted; leave out the weights.")
     n, pairs, volumes = len(data.zones), [], []
     root = rng.integers(0, 2**32, 4).tolist()
@@ -186,7 +186,7 @@ def falls(x: Ints, t: int, rng: np.random.Generator) -> Mask:
 
 def guarantees(data: Flows, params: LaplaceParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    return (DifferentialPrivacy(epsilon=params.epsilon, most_trips=params.most_trips),)
+    return (DifferentialPrivacy(epsilon=params.epsilon, max_trips=params.max_trips),)
 
 
 METHOD = Method(
@@ -197,7 +197,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="argued",
     doc=__doc__ or "",
-    together=apart,
-    rows="noisy",
+    partitioning=INDEPENDENT,
+    row_semantics="noisy",
     aliases=("laplace-noise",),
 )

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
 from crowdveil.model.arrays import Ints, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -70,7 +70,7 @@ def cut(data: Flows, k: int, step: int) -> Ints:
 def guarantees(data: Flows, params: MondrianParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
     return (
-        FlowKAnonymity(k=params.k, counts=data.counts),
+        FlowKAnonymity(k=params.k, k_unit=data.k_unit),
         DisjointFlows(),
         SuppressionBudget(suppress=0, k=params.k),
     )
@@ -84,7 +84,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    together=apart,
-    needs_members=True,
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
     aliases=("Mondrian",),
 )

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
 from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
@@ -55,7 +55,7 @@ def run(data: Flows, params: OighParams, rng: np.random.Generator, progress: Pro
         lambda: RegionSpace.trees(data),
         lambda system: partial(solve, data, params, system),
         params.reporting,
-        partial(tell, params),
+        partial(summarize_diagnostics, params),
     )
     return solve_steps(data, steps, progress)
 
@@ -86,9 +86,9 @@ def rows_of(data: Flows, system: RegionSpace, step: int) -> tuple[Any, ...]:
     rows = low + order
     destination = system.destinations.tree.tile_leaf[data.destination[rows]]
     member_offsets = member = np.zeros(0, np.int64)
-    if data.member is not None and data.member_offsets is not None:
-        taken, member_offsets = take_slices(data.member_offsets, rows)
-        member = data.member[taken]
+    if data.person_ids is not None and data.person_offsets is not None:
+        taken, member_offsets = take_slices(data.person_offsets, rows)
+        member = data.person_ids[taken]
     columns = (origin[order], destination, data.volume[rows], data.people[rows], member_offsets, member)
     return tuple(frozen(column, np.int64) for column in columns)
 
@@ -103,7 +103,7 @@ def tree_arrays(tree: Hierarchy) -> tuple[Any, ...]:
     return tuple(frozen(a, np.int64) for a in (tree.parent, tree.size, tree.first_leaf))
 
 
-def tell(params: OighParams, facts: Floats) -> dict[str, Any]:
+def summarize_diagnostics(params: OighParams, facts: Floats) -> dict[str, Any]:
     """The levels of all time steps, in most tiles of an area."""
     names = ("most_tiles_of_an_origin", "most_tiles_of_a_destination")
     return {name: [int(column.min()), int(column.max())] for name, column in zip(names, facts.T, strict=True)}
@@ -112,7 +112,7 @@ def tell(params: OighParams, facts: Floats) -> dict[str, Any]:
 def guarantees(data: Flows, params: OighParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
     budget = SuppressionBudget(suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k)
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
+    return (FlowKAnonymity(k=params.k, k_unit=data.k_unit), DisjointFlows(), budget)
 
 
 METHOD = Method(
@@ -123,8 +123,8 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=tell,
-    together=apart,
-    needs_members=True,
+    summarize_diagnostics=summarize_diagnostics,
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
     aliases=("OIGH",),
 )

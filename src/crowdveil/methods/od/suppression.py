@@ -26,7 +26,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
 from crowdveil.params import FlowParams
@@ -53,7 +53,7 @@ def run(data: Flows, params: SuppressionParams, rng: np.random.Generator, progre
         people=kept.people,
         state=np.full(len(kept), PUBLISHED, np.uint8),
         suppressed=np.full(data.steps, NOT_GIVEN),
-        counts=data.counts,
+        k_unit=data.k_unit,
         step_s=data.step_s,
         tz=data.tz,
     )
@@ -64,7 +64,7 @@ def run(data: Flows, params: SuppressionParams, rng: np.random.Generator, progre
 
 def guarantees(data: Flows, params: SuppressionParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
+    return (FlowKAnonymity(k=params.k, k_unit=data.k_unit), DisjointFlows())
 
 
 METHOD = Method(
@@ -75,5 +75,5 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    together=apart,
+    partitioning=INDEPENDENT,
 )

@@ -27,7 +27,7 @@ from pydantic import Field
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import Areas, FlowRelease
@@ -69,7 +69,7 @@ def blocks(zones: Zones, side: int) -> Ints:
 
 def guarantees(data: Flows, params: UniformParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
+    return (FlowKAnonymity(k=params.k, k_unit=data.k_unit), DisjointFlows())
 
 
 METHOD = Method(
@@ -80,6 +80,6 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    together=apart,
-    needs_members=True,
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
 )

@@ -126,8 +126,8 @@ def _means(
 
 def guarantees(data: Trajectories, params: FrechetMicroaggregationParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    counts = "trajectories" if params.count_trajectories else data.counts
-    return (TrajectoryKAnonymity(k=params.k, counts=counts),)
+    counts = "trajectories" if params.count_trajectories else data.k_unit
+    return (TrajectoryKAnonymity(k=params.k, k_unit=counts),)
 
 
 METHOD = Method(

@@ -133,7 +133,7 @@ def _facts(groups: list[SpaceTimeBoxes], sides: Floats) -> dict[str, Any]:
 
 def guarantees(data: Trajectories, params: LogCostGeneralizationParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    return (TrajectoryKAnonymity(k=params.k, counts="trajectories" if params.count_trajectories else data.counts),)
+    return (TrajectoryKAnonymity(k=params.k, k_unit="trajectories" if params.count_trajectories else data.k_unit),)
 
 
 METHOD = Method(

@@ -81,8 +81,8 @@ def run(
 
 def guarantees(data: Trajectories, params: MicroaggregationParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    counts = "trajectories" if params.count_trajectories else data.counts
-    return (TrajectoryKAnonymity(k=params.k, counts=counts),)
+    counts = "trajectories" if params.count_trajectories else data.k_unit
+    return (TrajectoryKAnonymity(k=params.k, k_unit=counts),)
 
 
 METHOD = Method(

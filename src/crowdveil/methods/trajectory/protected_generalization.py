@@ -153,12 +153,12 @@ def _moments(data: Trajectories, params: ProtectedGeneralizationParams, level: I
 
 def guarantees(data: Trajectories, params: ProtectedGeneralizationParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    people = data.counts == "people" and not params.count_trajectories
+    people = data.k_unit == "people" and not params.count_trajectories
     crowd = CombinationKAnonymity(
         k=params.k,
         knowledge=params.knowledge,
         interval_s=None if params.time_strategy == "same" else params.time_interval_s,
-        counts="people" if people else "trajectories",
+        k_unit="people" if people else "trajectories",
     )
     return (crowd, LocationsOnTileCenters()) if params.strategy == "centroid" else (crowd,)
 

@@ -136,13 +136,15 @@ def _swapped(
 
 def guarantees(data: Trajectories, params: SwapLocationsParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    people = data.counts == "people" and not params.count_trajectories
+    people = data.k_unit == "people" and not params.count_trajectories
     counts: Literal["people", "trajectories"] = "people" if people else "trajectories"
     lon0, lat0 = corner_of(data)
     return (
         OriginalPoints(),
-        NoOwnPoints(counts=counts),
-        SharedTilePairs(least=params.least_pair, tile_size_m=params.tile_size_m, lon0=lon0, lat0=lat0, counts=counts),
+        NoOwnPoints(k_unit=counts),
+        SharedTilePairs(
+            min_group_size=params.least_pair, tile_size_m=params.tile_size_m, lon0=lon0, lat0=lat0, k_unit=counts
+        ),
     )
 
 

@@ -131,7 +131,7 @@ def guarantees(data: Trajectories, params: SwapLocations2012Params) -> tuple[Gua
     """What the release guarantees."""
     if params.permutation == "any":
         return (OriginalPoints(),)
-    return (OriginalPoints(), NoOwnPoints(counts="trajectories" if params.count_trajectories else data.counts))
+    return (OriginalPoints(), NoOwnPoints(k_unit="trajectories" if params.count_trajectories else data.k_unit))
 
 
 METHOD = Method(

@@ -112,10 +112,10 @@ def _stops(points: Ints) -> list[int]:
 
 def guarantees(data: Trajectories, params: SwapMobParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    people = data.counts == "people" and not params.count_trajectories
+    people = data.k_unit == "people" and not params.count_trajectories
     return (
         OriginalPoints(),
-        SwappedTrajectories(swaps=params.min_n_swaps, counts="people" if people else "trajectories"),
+        SwappedTrajectories(swaps=params.min_n_swaps, k_unit="people" if people else "trajectories"),
     )
 
 

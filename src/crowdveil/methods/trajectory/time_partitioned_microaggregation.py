@@ -81,11 +81,11 @@ def run(
     parts = parts_of(Outline.of(data), params)
     group = Grouping(distance, person, params.k, params.center, params.exchange).groups(parts, progress)
     figures = np.full((len(parts), 1), weight)
-    facts = _told(params, figures) if parts else {"time_weight": weight, "parts": 0}
+    facts = summarize_diagnostics(params, figures) if parts else {"time_weight": weight, "parts": 0}
     return release_of(data, distance, group, params.aggregation, facts, figures)
 
 
-def _told(params: TimePartitionedParams, figures: Floats) -> dict[str, Any]:
+def summarize_diagnostics(params: TimePartitionedParams, figures: Floats) -> dict[str, Any]:
     """What the manifest says: of each part the figures have the weight of time."""
     return {"time_weight": float(figures[0, 0]), "parts": len(figures)}
 
@@ -117,7 +117,7 @@ def parts_by_time(time: Floats, person: Ints, k: int, interval_s: int) -> list[I
     return parts
 
 
-def together(params: TimePartitionedParams) -> str | None:
+def partitioning(params: TimePartitionedParams) -> str | None:
     """What is found from all trajectories at once, if anything is."""
     if isinstance(params.time_weight, str):
         return "the weight of time is found from all trajectories: give it as a number"
@@ -128,8 +128,8 @@ def together(params: TimePartitionedParams) -> str | None:
 
 def guarantees(data: Trajectories, params: TimePartitionedParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    counts = "trajectories" if params.count_trajectories else data.counts
-    return (TrajectoryKAnonymity(k=params.k, counts=counts),)
+    counts = "trajectories" if params.count_trajectories else data.k_unit
+    return (TrajectoryKAnonymity(k=params.k, k_unit=counts),)
 
 
 METHOD = Method(
@@ -140,8 +140,8 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=_told,
-    together=together,
+    summarize_diagnostics=summarize_diagnostics,
+    partitioning=partitioning,
     parts=parts_of,
     aliases=("TimePartMicroaggregation",),
     parameter_aliases=(

@@ -125,7 +125,7 @@ class TrackReader:
         ids, first = np.unique(number[order], return_index=True)
         people, person = np.unique(_numbers(part, "owner")[order][first], return_inverse=True)
         return Trajectories(
-            lon, lat, t[order], np.append(first, len(order)), ids, person, people, self.frame.counts,
+            lon, lat, t[order], np.append(first, len(order)), ids, person, people, self.frame.k_unit,
             zones=self.frame.zones, within=self.frame.within,
         )  # fmt: skip
 

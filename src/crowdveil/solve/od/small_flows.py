@@ -95,14 +95,14 @@ def _made(data: Flows, rows: Ints, group: Ints, groups: int) -> tuple[Ints, Ints
     """Trips and people of each group of flows."""
     volume, crowd = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
     np.add.at(volume, group, data.volume[rows])
-    if data.member is None or data.member_offsets is None:
-        if data.counts == "people":
+    if data.person_ids is None or data.person_offsets is None:
+        if data.k_unit == "people":
             np.maximum.at(crowd, group, data.people[rows])  # people of two flows may be the same ones
         else:
             np.add.at(crowd, group, data.people[rows])
     else:
-        taken, offsets = take_slices(data.member_offsets, rows)
-        pairs = np.unique(np.column_stack([group[row_slices(offsets)], data.member[taken]]), axis=0)
+        taken, offsets = take_slices(data.person_offsets, rows)
+        pairs = np.unique(np.column_stack([group[row_slices(offsets)], data.person_ids[taken]]), axis=0)
         crowd = np.bincount(pairs[:, 0], minlength=groups)
     return volume, crowd
 
