@@ -14,7 +14,7 @@ from small_worlds import NOON, flow_release, published, walk, world
 
 from crowdveil import testing
 from crowdveil.attacks.base import Interval
-from crowdveil.attacks.risk import RiskEstimate, _visits_alone, attack_release, require_withstood
+from crowdveil.attacks.risk import RiskEstimate, _merge_visits, attack_release, require_withstood
 from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import (
     CombinationKAnonymity,
@@ -94,12 +94,12 @@ def test_the_number_of_rows_of_a_visit_is_more_than_is_guaranteed() -> None:
     release = published([walk("AAB", [NOON, NOON + 1, NOON + 3600]), walk("AB", [NOON + 2, NOON + 3601])], [0, 1])
     trials = attack_release(data, release, [known], "proven")
     assert not _stopped(trials) and [t.guarantee is None for t in trials] == [False, False, True, False]
-    assert _visits_alone(release, known).offsets.tolist() == [0, 2, 4]
+    assert _merge_visits(release, known).offsets.tolist() == [0, 2, 4]
 
 
 def test_a_visit_does_not_go_on_in_the_next_trajectory() -> None:
     release = published([walk("AB", [NOON] * 2), walk("BA", [NOON] * 2)], [0, 1])
-    assert _visits_alone(release, PAIRS).offsets.tolist() == [0, 2, 4]
+    assert _merge_visits(release, PAIRS).offsets.tolist() == [0, 2, 4]
 
 
 @pytest.mark.parametrize("method", [microaggregation.METHOD, protected_generalization.METHOD], ids=lambda m: m.name)

@@ -141,7 +141,7 @@ def test_rows_must_rise_inside_each_step(lengths: list[int], piece: int, draw: s
     flat = np.array([pair for step in pairs for pair in step], np.int64)
     rising = all(a < b for step in pairs for a, b in itertools.pairwise(step))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model_flows, "_PIECE", piece)
+        patch.setattr(model_flows, "_BLOCK", piece)
         made: Any = (ZONES, np.arange(len(lengths)), np.cumsum([0, *lengths]), flat // 3, flat % 3)
         ones = np.ones(len(flat), np.int64)
         if rising:
