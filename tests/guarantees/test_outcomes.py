@@ -113,13 +113,17 @@ VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     TrajectoryKAnonymity: lambda _: TrajectoryKAnonymity(k=2, k_unit="people").check_with_trajectories(
         _walks(A, A), _people(A), np.array([0, 0])
     ),
-    CombinationKAnonymity: lambda _: CombinationKAnonymity(k=2, knowledge=1, interval_s=None, k_unit="people").check_with_trajectories(
-        _walks(A, A), _people(A), np.array([0, 0])
-    ),
+    CombinationKAnonymity: lambda _: CombinationKAnonymity(
+        k=2, knowledge=1, interval_s=None, k_unit="people"
+    ).check_with_trajectories(_walks(A, A), _people(A), np.array([0, 0])),
     OriginalPoints: lambda _: OriginalPoints().check_with_trajectories(_walks([9.0]), _people(A, B), None),
-    SwappedTrajectories: lambda _: SwappedTrajectories(swaps=1, k_unit="people").check_with_trajectories(_walks(A), _people(A, B), None),
+    SwappedTrajectories: lambda _: SwappedTrajectories(swaps=1, k_unit="people").check_with_trajectories(
+        _walks(A), _people(A, B), None
+    ),
     NoOwnPoints: lambda _: NoOwnPoints(k_unit="people").check_with_trajectories(_walks(A), _people(A, B), np.array([0])),
-    SharedTilePairs: lambda _: SharedTilePairs(min_group_size=2, tile_size_m=500, lon0=0, lat0=0, k_unit="people").check(_walks(A)),
+    SharedTilePairs: lambda _: SharedTilePairs(
+        min_group_size=2, tile_size_m=500, lon0=0, lat0=0, k_unit="people"
+    ).check(_walks(A)),
     LocationsOnTileCenters: lambda _: LocationsOnTileCenters().check(_walks(A, areas=True)),
     WellFormedTrajectories: lambda _: WellFormedTrajectories().check(
         replace(_walks(A), data=_walks(A).data.append_column("name", [["x", "y", "z"]]))

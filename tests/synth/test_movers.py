@@ -33,8 +33,13 @@ def movers(town: RoadNetwork) -> Trajectories:
     return make_movers(town, 600, seed=3)
 
 
-def on_the_network(network: RoadNetwork, data: Trajectories, place: NetworkPlacement = HERE) -> tuple[np.ndarray, np.ndarray]:
-    """Positions in the unit of the network."""
+HERE = NetworkPlacement()
+
+
+def on_the_network(
+    network: RoadNetwork, data: Trajectories, place: NetworkPlacement = HERE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions in the unit of the network."""
     from crowdveil.model.projection import LocalProjection
 
     x, y = LocalProjection(place.lon, place.lat).to_plane(data.lon, data.lat)

@@ -2,7 +2,8 @@
 
 Homes are dense around the center and in a few towns and sparse between them; jobs concentrate in the center and in some of the
 towns. Both have heavy-tailed noise, as real tiles do. Work tiles and errands are drawn by gravity: the attraction of a tile
-times exp(−distance / decay)."""
+times exp(−distance / decay).
+"""
 
 from __future__ import annotations
 

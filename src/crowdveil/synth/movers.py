@@ -16,13 +16,14 @@ Notes
 - `ROAD` and `LENGTH` were chosen so that the settings of Torres and Trujillo-Rasua (2016) on the network of Oldenburg give
   their results: 5,000 movers with 98 points each, on trajectories of 7,284 units. These settings are the defaults. The paper
   does not give the period; 5 a time-stamp make 5,000 in 1,000 time-stamps. Here all movers continue to their goal.
-- Public copies of that network are scaled to 10,000 × 10,000, while the generator's own is about 23,600 × 26,900. With `length
-  = 2600`, `speed = 25` and `unit_m = 2.52` trajectories have as many points and meters as on a map of its size.
+- Public copies of that network are scaled to 10,000 × 10,000, while the generator's own is about 23,600 × 26,900. With
+  `length = 2600`, `speed = 25` and `unit_m = 2.52` trajectories have as many points and meters as on a map of its size.
 
 References
 ----------
-T. Brinkhoff: A framework for generating network-based moving objects. GeoInformatica 6(2), 2002. C. F. Torres, R.
-Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory anonymization problem. DBSec 2016, section 5.3."""
+T. Brinkhoff: A framework for generating network-based moving objects. GeoInformatica 6(2), 2002.
+C. F. Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory anonymization problem. DBSec 2016, section 5.3.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ it and its equals: two equal data sets score 0. Classes are not balanced, as in 
 trajectories are removed, the score rises for that alone.
 
 A logistic regression on tile numbers is weak: it uses lengths and positions north or south, and little else. Boosting is a
-strong model, and its score is much higher."""
+strong model, and its score is much higher.
+"""
 
 from __future__ import annotations
 

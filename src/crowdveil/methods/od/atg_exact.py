@@ -24,7 +24,8 @@ end; where it is not given it is 0.01 on a quadtree, as published, and 0 on othe
 References
 ----------
 Matet et al., A lightweight approach for origin-destination matrix anonymization (the tree knapsack and G with delta); Matet et
-al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices (problem H)."""
+al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices (problem H).
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,8 @@ References
 ----------
 Dwork, Roth, The algorithmic foundations of differential privacy; Canonne, Kamath, Steinke, The discrete Gaussian for
 differential privacy (the exact sampler); Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization
-of Origin-Destination matrices (the baseline "laplace-noise", and appendix B)."""
+of Origin-Destination matrices (the baseline "laplace-noise", and appendix B).
+"""
 
 from __future__ import annotations
 
