@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from _bench import oldenburg, say
-from crowdveil.measures.base import Asked, scores
+from crowdveil.measures.base import MeasureRequest, scores
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams, draw_queries
 from crowdveil.model.release import TrajectoryRelease
@@ -78,7 +78,7 @@ def lost(data: Trajectories) -> None:
         release = method.run(data, method.params.checked({"k": k}), np.random.default_rng(0), no_progress)
         compared = TrajectoryComparison(data, release)
         for name in ("sid", "sid-found", "aid", "aid-found"):
-            found = scores(Asked.of(find_measure(name), params), compared)
+            found = scores(MeasureRequest.of(find_measure(name), params), compared)
             shown = ", ".join(f"{value:.3f}" for value in found.pooled)
             say(f"microaggregation k = {k}, {name} by window", shown)
 

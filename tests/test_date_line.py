@@ -257,7 +257,7 @@ def test_the_box_is_the_complement_of_the_largest_gap(lon: list[float], parts: i
     if width < 180:
         assert np.isclose(box.east - box.west, width, rtol=0, atol=1e-9)
     pieces = [Reach.of(values[i::parts], np.zeros(len(values[i::parts]))) for i in range(parts)]
-    assert Reach.joined(pieces).box == box
+    assert Reach.merge(pieces).box == box
 
 
 @given(st.floats(-1000, 1000), st.floats(-180, 180))

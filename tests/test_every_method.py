@@ -79,7 +79,7 @@ def test_one_row(method: Method, draw: st.DataObject) -> None:
     data = draw.draw(_data(method))
     one = data.where(np.arange(len(data)) == 0)
     # Noise has rows where nobody traveled too: at most one for each pair of tiles.
-    most = one.steps * len(one.zones) ** 2 if method.rows == "noisy" else 1
+    most = one.steps * len(one.zones) ** 2 if method.row_semantics == "noisy" else 1
     assert len(_run(method, one, **_small_k(method))) <= most
 
 
@@ -102,7 +102,7 @@ def test_input_is_unchanged_and_output_shares_no_memory_that_can_be_written(
 @given(draw=st.data())
 def test_same_seed_same_bytes(method: Method, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     data = draw.draw(_data(method))
-    if data.crowd < 2:
+    if data.total_people < 2:
         return
     for table_format in ("csv", "parquet"):
         contents = []
@@ -121,14 +121,14 @@ def test_guarantees_are_kept_on_the_written_file(
 ) -> None:
     data = draw.draw(_data(method))
     table_format = draw.draw(st.sampled_from(["csv", "parquet"]))
-    if data.crowd < 2:
+    if data.total_people < 2:
         return
     out = tmp_path_factory.mktemp("kept") / "out"
     result = pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), table_format=table_format))
     checked = pipeline.verify(out)
     assert checked and not any(finding.violated for _, finding in checked)
     assert [p["name"] for p in result.manifest["guarantees"]] == [p.name for p, _ in checked]
-    assert result.manifest["k_counts"] == data.counts
+    assert result.manifest["k_unit"] == data.k_unit
     for entry in result.manifest["guarantees"]:  # none can be taken out by hand
         rest = [other for other in result.manifest["guarantees"] if other is not entry]
         with pytest.raises(GuaranteeViolatedError, match=f"does not state the guarantee {entry['name']} "):
@@ -140,7 +140,7 @@ def test_guarantees_are_kept_on_the_written_file(
 @given(draw=st.data())
 def test_no_original_id_leaves(method: Method, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     data = draw.draw(_data(method))
-    if data.crowd < 2 or method.takes is Flows:
+    if data.total_people < 2 or method.takes is Flows:
         return  # the ids of zones are places, and stay
     out = tmp_path_factory.mktemp("ids") / "out"
     pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), table_format="csv"))
@@ -165,10 +165,10 @@ def test_duplicates_do_not_matter_to_validity(method: Method, draw: st.DataObjec
 def _twice(data: Trajectories) -> Trajectories:
     two = (np.concatenate([a, a]) for a in (data.lon, data.lat, data.t))
     offsets = np.concatenate([data.offsets, data.offsets[1:] + data.points])
-    people = data.person if data.counts == "people" else data.person + len(data)
-    labels = data.people_ids if data.counts == "people" else np.concatenate([data.people_ids, data.people_ids])
+    people = data.person if data.k_unit == "people" else data.person + len(data)
+    labels = data.people_ids if data.k_unit == "people" else np.concatenate([data.people_ids, data.people_ids])
     person = np.concatenate([data.person, people])
-    return Trajectories(*two, offsets, np.arange(2 * len(data)), person, labels, data.counts)
+    return Trajectories(*two, offsets, np.arange(2 * len(data)), person, labels, data.k_unit)
 
 
 def _bad_values() -> list[Any]:

@@ -74,10 +74,10 @@ def test_a_resumed_run_goes_on_with_the_entropy_of_its_beginning(tmp_path: Path)
 
 
 def test_attacks_draw_apart_from_the_method() -> None:
-    from crowdveil.entropy import apart, fresh
+    from crowdveil.entropy import derive_seed, fresh
 
-    assert apart(1, "attacks") == apart(1, "attacks") != 1
-    assert len({apart(seed, "attacks") for seed in range(50)}) == 50
+    assert derive_seed(1, "attacks") == derive_seed(1, "attacks") != 1
+    assert len({derive_seed(seed, "attacks") for seed in range(50)}) == 50
     assert len({fresh() for _ in range(50)}) == 50
 
 

@@ -1,4 +1,4 @@
-"""What to change when nothing could be published: only parameters and options that the method and its data have."""
+"""Advise what to change when nothing could be published: parameters of the method, and options of its data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHANGES = {
     "time_threshold_s": "a longer time_threshold_s",
     "min_n_swaps": "a smaller min_n_swaps",
 }
-"""By the name of a parameter, the change to it that leaves more to publish."""
+"""The change to each parameter, by its name, that leaves more to publish."""
 
 
 def what_to_change(data: Flows | Trajectories, params: Params) -> str:
@@ -39,7 +39,7 @@ def what_to_change(data: Flows | Trajectories, params: Params) -> str:
 
 
 def _can_change(params: Params, name: str) -> bool:
-    """Whether a parameter is there, has a value, and is not yet at its limit."""
+    """Return whether a parameter exists, has a value, and is not yet at its limit."""
     field = type(params).model_fields.get(name)
     value = getattr(params, name, None)
     if field is None or value is None:

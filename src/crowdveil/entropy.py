@@ -1,4 +1,4 @@
-"""Where random choices come from: the seed that was given, or entropy of the operating system."""
+"""Provide seeds of random choices: derived from the given seed, or from entropy of the operating system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def fresh() -> int:
     return secrets.randbits(BITS)
 
 
-def apart(seed: int, purpose: str) -> int:
-    """Return a seed for another purpose: its draws tell nothing about those that are made with `seed` itself."""
+def derive_seed(seed: int, purpose: str) -> int:
+    """Return a seed for another purpose: its draws reveal nothing about draws made with `seed` itself."""
     digest = hashlib.sha256(f"{purpose}:{seed}".encode()).digest()
     return int.from_bytes(digest[: BITS // 8], "big")

@@ -1,4 +1,4 @@
-"""A parameter model as rows: what the command line, the docs and the web form are drawn from."""
+"""Describe a parameter model as rows: the source of the command line, the docs and the web form."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Row:
     default
         Its default, None where there is none to show.
     required
-        Whether it must be given.
+        Whether it has no default.
     choices
         The values of a choice.
     more
-        Whether it takes other forms too, such as 10% or names elsewhere.
+        Whether it accepts other forms too, such as 10% or names in other tools.
     bounds
         The allowed range in words, such as "at least 2".
     unit
         Its unit, from the name's suffix.
     help
-        What it means.
+        Its meaning.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Row:
 
     @property
     def option(self) -> str:
-        """Its name on the command line."""
+        """Return its name on the command line."""
         return "--" + self.name.replace("_", "-")
 
 
 def rows(params: type[Params]) -> list[Row]:
-    """The parameters of a model, in the order of declaration."""
+    """Return the parameters of a model, in the order of declaration."""
     return [_row(name, info) for name, info in params.model_fields.items()]
 
 

@@ -1,4 +1,4 @@
-"""Leaving out trajectories before anything else is done: too short, too fast, elsewhere, at other times."""
+"""Filter trajectories before anonymization: too short, too fast, outside an area or a time window."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from crowdveil.model.trajectories import Trajectories
 
 @dataclass(frozen=True)
 class Filter:
-    """One condition; a trajectory that does not meet it goes whole.
+    """A condition; a trajectory that does not meet it is removed whole.
 
-    `name` is min_locations (at least so many points), max_speed (no leg faster than so many km/h), bbox (all points in
+    `name` is min_locations (least number of points), max_speed (highest speed of a leg, km/h), bbox (all points in
     west, south, east, north) or time_window (all points from the first time up to the second).
     """
 
@@ -33,7 +33,7 @@ class Filter:
     values: tuple[str, ...]
 
     def keeps(self, data: Trajectories, tz: str = "UTC") -> Mask:
-        """Which trajectories stay."""
+        """Return whether to keep each trajectory."""
         if self.name not in _FILTERS:
             raise ParameterError(f"there is no filter {self.name}; known are {', '.join(_FILTERS)}.")
         return _FILTERS[self.name](data, self.values, tz)
@@ -42,7 +42,7 @@ class Filter:
 def filter_trajectories(
     data: Trajectories, filters: Sequence[Filter], tz: str = "UTC"
 ) -> tuple[Trajectories, list[tuple[Filter, int]]]:
-    """Apply filters in the order given; returns what stays, and how many trajectories each one removed."""
+    """Apply filters in the order given; return the kept trajectories, and how many each filter removed."""
     removed = []
     for condition in filters:
         keep = condition.keeps(data, tz)
@@ -52,22 +52,22 @@ def filter_trajectories(
 
 
 @dataclass(frozen=True)
-class Filtered:
-    """What came of filtering a file: how many trajectories and points there were and are, and what each filter removed."""
+class FilterResult:
+    """The result of filtering a file: trajectories and points before and after, and what each filter removed."""
 
     removed: list[tuple[Filter, int]]
     trajectories: tuple[int, int]
     points: tuple[int, int]
 
     def lines(self) -> list[str]:
-        """What each filter removed."""
+        """Return a line for each filter on what it removed."""
         return [
             f"{condition.name} {','.join(condition.values)}: removed {counted(n, 'trajectory', 'trajectories')}"
             for condition, n in self.removed
         ]
 
     def rest(self) -> str:
-        """What is left."""
+        """Return what is left, in words."""
         (were, are), (points_were, points_are) = self.trajectories, self.points
         return f"{are:,} of {were:,} trajectories, {points_are:,} of {points_were:,} points"
 
@@ -80,10 +80,10 @@ def filter_file(
     overwrite: bool = False,
     notes: ReadNotes | None = None,
     **options: Any,
-) -> Filtered:
-    """Filter a file or table of trajectories to a file, .csv or .parquet, with every column of the rest.
+) -> FilterResult:
+    """Filter a file or table of trajectories to a file, .csv or .parquet, with every column of the kept rows.
 
-    `options` are those of reading trajectories.
+    `options` are the input options of trajectories.
     """
     check_filters(filters)
     check_ending(Path(output))
@@ -93,11 +93,11 @@ def filter_file(
     rows = np.sort(after.row) if after.row is not None else np.zeros(0, np.int64)
     with new_file(Path(output), overwrite=overwrite) as file:
         write_table(source.read(as_is=True).take(rows), file, as_input=True)
-    return Filtered(removed, (len(before), len(after)), (before.points, after.points))
+    return FilterResult(removed, (len(before), len(after)), (before.points, after.points))
 
 
 def check_filters(filters: Sequence[Filter], tz: str = "UTC") -> None:
-    """Raise unless there is a filter, and all of them mean something; no data is needed for that."""
+    """Raise unless there is a filter, and all filters are valid; needs no data."""
     if not filters:
         raise ParameterError(
             f"wanted at least one filter; give one of --{', --'.join(FILTER_NAMES).replace('_', '-')}."
@@ -109,9 +109,9 @@ def check_filters(filters: Sequence[Filter], tz: str = "UTC") -> None:
 
 
 def leg_speeds_kmh(data: Trajectories) -> Floats:
-    """Speed of the leg that begins at each point, by great circle; the leg after a trajectory's last point is 0.
+    """Return the speed of the leg that begins at each point, by great circle; 0 after a trajectory's last point.
 
-    A leg that takes no time and goes somewhere is infinitely fast.
+    A leg that takes no time and covers a distance is infinitely fast.
     """
     if data.points == 0:
         return np.zeros(0)
@@ -131,17 +131,17 @@ def _every_point(data: Trajectories, holds: Mask) -> Mask:
 
 
 def _min_locations(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
-    least = _number("min_locations", values, "a whole number of points, at least 1")
-    if least < 1 or least != int(least):
+    minimum = _number("min_locations", values, "a whole number of points, at least 1")
+    if minimum < 1 or minimum != int(minimum):
         raise ParameterError("min_locations: wanted a whole number of points, at least 1.")
-    return np.diff(data.offsets) >= least
+    return np.diff(data.offsets) >= minimum
 
 
 def _max_speed(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
-    most = _number("max_speed", values, "a speed in km/h, above 0")
-    if not most > 0:
+    limit = _number("max_speed", values, "a speed in km/h, above 0")
+    if not limit > 0:
         raise ParameterError("max_speed: wanted a speed in km/h, above 0.")
-    return _every_point(data, leg_speeds_kmh(data) <= most)
+    return _every_point(data, leg_speeds_kmh(data) <= limit)
 
 
 def _bbox(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
@@ -150,7 +150,7 @@ def _bbox(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
         west, south, east, north = (float(v) for v in values)
     except ValueError:
         raise ParameterError(wanted) from None
-    # As in GeoJSON, west is above east where a box crosses the date line; a box that goes around the globe is a slip.
+    # As in GeoJSON, west is above east where a box crosses the date line; a box around the globe is a mistake.
     across = east < west and east + 360 - west <= 180
     if not (-180 <= west <= 180 and -180 <= east <= 180 and (west < east or across) and -90 <= south < north <= 90):
         raise ParameterError(wanted)

@@ -1,4 +1,4 @@
-"""What a method is: its record, and the few types that it is made of."""
+"""Define the record of a method, and the types that it consists of."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Status = Literal["proven", "argued", "heuristic"]
 heuristic: no guarantee of anonymity, only measured risk."""
 
 
-Rows = Literal["exact", "overlapping", "noisy"]
-"""What a row of released flows says. exact: the volume of all flows in it; overlapping: that of some of them, since rows
-overlap; noisy: a volume with noise, so that nothing exact may be told beside it."""
+RowSemantics = Literal["exact", "overlapping", "noisy"]
+"""The meaning of a row of released flows. exact: the volume of all flows in it; overlapping: that of some of them, since rows
+overlap; noisy: a volume with noise, so that no exact figure may be published with it."""
 
 Run = Callable[[Any, Any, np.random.Generator, Progress], Release]
 
 
-def apart(params: Any) -> None:
-    """Nothing stands against doing each part of the data on its own: for `Method.together`."""
+def INDEPENDENT(params: Any) -> None:  # noqa: N802
+    """Allow partitions to be anonymized independently of one another: a value of `Method.partitioning`."""
 
 
 def _run_and_mark(run: Run, data: Any, *rest: Any) -> Release:
@@ -44,40 +44,39 @@ def _run_and_mark(run: Run, data: Any, *rest: Any) -> Release:
 
 @dataclass(frozen=True)
 class Method:
-    """The record of a method: what the command line, the docs and every other door are drawn from.
+    """The record of a method. The command line, the docs, the service and the web page are generated from it.
 
     Attributes
     ----------
     name
-        What it does, in lower case with hyphens.
+        The subject of the method, in lower case with hyphens.
     takes
-        The model that it works on: `Flows` or `Trajectories`.
+        The model that it takes: `Flows` or `Trajectories`.
     params
         Its parameters.
     run
         (data, params, rng, progress) → release. Reads no file, changes no input, draws from `rng` alone.
     guarantees
-        What a release made with these parameters guarantees. The checkers know nothing of the method.
+        The guarantees of a release made with these parameters. Checkers share no code with the method.
     status
-        How sure the guarantee of anonymity is.
-    needs_members
-        Whether it puts flows together, and so must know who is behind each where k counts people.
-    rows
-        What the rows of its releases say, if they are flows.
-    tell
-        From the parameters and the figures of all time steps that have any, a row each, what the manifest says of them;
-        None where the method says nothing, or has no such figures.
-    together
-        From the parameters, why the data cannot be done in parts (as it is written behind "since"), or None if it can: then
-        any set of whole parts gives the rows that it gives among all others. The parts of flows are time steps; those of
-        trajectories are told by `parts`, and nothing is then drawn from `rng`.
+        How certain the guarantee of anonymity is.
+    needs_person_ids
+        Whether it merges flows, and so needs the person ids of each flow where k counts people.
+    row_semantics
+        The meaning of the rows of its releases, if they are flows.
+    summarize_diagnostics
+        (parameters, figures of all time steps that have any, a row each) → facts for the manifest; None where there are none.
+    partitioning
+        parameters → why the data cannot be partitioned (as it follows "since"), or None if it can. Then any set of whole
+        partitions gives the rows that all partitions give. Partitions of flows are time steps; those of trajectories are
+        given by `parts`, and nothing is then drawn from `rng`.
     parts
-        From the outline of trajectories and the parameters, lists of those that must be done together; None where each can be
-        done by itself.
+        (outline of trajectories, parameters) → lists of trajectories that must be in one partition; None where each can be
+        alone.
     aliases
-        Names of the method and of its parameters elsewhere.
+        Names of the method and of its parameters in other tools.
     alias_factors
-        What a value under such a name is multiplied by, where it is in another unit there.
+        Factors of values under such names, where the other tool uses another unit.
     """
 
     name: str
@@ -87,10 +86,10 @@ class Method:
     guarantees: Callable[[Any, Any], tuple[Guarantee, ...]]
     status: Status
     doc: str
-    needs_members: bool = False
-    rows: Rows = "exact"
-    tell: Callable[[Any, Any], dict[str, Any]] | None = None
-    together: Callable[[Any], str | None] = lambda params: "it looks at all of the data at once"
+    needs_person_ids: bool = False
+    row_semantics: RowSemantics = "exact"
+    summarize_diagnostics: Callable[[Any, Any], dict[str, Any]] | None = None
+    partitioning: Callable[[Any], str | None] = lambda params: "it looks at all of the data at once"
     parts: Callable[[Outline, Any], list[Ints]] | None = None
     aliases: tuple[str, ...] = ()
     parameter_aliases: tuple[tuple[str, str], ...] = ()
@@ -101,5 +100,5 @@ class Method:
 
     @property
     def summary(self) -> str:
-        """The first line of the method's docstring."""
+        """Return the first line of the method's docstring."""
         return self.doc.strip().splitlines()[0]

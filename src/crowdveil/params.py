@@ -1,4 +1,4 @@
-"""Parameters: named, typed, bounded and documented once; and the few types of them that several things share."""
+"""Define parameters: named, typed, bounded and documented once; and the parameter types that several models share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
 
 
 class Params(BaseModel):
-    """Base of every set of parameters: named, typed, bounded, documented once, by the string below each field."""
+    """Base of every parameter model: named, typed, bounded, documented by the string below each field."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True, validate_default=True
@@ -24,7 +24,7 @@ class Params(BaseModel):
 
     @classmethod
     def checked(cls, values: dict[str, Any]) -> Any:
-        """Parameters from plain values; the first thing that is wrong is told in one sentence."""
+        """Return parameters from plain values; raise `ParameterError` with the first problem."""
         try:
             return cls(**values)
         except ValidationError as error:
@@ -32,7 +32,7 @@ class Params(BaseModel):
 
 
 def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
-    """A name and its parameters from `name` or `name:parameter=value:…`; `example` is told where that is not what it is."""
+    """Return the name and the parameters in `name` or `name:parameter=value:…`; the error message quotes `example`."""
     name, *given = [part.strip() for part in text.split(":")]
     values: dict[str, str] = {}
     for part in given:
@@ -44,18 +44,18 @@ def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
 
 
 class FlowParams(Params):
-    """What every method for flows can be told."""
+    """Parameters of every method for flows."""
 
     k: int = Field(10, ge=2)
-    """Smallest crowd."""
+    """Smallest group size of a published flow."""
     aggregate_small: bool = False
-    """Report the suppressed destinations of an origin as one area, where a crowd of k goes there."""
+    """Aggregate the suppressed destinations of an origin to one area, where at least k people go there."""
     include_empty: bool = True
-    """Let reported areas hold places that nobody goes to; without them it can be seen that somebody goes to each part."""
+    """Let aggregated areas include tiles without trips; without them each part of an area reveals a visit."""
 
     @property
     def reporting(self) -> Reporting:
-        """What becomes of small volumes."""
+        """Return the handling of small flows."""
         return Reporting(self.aggregate_small, self.include_empty)
 
 
@@ -63,7 +63,7 @@ _A_SHARE = "a share such as 10% or 0.1 (a number of trips has its own option, su
 
 
 def read_share(value: Any) -> Any:
-    """Return a share from "10%" or 0.1; a bare number of 1 or more is refused, since it may mean trips or percents."""
+    """Return a share from "10%" or 0.1; reject a bare number of 1 or more, which may mean trips or percents."""
     if value is None:  # where a number of trips is given
         return None
     text = str(value).strip()
@@ -92,7 +92,7 @@ class Budgeted(Params):
     @model_validator(mode="before")
     @classmethod
     def _one_budget(cls, values: Any) -> Any:
-        """Refuse both and neither; where trips are given, there is no share."""
+        """Reject both and neither; with a number of trips there is no share."""
         if not isinstance(values, dict):
             return values
         if values.get("suppress_trips") is None:
@@ -106,19 +106,19 @@ class Budgeted(Params):
         return {**values, "suppress": None}
 
     def most_suppressed(self, volume: int) -> int:
-        """Return how many trips may be suppressed of so many."""
+        """Return how many trips of a volume may be suppressed."""
         return trips_within(self.suppress, volume) if self.suppress is not None else self.suppress_trips or 0
 
     @property
     def budget(self) -> dict[str, Any]:
-        """The budget as it can be given to another method."""
+        """Return the budget as parameters of another method."""
         if self.suppress is None:
             return {"suppress_trips": self.suppress_trips}
         return {"suppress": "100%" if self.suppress == 1 else self.suppress}
 
 
 def reason_in(said: str) -> str:
-    """What pydantic says about a value, as it follows the word "wanted"."""
+    """Return pydantic's reason for rejecting a value, as it follows the word "wanted"."""
     said = said.removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
     said = re.sub(r"^String should match pattern ", "text of the pattern ", said)
     said = re.sub(r"^(String|List) should have (.*?)( after validation)?(, not \d+)?$", r"\2", said)
@@ -127,7 +127,7 @@ def reason_in(said: str) -> str:
 
 def _sentence(error: ValidationError, known: list[str]) -> str:
     first = error.errors(include_url=False)[0]
-    # Of a union of types the rest of the place names the type that was tried, which nobody needs to know.
+    # The rest of the location names the type of a union that was tried, which is no help to the user.
     name = str(first["loc"][0]) if first["loc"] else "parameters"
     if first["type"] == "extra_forbidden":
         return f"{name}: there is no such parameter; known are {', '.join(known) or 'none'}."
@@ -138,7 +138,7 @@ def _sentence(error: ValidationError, known: list[str]) -> str:
 
 
 def _word_or_number(words: tuple[str, ...], fits: Callable[[float], bool], wanted: str) -> Callable[[Any], Any]:
-    """Reads one of some words, or a number that fits, also as text."""
+    """Return a validator of one of some words, or of a number that fits, also as text."""
 
     def read(value: Any) -> Any:
         if isinstance(value, str) and value in words:
@@ -156,20 +156,20 @@ def _word_or_number(words: tuple[str, ...], fits: Callable[[float], bool], wante
 
 _target = _word_or_number(("auto", "sample"), lambda x: 0 < x < 2**53, "auto, sample, or a volume above 0")
 TargetVolume = Annotated[Literal["auto", "sample"] | float, BeforeValidator(_target)]
-"""How much should leave each origin: a number of trips, or how it is to be found."""
+"""Target volume of each origin: a number of trips, or how it is chosen."""
 
 
 _time_weight = _word_or_number(
     ("document", "mean-ratio"), lambda x: 0 <= x < 1e9, "document, mean-ratio, or a number from 0"
 )
 TimeWeight = Annotated[Literal["document", "mean-ratio"] | float, BeforeValidator(_time_weight)]
-"""What time counts beside space in a distance: a number, or how it is to be found."""
+"""Weight of time relative to space in a distance: a number, or how it is chosen."""
 
 
 def _distance(value: Any) -> Any:
-    """Ours in place of a name elsewhere; what is neither stays, to be refused."""
+    """Return our name of a distance for a name in another tool; leave others, to be rejected."""
     return next((kind.name for kind in DISTANCES if value in kind.aliases), value)
 
 
 TrajectoryDistance = Annotated[DistanceName, BeforeValidator(_distance)]
-"""A distance between trajectories, by its name or one that it has elsewhere."""
+"""A distance between trajectories, by its name or by one that it has in another tool."""

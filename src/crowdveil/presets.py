@@ -1,6 +1,6 @@
-"""Crowds that somebody asks for: sizes of k in use, each with where it comes from.
+"""List group sizes in use: values of k, each with its source.
 
-A number alone makes nothing anonymous and is no legal judgment; it is where people begin who do not know which k to take.
+A value of k alone makes nothing anonymous and is no legal judgment; it is a first choice.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Preset:
-    """A size of the crowd that is in use.
+    """A group size in use.
 
     Attributes
     ----------
     name
-        Who asks for it.
+        The organization that uses it.
     k
-        The smallest crowd.
+        The smallest group size.
     source
-        Where it comes from, in a sentence.
+        Its source, in a sentence.
     """
 
     name: str
@@ -30,18 +30,18 @@ class Preset:
 PRESETS = (
     Preset(
         "CNIL", 10,
-        "The French data-protection authority accepts crowds of 10 for origin-destination matrices, as the paper on ATG tells.",
+        "The French data-protection authority accepts groups of 10 for origin-destination matrices (paper on ATG).",
     ),
     Preset(
         "INSEE", 11,
-        "The French statistical office tells no incomes of fewer than 11 households, as in its data on squares.",
+        "The French statistical office publishes no incomes of fewer than 11 households, as in its data on squares.",
     ),
     Preset(
         "MDS", 10,
-        "The Mobility Data Specification gives no count below 10 in its Metrics and in its reports of trips.",
+        "The Mobility Data Specification publishes no count below 10 in its Metrics and in its reports of trips.",
     ),
     Preset(
         "ACRO", 10,
-        "The checker of research outputs takes 10 as the least count of a cell, unless an organization says otherwise.",
+        "The checker of research outputs requires 10 in each cell, unless an organization sets another threshold.",
     ),
 )  # fmt: skip

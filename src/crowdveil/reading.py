@@ -1,4 +1,4 @@
-"""How data is to be read: the options that every method of a kind shares, declared once like a method's parameters."""
+"""Define the input options that all methods for one model share, declared once like a method's parameters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crowdveil.params import Params
 
 
 class Reading(Params):
-    """Options that reading flows and reading trajectories have in common."""
+    """Input options that flows and trajectories share."""
 
     zones: Any = None
     """File of zones: GeoJSON, GeoPackage, shapefile, GeoParquet, or a CSV of centroids."""
@@ -27,21 +27,21 @@ class Reading(Params):
     user: str | None = None
     """Column of the person's id."""
     user_case_sensitive: bool = False
-    """Ids that differ only in upper and lower case are different people, without a warning."""
+    """Ids that differ only in upper and lower case are different people; give no warning."""
     user_ignore_case: bool = False
     """Ids that differ only in upper and lower case are one person's."""
     tz: str = "UTC"
     """Time zone of times that name none, and of the time steps; such as Europe/Paris."""
     time_format: str | None = None
-    """Form of the times in signs of strptime, such as %d/%m/%Y %H:%M, or what numbers are: seconds, milliseconds, excel."""
+    """Format of the times in signs of strptime, such as %d/%m/%Y %H:%M, or the unit of numbers: seconds, milliseconds, excel."""
     any_years: bool = False
     """Allow times before 1970, after 2100, or more than 100 years apart."""
     drop_invalid: bool = False
-    """Leave out and count what cannot be used, instead of stopping."""
+    """Drop and count unusable rows, instead of stopping."""
 
 
 class FlowReading(Reading):
-    """How trips or flows are read."""
+    """Input options of trips or flows."""
 
     origin: str | None = None
     """Column of the origin's zone id."""
@@ -72,13 +72,13 @@ class FlowReading(Reading):
     hierarchy: Any = None
     """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels or parents."""
     destination_hierarchy: Any = None
-    """Tree over the zones as destinations, where it is another."""
+    """Tree over the zones as destinations, where it differs."""
     step: str | int | None = None
-    """Length of a time step, such as 15min, 1h, 1d; all for one matrix. 1h where there are times."""
+    """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
 
 
 class TrajectoryReading(Reading):
-    """How trajectories are read."""
+    """Input options of trajectories."""
 
     lat: str | None = None
     """Column of latitudes."""
@@ -91,10 +91,10 @@ class TrajectoryReading(Reading):
 READINGS: dict[type, type[Reading]] = {Flows: FlowReading, Trajectories: TrajectoryReading}
 
 
-def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, members: bool = False) -> Any:
-    """Read data as the model that a method takes; a model is taken as it is. `members`: keep who is behind each flow.
+def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_ids: bool = False) -> Any:
+    """Read data as the model that a method takes; use a model unchanged. `person_ids`: keep the people of each flow.
 
-    Trajectories come in canonical order, so that nothing depends on the order of rows or on the spelling of ids.
+    Trajectories are in canonical order, so that nothing depends on the order of rows or on the spelling of ids.
     """
     given = {name: getattr(options, name) for name in type(options).model_fields}
     if isinstance(data, takes):
@@ -103,5 +103,5 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, members:
             return canonical(data)
         return data if trees == (None, None) or not isinstance(data, Flows) else with_trees(data, *trees)
     if takes is Flows:
-        return read_flows(data, notes=notes, members=members, **given)
+        return read_flows(data, notes=notes, members=person_ids, **given)
     return canonical(read_trajectories(data, notes=notes, **given))

@@ -1,16 +1,17 @@
-"""The one list of methods, and those of measures, analyses and attacks, in the order that people see them; distances and
-aggregations of trajectories are listed in the model, since methods use them, and found here like the others.
+"""List methods, measures, analyses and attacks in their displayed order; find them by name or alias.
 
-Methods are named by module, so that listing a command's options imports the one method that it speaks of. Others are
-found through the entry-point group `crowdveil.methods`.
+Distances and aggregations of trajectories are listed in `solve`, since methods use them. Methods are listed by module, so that
+the options of a command import one method alone. Methods of other packages are found through the entry-point group
+`crowdveil.methods`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from crowdveil.errors import ParameterError
 from crowdveil.measures.base import Measure
@@ -87,7 +88,7 @@ MEASURES: dict[str, str] = {
     "random-location-entropy": "crowdveil.measures.trajectory.mobility",
     "mean-square-displacement": "crowdveil.measures.trajectory.mobility",
 }
-"""The module of each measure; a family of close ones shares a module, which lists its records in `MEASURES`."""
+"""The module of each measure; related measures share a module, which lists its records in `MEASURES`."""
 
 ANALYSES: dict[str, str] = {
     "reconstruct": "crowdveil.analysis.reconstruction",
@@ -96,7 +97,7 @@ ANALYSES: dict[str, str] = {
     "topics": "crowdveil.analysis.topics",
     "quadtree-heatmap": "crowdveil.analysis.quadtree_heatmap",
 }
-"""The module of each analysis; its name is that of its command in `crowdveil analyze`."""
+"""The module of each analysis; its name is its command in `crowdveil analyze`."""
 
 ATTACKS: dict[str, str] = {
     "location": "crowdveil.attacks.trajectory.location",
@@ -107,7 +108,7 @@ ATTACKS: dict[str, str] = {
     "probability": "crowdveil.attacks.trajectory.probability",
     "proportion": "crowdveil.attacks.trajectory.proportion",
     "home-work": "crowdveil.attacks.trajectory.home_work",
-    "minimum-crowd": "crowdveil.attacks.od.minimum_crowd",
+    "minimum-group-size": "crowdveil.attacks.od.minimum_group_size",
     "singleton-margins": "crowdveil.attacks.od.singleton_margins",
     "differencing": "crowdveil.attacks.od.differencing",
     "homogeneity": "crowdveil.attacks.od.homogeneity",
@@ -115,10 +116,13 @@ ATTACKS: dict[str, str] = {
 """The module of each attack: first those on trajectories, then those on releases of flows."""
 
 
+_Record = TypeVar("_Record")
+
+
 @lru_cache(maxsize=1)
 def all_methods() -> dict[str, Method]:
-    """All methods by name: those of this package, then those of others."""
-    found = {name: _own(name) for name in METHODS}
+    """Return all methods by name: those of this package, then those of others."""
+    found = {name: _own_method(name) for name in METHODS}
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda p: p.name):
         method = point.load()
         if not isinstance(method, Method):
@@ -132,40 +136,79 @@ def all_methods() -> dict[str, Method]:
 
 
 def find_method(name: str) -> Method:
-    """A method by its name or one of its aliases."""
-    if name in METHODS:
-        return _own(name)
-    for method in all_methods().values():
-        if name == method.name or name in method.aliases:
-            return method
-    raise ParameterError(f"there is no method {name}; known are {', '.join(all_methods())}.")
-
-
-def _own(name: str) -> Method:
-    method: Method = import_module(METHODS[name]).METHOD
-    return method
+    """Return a method by its name or one of its aliases."""
+    return _own_method(name) if name in METHODS else _find("method", name, all_methods)
 
 
 @lru_cache(maxsize=1)
 def all_measures() -> dict[str, Measure]:
-    """All measures by name, of flows and of trajectories."""
+    """Return all measures by name, of flows and of trajectories."""
     return {name: _own_measure(name) for name in MEASURES}
 
 
 def find_measure(name: str) -> Measure:
-    """A measure by its name, or by what papers call it."""
+    """Return a measure by its name, or by its name in papers."""
     return find_measures(name)[0]
 
 
 def find_measures(name: str) -> tuple[Measure, ...]:
-    """The measures of a name, of a symbol, or of an alias, which may stand for several."""
+    """Return the measures of a name, a symbol, or an alias, which may name several."""
     if name in MEASURES:
         return (_own_measure(name),)
     known = all_measures().values()
     found = tuple(measure for measure in known if name and (name == measure.symbol or name in measure.aliases))
     if not found:
-        raise ParameterError(f"there is no measure {name}; known are {', '.join(MEASURES)}.")
+        raise _unknown("measure", name, MEASURES)
     return found
+
+
+def all_analyses() -> dict[str, Analysis]:
+    """Return all analyses by name."""
+    return {name: _own_analysis(name) for name in ANALYSES}
+
+
+def find_analysis(name: str) -> Analysis:
+    """Return an analysis by its name or one of its aliases."""
+    return _own_analysis(name) if name in ANALYSES else _find("analysis", name, all_analyses)
+
+
+def all_attacks() -> dict[str, Attack]:
+    """Return all attacks by name."""
+    return {name: _own_attack(name) for name in ATTACKS}
+
+
+def find_attack(name: str) -> Attack:
+    """Return an attack by its name or one of its aliases."""
+    return _own_attack(name) if name in ATTACKS else _find("attack", name, all_attacks)
+
+
+def all_distances() -> dict[str, DistanceKind]:
+    """Return all distances between trajectories by name."""
+    from crowdveil.solve.trajectory.distances import DISTANCES
+
+    return {kind.name: kind for kind in DISTANCES}
+
+
+def find_distance(name: str) -> DistanceKind:
+    """Return a distance by its name or one of its aliases."""
+    return _find("distance", name, all_distances)
+
+
+def all_aggregations() -> dict[str, Aggregation]:
+    """Return all aggregations of a group of trajectories to one, by name."""
+    from crowdveil.solve.trajectory.aggregation import AGGREGATIONS
+
+    return {aggregation.name: aggregation for aggregation in AGGREGATIONS}
+
+
+def find_aggregation(name: str) -> Aggregation:
+    """Return an aggregation by its name or one of its aliases."""
+    return _find("aggregation", name, all_aggregations)
+
+
+def _own_method(name: str) -> Method:
+    method: Method = import_module(METHODS[name]).METHOD
+    return method
 
 
 def _own_measure(name: str) -> Measure:
@@ -173,66 +216,24 @@ def _own_measure(name: str) -> Measure:
     return next(measure for measure in listed if measure.name == name)
 
 
-def all_analyses() -> dict[str, Analysis]:
-    """All analyses by name."""
-    return {name: _own_analysis(name) for name in ANALYSES}
-
-
-def find_analysis(name: str) -> Analysis:
-    """An analysis by its name or one of its aliases."""
-    if name in ANALYSES:
-        return _own_analysis(name)
-    for analysis in all_analyses().values():
-        if name in analysis.aliases:
-            return analysis
-    raise ParameterError(f"there is no analysis {name}; known are {', '.join(ANALYSES)}.")
-
-
 def _own_analysis(name: str) -> Analysis:
     analysis: Analysis = import_module(ANALYSES[name]).ANALYSIS
     return analysis
 
 
-def all_attacks() -> dict[str, Attack]:
-    """All attacks by name."""
-    return {name: find_attack(name) for name in ATTACKS}
+def _own_attack(name: str) -> Attack:
+    attack: Attack = import_module(ATTACKS[name]).ATTACK
+    return attack
 
 
-def find_attack(name: str) -> Attack:
-    """An attack by its name or one of its aliases."""
-    known = [name] if name in ATTACKS else list(ATTACKS)
-    for each in known:
-        attack: Attack = import_module(ATTACKS[each]).ATTACK
-        if name == attack.name or name in attack.aliases:
-            return attack
-    raise ParameterError(f"there is no attack {name}; known are {', '.join(ATTACKS)}.")
+def _find(kind: str, name: str, records: Callable[[], dict[str, _Record]]) -> _Record:
+    """Return the record with this name or alias."""
+    known = records()
+    for own, record in known.items():
+        if name == own or name in record.aliases:  # type: ignore[attr-defined]
+            return record
+    raise _unknown(kind, name, known)
 
 
-def all_distances() -> dict[str, DistanceKind]:
-    """All distances between trajectories by name."""
-    from crowdveil.solve.trajectory.distances import DISTANCES
-
-    return {kind.name: kind for kind in DISTANCES}
-
-
-def find_distance(name: str) -> DistanceKind:
-    """A distance by its name or one of its aliases."""
-    for kind in all_distances().values():
-        if name == kind.name or name in kind.aliases:
-            return kind
-    raise ParameterError(f"there is no distance {name}; known are {', '.join(all_distances())}.")
-
-
-def all_aggregations() -> dict[str, Aggregation]:
-    """All ways to put one trajectory in place of a group, by name."""
-    from crowdveil.solve.trajectory.aggregation import AGGREGATIONS
-
-    return {aggregation.name: aggregation for aggregation in AGGREGATIONS}
-
-
-def find_aggregation(name: str) -> Aggregation:
-    """An aggregation by its name or one of its aliases."""
-    for aggregation in all_aggregations().values():
-        if name == aggregation.name or name in aggregation.aliases:
-            return aggregation
-    raise ParameterError(f"there is no aggregation {name}; known are {', '.join(all_aggregations())}.")
+def _unknown(kind: str, name: str, known: Iterable[str]) -> ParameterError:
+    return ParameterError(f"there is no {kind} {name}; known are {', '.join(known)}.")

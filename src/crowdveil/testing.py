@@ -1,7 +1,7 @@
-"""Hypothesis strategies for zones, flows, trees and trajectories: for our tests and for those of third-party methods.
+"""Provide Hypothesis strategies for zones, flows, trees and trajectories: for our tests and for those of third-party methods.
 
-Needs hypothesis, which is not a dependency of the package. Sizes are small, shapes are nasty: empty data, one row,
-repeated points, equal times, people with many trajectories, zones that nobody visits.
+Needs hypothesis, which is not a dependency of the package. Sizes are small, shapes are edge cases: empty data, one
+row, repeated points, equal times, people with many trajectories, zones without visits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BASE = 1_767_225_600  # 2026-01-01
 
 @st.composite
 def zones(draw: st.DrawFn, min_tiles: int = 1, max_tiles: int = 12) -> Zones:
-    """Zones with ids and centroids; several may lie on one place."""
+    """Draw zones with ids and centroids; several may have one position."""
     n = draw(st.integers(min_tiles, max_tiles))
     lon = draw(st.lists(st.integers(0, 8), min_size=n, max_size=n))
     lat = draw(st.lists(st.integers(0, 8), min_size=n, max_size=n))
@@ -40,7 +40,7 @@ def zones(draw: st.DrawFn, min_tiles: int = 1, max_tiles: int = 12) -> Zones:
 
 @st.composite
 def flows(draw: st.DrawFn, max_tiles: int = 6, max_steps: int = 3, empty: bool = False) -> Flows:
-    """Flows of a few steps, with people (and who they are) or without; volumes around the usual k."""
+    """Draw flows of a few steps, with person ids or without; volumes are around the usual k."""
     tiles = draw(zones(max_tiles=max_tiles))
     n, with_people = len(tiles), draw(st.booleans())
     cells = st.tuples(st.integers(0, max_steps - 1), st.integers(0, n - 1), st.integers(0, n - 1))
@@ -50,25 +50,25 @@ def flows(draw: st.DrawFn, max_tiles: int = 6, max_steps: int = 3, empty: bool =
     columns = (_BASE + step * _HOUR, origin.astype(np.int32), destination.astype(np.int32), np.array(volume, np.int64))
     if not with_people:
         return Flows.from_rows(tiles, *columns, step_s=_HOUR)
-    # Neighbors in a ring of a few people, so that flows share some of theirs.
+    # Neighbors in a ring of a few people, so that flows share people.
     crowds = [sorted((first + i) % _POOL for i in range(draw(st.integers(1, v)))) for v, first in
               ((v, draw(st.integers(0, _POOL - 1))) for v in volume)]  # fmt: skip
     people = np.array([len(c) for c in crowds], np.int64)
     made = Flows.from_rows(tiles, *columns, people, step_s=_HOUR)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(people)])
-    return replace(made, member_offsets=offsets, member=np.array([m for c in crowds for m in c], np.int64))
+    return replace(made, person_offsets=offsets, person_ids=np.array([m for c in crowds for m in c], np.int64))
 
 
 @st.composite
 def trajectories(draw: st.DrawFn, max_trajectories: int = 8, max_points: int = 8, empty: bool = False) -> Trajectories:
-    """Trajectories with repeated places and times, one-point ones, and people with several of them."""
+    """Draw trajectories with repeated positions and times, one-point ones, and people with several of them."""
     m = draw(st.integers(0 if empty else 1, max_trajectories))
     lengths = [draw(st.integers(1, max_points)) for _ in range(m)]
     person = [draw(st.integers(0, max(0, m - 1))) for _ in range(m)]
     known = draw(st.booleans())
     people = sorted(set(person)) if known else list(range(m))
-    place = st.tuples(st.integers(0, 20), st.integers(0, 20))
-    points = [draw(place) for _ in range(sum(lengths))]
+    position = st.tuples(st.integers(0, 20), st.integers(0, 20))
+    points = [draw(position) for _ in range(sum(lengths))]
     times = [sorted(draw(st.lists(st.integers(0, 900), min_size=n, max_size=n))) for n in lengths]
     return Trajectories(
         lon=2.3 + np.array([p[0] for p in points], np.float64) / 500,
@@ -78,17 +78,17 @@ def trajectories(draw: st.DrawFn, max_trajectories: int = 8, max_points: int = 8
         ids=np.arange(1000, 1000 + m),
         person=np.array([people.index(p) for p in person] if known else people, np.int64),
         people_ids=np.array([f"person-{p}" for p in people], dtype=object),
-        counts="people" if known else "trajectories",
+        k_unit="people" if known else "trajectories",
     )
 
 
 @st.composite
 def paths(draw: st.DrawFn, min_paths: int = 1, max_paths: int = 8, max_points: int = 5) -> Paths:
-    """Trajectories on a plane: few places and times, so that many distances are equal; one-point ones, equal times."""
+    """Draw trajectories on a plane: few positions and times, so that many distances are equal; one-point ones, equal times."""
     n = draw(st.integers(min_paths, max_paths))
     lengths = draw(st.lists(st.integers(1, max_points), min_size=n, max_size=n))
-    place, moment = st.integers(0, 4), st.integers(0, 6)
-    x, y = (draw(st.lists(place, min_size=sum(lengths), max_size=sum(lengths))) for _ in range(2))
+    coordinate, moment = st.integers(0, 4), st.integers(0, 6)
+    x, y = (draw(st.lists(coordinate, min_size=sum(lengths), max_size=sum(lengths))) for _ in range(2))
     t = [when for size in lengths for when in sorted(draw(st.lists(moment, min_size=size, max_size=size)))]
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
     return Paths(np.array(x, np.float64), np.array(y, np.float64), np.array(t, np.float64), offsets)
@@ -96,7 +96,7 @@ def paths(draw: st.DrawFn, min_paths: int = 1, max_paths: int = 8, max_points: i
 
 @st.composite
 def nested_trees(draw: st.DrawFn, max_tiles: int = 12, chains: bool = False) -> Nested:
-    """A nested list over the tiles 0, 1, … in any order; with `chains`, nodes may have one child."""
+    """Draw a nested list over the tiles 0, 1, … in any order; with `chains`, nodes may have one child."""
     n = draw(st.integers(1, max_tiles))
 
     def grow(tiles: list[int]) -> Nested:
@@ -114,13 +114,13 @@ def nested_trees(draw: st.DrawFn, max_tiles: int = 12, chains: bool = False) -> 
 
 @st.composite
 def hierarchies(draw: st.DrawFn, max_tiles: int = 12) -> Hierarchy:
-    """A tree of any shape, without nodes of one child."""
+    """Draw a tree of any shape, without nodes of one child."""
     parent, first, last, leaf_tile = (np.array(a, np.int32) for a in tree_arrays(draw(nested_trees(max_tiles))))
     return Hierarchy(parent, first, last, leaf_tile, kind="random")
 
 
 def tree_arrays(tree: Nested) -> tuple[list[int], list[int], list[int], list[int]]:
-    """parent, first_leaf, last_leaf and leaf_tile of a nested list, by recursion."""
+    """Return parent, first_leaf, last_leaf and leaf_tile of a nested list, by recursion."""
     parent: list[int] = []
     first: list[int] = []
     last: list[int] = []
@@ -144,6 +144,6 @@ def tree_arrays(tree: Nested) -> tuple[list[int], list[int], list[int], list[int
 
 
 def flow_rows(data: Flows) -> list[tuple[int, int, int, int, int]]:
-    """Flows as plain tuples (step, origin, destination, volume, people)."""
+    """Return flows as plain tuples (step, origin, destination, volume, people)."""
     columns: tuple[Ints | Indices, ...] = (data.step, data.origin, data.destination, data.volume, data.people)
     return list(zip(*(c.tolist() for c in columns), strict=True))

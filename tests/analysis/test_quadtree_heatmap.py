@@ -147,7 +147,7 @@ def test_any_trajectories(tmp_path_factory: pytest.TempPathFactory, data: Trajec
     found, path = run(data, params), tmp_path_factory.mktemp("any") / "map.geojson"
     found.write(path)
     counts = read_sectors(path).counts
-    assert counts == data.counts and min(found.sectors[counts].to_pylist()) >= 2
+    assert counts == data.k_unit and min(found.sectors[counts].to_pylist()) >= 2
 
 
 def test_the_same_data_gives_the_same_bytes(tmp_path: Path) -> None:

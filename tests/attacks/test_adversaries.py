@@ -76,24 +76,24 @@ def test_home_and_work_by_hand() -> None:
 
 def test_one_place_alone_is_looked_for_among_two() -> None:
     risk = attacked("home-work", world([walk("AAA"), walk("ABAB"), walk("BB"), walk("CC")]))
-    assert risk.crowd.tolist() == [2, 1, 2, 1]
+    assert risk.group_size.tolist() == [2, 1, 2, 1]
 
 
 def test_a_place_that_is_known_twice_is_two_records() -> None:
     """Of A, B, B two may be known: A and B lead to two people, B and B to three, and all of it would lead to one."""
     data = world([walk("ABB"), walk("AB"), walk("BB"), walk("BB")])
-    assert attacked("location", data, knowledge=2).crowd.tolist() == [2, 2, 3, 3]
-    assert attacked("location", data, knowledge=3).crowd.tolist() == [1, 2, 3, 3]
+    assert attacked("location", data, knowledge=2).group_size.tolist() == [2, 2, 3, 3]
+    assert attacked("location", data, knowledge=3).group_size.tolist() == [1, 2, 3, 3]
 
 
 def test_places_are_tiles_where_these_are_given() -> None:
     """B and C are 5.6 km apart, and a point some meters from C is at the same place by tiles of a kilometer."""
     data = world([walk("B"), walk("C"), walk("B")])
     near = replace(data, lat=data.lat + np.array([0.0, 0.0, 1e-5]))
-    assert attacked("location", near).crowd.tolist() == [1, 1, 1]
-    assert attacked("location", near, tile_m=1000.0).crowd.tolist() == [2, 1, 2]
+    assert attacked("location", near).group_size.tolist() == [1, 1, 1]
+    assert attacked("location", near, tile_m=1000.0).group_size.tolist() == [2, 1, 2]
     scene = AttackScenario(data, published([walk("B"), walk("B")], [0, 2]), "trajectories")
-    assert attacked("location", scene, tile_m=1000.0).crowd.tolist() == [2, 0, 2]
+    assert attacked("location", scene, tile_m=1000.0).group_size.tolist() == [2, 0, 2]
 
 
 def test_people_are_linked_where_the_release_links_them() -> None:
@@ -101,8 +101,12 @@ def test_people_are_linked_where_the_release_links_them() -> None:
     data = world([walk("AB"), walk("CD"), walk("AD")], [0, 0, 1])
     linked = replace(published([walk("AD"), walk("CD"), walk("AB")], [2, 1, 0]), person=np.array([2, 1, 1]))
     found = attacked("location", AttackScenario(data, linked, "people"), knowledge=2)
-    assert found.crowd.tolist() == [1, 2] and found.units == "people"
-    assert attacked("location", AttackScenario(data, linked, "trajectories"), knowledge=2).crowd.tolist() == [1, 1, 1]
+    assert found.group_size.tolist() == [1, 2] and found.units == "people"
+    assert attacked("location", AttackScenario(data, linked, "trajectories"), knowledge=2).group_size.tolist() == [
+        1,
+        1,
+        1,
+    ]
 
 
 def test_times_are_cut_on_the_calendar() -> None:
@@ -177,8 +181,8 @@ def test_home_and_work_as_plain_loops_find_it(walks: Any, released: Any, visited
     source = [i % len(walks) for i in range(len(released))]
     known, candidates, own = _plain_units(walks), _plain_units(released), list(range(len(walks)))
     before = attacked("home-work", world(walks), visited=visited)
-    assert before.crowd.tolist() == plain.home_work(known, known, own, own, visited)
+    assert before.group_size.tolist() == plain.home_work(known, known, own, own, visited)
     after = attacked(
         "home-work", AttackScenario(world(walks), published(released, source), "trajectories"), visited=visited
     )
-    assert after.crowd.tolist() == plain.home_work(known, candidates, source, own, visited)
+    assert after.group_size.tolist() == plain.home_work(known, candidates, source, own, visited)

@@ -26,13 +26,13 @@ def attacked(name: str, release: FlowRelease, k: int = 10, rows: Any = "exact") 
 
 def test_the_smallest_crowd() -> None:
     found = attacked(
-        "minimum-crowd", flow_release([(0, "a", "b", 12, 11), (0, "c", "b", 30, 9), (60, "c", "b", 10, 10)])
+        "minimum-group-size", flow_release([(0, "a", "b", 12, 11), (0, "c", "b", 30, 9), (60, "c", "b", 10, 10)])
     )
     assert found.values == {"rows": 3, "smallest_people": 9, "smallest_volume": 10, "rows_below_k": 1}
-    assert (found.worst, found.beats_k) == (9, True)
+    assert (found.worst, found.below_k) == (9, True)
     assert found.explanation == "3 rows looked at, 1 with fewer than 10 people."
-    nothing = attacked("minimum-crowd", flow_release([]))
-    assert (nothing.worst, nothing.beats_k) == (None, False)
+    nothing = attacked("minimum-group-size", flow_release([]))
+    assert (nothing.worst, nothing.below_k) == (None, False)
 
 
 def test_totals_that_few_are_behind() -> None:
@@ -41,9 +41,9 @@ def test_totals_that_few_are_behind() -> None:
     found = attacked("singleton-margins", flow_release(rows, [(0, 24, 30), (60, 5, 7), (120, 0, None)]))
     # By step: a 20, c 4, c 5, and b 24, b 5; over steps: a 20, c 9, and b 29. Suppressed: 30, 7.
     assert found.values == {"totals": 8, "smallest": 4, "totals_below_k": 4, "suppressed_totals_below_k": 1}
-    assert found.beats_k and found.worst == 4
+    assert found.below_k and found.worst == 4
     fine = attacked("singleton-margins", flow_release(rows[:1], [(0, 20, 10)]))
-    assert not fine.beats_k and fine.worst == 10
+    assert not fine.below_k and fine.worst == 10
 
 
 def test_one_destination_for_all() -> None:
@@ -57,7 +57,7 @@ def test_one_destination_for_all() -> None:
     assert found.values["trips_with_destination_area_known_percent"] == 40
     assert found.values["trips_with_destination_tile_known_percent"] == 10
     assert found.values["destinations"] == 6 and found.values["destinations_with_origin_area_known_percent"] == 100
-    assert not found.beats_k and found.worst is None
+    assert not found.below_k and found.worst is None
     assert (
         "from 2 all published trips go to one area (destination area known), from 1 of these to one tile"
         in found.explanation
@@ -76,31 +76,31 @@ def test_what_is_left_of_a_row() -> None:
     ]
     found = attacked("differencing", flow_release(rows))
     assert found.values["steps_with_overlapping_rows"] == 2 and found.values["differences"] == 2
-    assert found.values["differences_below_k"] == 1 and found.worst == 5 and found.beats_k
-    assert not attacked("differencing", flow_release(rows[2:])).beats_k
+    assert found.values["differences_below_k"] == 1 and found.worst == 5 and found.below_k
+    assert not attacked("differencing", flow_release(rows[2:])).below_k
 
 
 def test_all_parts_are_subtracted_together() -> None:
     """ab to ab has 60; a to a 20, a to b 20 and b to ab 18 leave 2 in all, though each alone leaves many."""
     rows = [(0, "ab", "ab", 60, 50), (0, "a", "a", 20, 15), (0, "a", "b", 20, 15), (0, "b", "ab", 18, 15)]
     found = attacked("differencing", flow_release(rows))
-    assert found.values["differences"] == 4 and found.worst == 2 and found.beats_k
+    assert found.values["differences"] == 4 and found.worst == 2 and found.below_k
 
 
 def test_nothing_can_be_subtracted_from_what_says_not_all() -> None:
     rows = [(0, "ab", "c", 25, 20), (0, "a", "c", 20, 15)]
     for how, why in (("overlapping", "each trip is in one of several rows"), ("noisy", "volumes have noise")):
         found = attacked("differencing", flow_release(rows), rows=how)
-        assert not found.beats_k and why in found.explanation
+        assert not found.below_k and why in found.explanation
 
 
 def test_what_was_suppressed_can_be_one_pair_alone() -> None:
     """Of nine pairs of tiles eight are published: the twelve trips that were suppressed are the ninth."""
     pairs = [(o, d) for o, d in product("abc", "abc") if (o, d) != ("c", "c")]
     found = attacked("differencing", flow_release([(0, o, d, 10, 10) for o, d in pairs], [(0, 80, 12)]))
-    assert found.values["suppressed_totals_of_one_pair"] == 1 and not found.beats_k and found.worst == 12
+    assert found.values["suppressed_totals_of_one_pair"] == 1 and not found.below_k and found.worst == 12
     few = attacked("differencing", flow_release([(0, o, d, 10, 10) for o, d in pairs], [(0, 80, 3)]))
-    assert few.beats_k and few.worst == 3
+    assert few.below_k and few.worst == 3
 
 
 def _cells(origin: str, destination: str) -> set[tuple[str, str]]:
@@ -131,10 +131,10 @@ def test_differences_are_those_of_sets(drawn: list[tuple[int, str, str, int]]) -
         len(left),
         min((x for x in left if x), default=None),
     )
-    assert found.beats_k == any(0 < x < 8 for x in left)
+    assert found.below_k == any(0 < x < 8 for x in left)
 
 
-@pytest.mark.parametrize("name", ["minimum-crowd", "singleton-margins", "differencing", "homogeneity"])
+@pytest.mark.parametrize("name", ["minimum-group-size", "singleton-margins", "differencing", "homogeneity"])
 def test_an_empty_release_tells_nothing(name: str) -> None:
     found = attacked(name, flow_release([]))
-    assert not found.beats_k and found.worst is None and np.all([v in (0, None) for v in found.values.values()])
+    assert not found.below_k and found.worst is None and np.all([v in (0, None) for v in found.values.values()])

@@ -29,12 +29,14 @@ def test_who_knows_more_finds_more(cabs: crowdveil.Trajectories) -> None:
     """More places, their order, their times and how often they were visited only ever make a crowd smaller."""
     one, two, three = (_risks(cabs, h) for h in (1, 2, 3))
     for name in one:
-        assert np.all(one[name].crowd >= two[name].crowd) and np.all(two[name].crowd >= three[name].crowd), name
+        assert np.all(one[name].group_size >= two[name].group_size) and np.all(
+            two[name].group_size >= three[name].group_size
+        ), name
         assert all(risks[name].exact for risks in (one, two, three)), name
     for less, more in (("location", "sequence"), ("location", "time"), ("unique-location", "frequency"),
                        ("unique-location", "proportion"), ("unique-location", "probability"), ("proportion", "frequency"),
                        ("unique-location", "location")):  # fmt: skip
-        assert np.all(three[less].crowd >= three[more].crowd), (less, more)
+        assert np.all(three[less].group_size >= three[more].group_size), (less, more)
 
 
 def test_the_average_is_below_the_worst_and_in_its_interval(cabs: crowdveil.Trajectories) -> None:

@@ -89,7 +89,7 @@ def test_flows_are_attacked_in_their_release(command: Any, flows: Path, tmp_path
         and found["attacks"]["homogeneity"]["values"]["origins_with_destination_area_known_percent"] == 100
     )
     assert (
-        command("attack", "minimum-crowd", flows, "--k", 31).out.splitlines()[0]
+        command("attack", "minimum-group-size", flows, "--k", 31).out.splitlines()[0]
         == "smallest crowd: finds fewer than 31"
     )
 

@@ -109,13 +109,13 @@ def test_a_sample_is_spread_evenly() -> None:
 def test_steps_are_taken_with_their_people(flows: Flows) -> None:
     people = np.minimum(flows.volume, 3)
     offsets = np.concatenate([[0], np.cumsum(people)])
-    known = replace(flows, counts="people", people=people, member_offsets=offsets, member=np.arange(offsets[-1]))
+    known = replace(flows, counts="people", people=people, person_offsets=offsets, person_ids=np.arange(offsets[-1]))
     taken = known.at_steps(np.array([0, 2]))
     assert taken.t.tolist() == flows.t[[0, 2]].tolist()
     rows = np.flatnonzero(flows.step != 1)
     assert taken.origin.tolist() == flows.origin[rows].tolist() and taken.volume.tolist() == flows.volume[rows].tolist()
-    assert taken.member is not None
-    assert taken.member.tolist() == known.member[np.isin(row_slices(offsets), rows)].tolist()  # type: ignore[index]
+    assert taken.person_ids is not None
+    assert taken.person_ids.tolist() == known.person_ids[np.isin(row_slices(offsets), rows)].tolist()  # type: ignore[index]
 
 
 def test_the_rule_on_tables_made_by_hand() -> None:

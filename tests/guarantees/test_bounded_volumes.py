@@ -27,7 +27,7 @@ def _flows() -> Flows:
 
 
 def _check(rows: list[tuple[Any, ...]], steps: list[tuple[Any, ...]]) -> Any:
-    return BoundedVolumes().check_with(written(rows, steps, TILES, "trips"), _flows())
+    return BoundedVolumes().check_with_flows(written(rows, steps, TILES, "trips"), _flows())
 
 
 def test_rows_may_overlap() -> None:
@@ -60,9 +60,9 @@ def test_what_is_exact_is_within_bounds_and_one_more_is_not(data: Flows, cuts: l
     if release.data.num_rows == 0:
         return
     rows = release.data.to_pylist()
-    for name in ("volume", data.counts):
+    for name in ("volume", data.k_unit):
         changed = [dict(row) for row in rows]
         changed[0][name] += more
         table = type(release.data).from_pylist(changed, release.data.schema)
         tampered = type(release)(release.folder, table, release.steps_table, release.features)
-        assert BoundedVolumes().check_with(tampered, data).holds is (more == 0)
+        assert BoundedVolumes().check_with_flows(tampered, data).holds is (more == 0)

@@ -25,10 +25,10 @@ from crowdveil.guarantees import (
     EveryLocationCounted,
     FlowKAnonymity,
     GeneralizationLimit,
-    LeastInhabitedTiles,
-    LeastTiles,
     LocationsOnTileCenters,
-    MostArea,
+    MaxArea,
+    MinInhabitedTiles,
+    MinTiles,
     NoOwnPoints,
     OriginalPoints,
     SectorKAnonymity,
@@ -46,24 +46,24 @@ from crowdveil.io.written import WrittenRelease
 
 GOOD = [(0, "a", "b", 12, 10), (0, "b", "a", 30, 11), (3600, "ab", "c", 10, 10)]
 EVERY = (
-    FlowKAnonymity(k=7, counts="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=7),
-    GeneralizationLimit(tiles=9), LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2), MostArea(km2=1.5),
+    FlowKAnonymity(k=7, k_unit="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=7),
+    GeneralizationLimit(tiles=9), MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MaxArea(km2=1.5),
     WellFormedFlows(), TrueVolumes(), BoundedVolumes(), LocationsOnTileCenters(), WellFormedTrajectories(),
-    DifferentialPrivacy(epsilon=0.5, most_trips=2), TrajectoryKAnonymity(k=3, counts="people"),
-    CombinationKAnonymity(k=3, knowledge=2, interval_s=None, counts="people"), OriginalPoints(),
-    SwappedTrajectories(swaps=1, counts="people"), NoOwnPoints(counts="people"),
-    SharedTilePairs(least=2, tile_size_m=500, lon0=2.3, lat0=48.9, counts="trajectories"),
-    SectorKAnonymity(k=5, counts="people"), DisjointSectors(), EveryLocationCounted(k=5), WellFormedSectors(),
+    DifferentialPrivacy(epsilon=0.5, max_trips=2), TrajectoryKAnonymity(k=3, k_unit="people"),
+    CombinationKAnonymity(k=3, knowledge=2, interval_s=None, k_unit="people"), OriginalPoints(),
+    SwappedTrajectories(swaps=1, k_unit="people"), NoOwnPoints(k_unit="people"),
+    SharedTilePairs(min_group_size=2, tile_size_m=500, lon0=2.3, lat0=48.9, k_unit="trajectories"),
+    SectorKAnonymity(k=5, k_unit="people"), DisjointSectors(), EveryLocationCounted(k=5), WellFormedSectors(),
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("guarantee", [FlowKAnonymity(k=10, counts="people"), DisjointFlows(), WellFormedFlows()])
+@pytest.mark.parametrize("guarantee", [FlowKAnonymity(k=10, k_unit="people"), DisjointFlows(), WellFormedFlows()])
 def test_a_good_release_passes(guarantee: Any) -> None:
     assert guarantee.check(written(GOOD)).holds
 
 
 def test_k_looks_at_people_and_not_at_volume() -> None:
-    guarantee = FlowKAnonymity(k=10, counts="people")
+    guarantee = FlowKAnonymity(k=10, k_unit="people")
     finding = guarantee.check(written([*GOOD, (0, "c", "c", 500, 9)]))
     assert finding.violated and "1 below k" in finding.detail
 
@@ -71,12 +71,12 @@ def test_k_looks_at_people_and_not_at_volume() -> None:
 @pytest.mark.parametrize(("suppressed", "holds"), [([0, None, 10], True), ([9], False), ([0, 1], False)])
 def test_k_looks_at_suppressed_totals(suppressed: list[int | None], holds: bool) -> None:
     steps = [(3600 * i, 0, n) for i, n in enumerate(suppressed)]
-    assert FlowKAnonymity(k=10, counts="people").check(written(GOOD, steps)).holds is holds
+    assert FlowKAnonymity(k=10, k_unit="people").check(written(GOOD, steps)).holds is holds
 
 
 def test_k_needs_the_column_that_it_counts() -> None:
     with pytest.raises(InputError, match="no column trips"):
-        FlowKAnonymity(k=10, counts="trips").check(written(GOOD))
+        FlowKAnonymity(k=10, k_unit="trips").check(written(GOOD))
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_ill_formed_trajectories(columns: dict[str, Any], fault: str) -> None:
 )
 def test_nothing_exact_stands_beside_noise(counts: str, crowd: int, suppressed: int | None, fault: str) -> None:
     release = written([(0, "a", "b", 12, crowd)], [(0, 12, suppressed)], counts=counts)
-    finding = DifferentialPrivacy(epsilon=1, most_trips=1).check(release)
+    finding = DifferentialPrivacy(epsilon=1, max_trips=1).check(release)
     assert finding.outcome == ("violated" if fault else "not checked") and fault in finding.detail
 
 

@@ -56,15 +56,15 @@ def test_combinations(walks: list[list[tuple[int, int]]], knowledge: int, holds:
     written = _written(walks)
     assert _guarantee(2, knowledge).check(written).outcome == ("not checked" if holds else "violated")
     assert _guarantee(2, knowledge, counts="trajectories").check(written).holds is holds
-    finding = _guarantee(2, knowledge).check_behind(written, np.arange(len(walks)))
+    finding = _guarantee(2, knowledge).check_with_people(written, np.arange(len(walks)))
     assert finding.holds is holds and finding.with_original
 
 
 def test_people_are_counted_where_they_are_known() -> None:
     written = _written([AB, AB])
-    assert not _guarantee(2, 2).check_behind(written, np.array([7, 7])).holds
-    assert _guarantee(2, 2, counts="trajectories").check_behind(written, np.array([7, 7])).holds
-    assert not _guarantee(2, 2).check_behind(written, np.array([7])).holds
+    assert not _guarantee(2, 2).check_with_people(written, np.array([7, 7])).holds
+    assert _guarantee(2, 2, counts="trajectories").check_with_people(written, np.array([7, 7])).holds
+    assert not _guarantee(2, 2).check_with_people(written, np.array([7])).holds
 
 
 @pytest.mark.parametrize(("interval_s", "holds"), [(None, False), (60, False), (120, True), (0, True)])
@@ -83,5 +83,7 @@ def test_is_what_itertools_counts(walks: list[list[int]], k: int, knowledge: int
     short = [[s for i, s in enumerate(walk) if i == 0 or s != walk[i - 1]] for walk in walks]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(combinations, "_BLOCK", block)
-        finding = _guarantee(k, knowledge).check_behind(_written([[(s, 0) for s in w] for w in walks]), np.array(owner))
+        finding = _guarantee(k, knowledge).check_with_people(
+            _written([[(s, 0) for s in w] for w in walks]), np.array(owner)
+        )
     assert finding.holds is all_shared(short, owner, k, knowledge)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from written_flows import AREAS, written
 
-from crowdveil.guarantees import GeneralizationLimit, LeastInhabitedTiles, LeastTiles, MostArea
+from crowdveil.guarantees import GeneralizationLimit, MaxArea, MinInhabitedTiles, MinTiles
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
@@ -26,16 +26,16 @@ def test_flows_to_several_tiles_are_limited_and_others_are_not() -> None:
 
 def test_small_areas_are_found_only_if_a_row_names_them() -> None:
     rows = [(0, "ab", "cd", 10, 10), (3600, "cd", "wide", 10, 10, "reported")]
-    assert LeastTiles(tiles=2).check(written(rows, areas=LARGE)).holds
-    finding = LeastTiles(tiles=2).check(written([*rows, (0, "ab", "c", 12, 11)], areas=LARGE))
+    assert MinTiles(tiles=2).check(written(rows, areas=LARGE)).holds
+    finding = MinTiles(tiles=2).check(written([*rows, (0, "ab", "c", 12, 11)], areas=LARGE))
     assert finding.violated and "3 rows looked at, 1 name a smaller area" in finding.detail
     twice = {"ab": ["a", "a"], "cd": ["c", "d"], "wide": ["c", "d", "e"]}
-    assert LeastTiles(tiles=2).check(written(rows, areas=twice)).violated, "a tile that is listed twice is one tile"
+    assert MinTiles(tiles=2).check(written(rows, areas=twice)).violated, "a tile that is listed twice is one tile"
 
 
 def test_an_area_that_is_not_listed_has_no_size() -> None:
     rows = [(0, "ab", "nowhere", 10, 10)]
-    for guarantee in (LeastTiles(tiles=1), MostArea(km2=100)):
+    for guarantee in (MinTiles(tiles=1), MaxArea(km2=100)):
         assert guarantee.check(written(rows)).violated
 
 
@@ -48,33 +48,33 @@ def _visited(*tiles: str) -> Flows:
 
 def test_inhabited_tiles_need_the_original() -> None:
     rows = [(0, "ab", "wide", 10, 10)]
-    guarantee = LeastInhabitedTiles(tiles=2)
+    guarantee = MinInhabitedTiles(tiles=2)
     alone = guarantee.check(written(rows, areas=LARGE))
     assert alone.outcome == "not checked"
-    assert guarantee.check_with(written(rows, areas=LARGE), _visited("a", "b", "c", "f")).holds
-    finding = guarantee.check_with(written(rows, areas=LARGE), _visited("a", "b", "f"))
+    assert guarantee.check_with_flows(written(rows, areas=LARGE), _visited("a", "b", "c", "f")).holds
+    finding = guarantee.check_with_flows(written(rows, areas=LARGE), _visited("a", "b", "f"))
     assert finding.violated and finding.with_original and "1 name an area with fewer" in finding.detail
 
 
 def test_too_few_tiles_are_too_few_inhabited_ones() -> None:
-    finding = LeastInhabitedTiles(tiles=2).check(written([(0, "a", "ab", 10, 10)]))
+    finding = MinInhabitedTiles(tiles=2).check(written([(0, "a", "ab", 10, 10)]))
     assert finding.violated
 
 
 def test_areas_above_the_limit_are_found_in_published_rows_only() -> None:
     rows = [(0, "ab", "c", 10, 10), (0, "a", "wide", 10, 10, "reported")]
-    assert MostArea(km2=4).check(written(rows, areas=LARGE)).holds
-    assert MostArea(km2=3.9).check(written(rows, areas=LARGE)).violated
-    assert MostArea(km2=4).check(written([(0, "a", "wide", 10, 10)], areas=LARGE)).violated
+    assert MaxArea(km2=4).check(written(rows, areas=LARGE)).holds
+    assert MaxArea(km2=3.9).check(written(rows, areas=LARGE)).violated
+    assert MaxArea(km2=4).check(written([(0, "a", "wide", 10, 10)], areas=LARGE)).violated
 
 
 @pytest.mark.parametrize(("km2", "holds"), [(1.9999996, True), (1.9999994, False)])
 def test_areas_are_written_with_six_decimals(km2: float, holds: bool) -> None:
-    assert MostArea(km2=km2).check(written([(0, "a", "b", 10, 10)])).holds is holds
+    assert MaxArea(km2=km2).check(written([(0, "a", "b", 10, 10)])).holds is holds
 
 
 def test_an_area_of_unknown_size_may_be_too_large() -> None:
     release = written([(0, "a", "b", 10, 10)])
     release.features[1]["properties"]["area_km2"] = None
-    finding = MostArea(km2=100).check(release)
+    finding = MaxArea(km2=100).check(release)
     assert finding.violated and "not known" in finding.detail

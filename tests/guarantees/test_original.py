@@ -33,7 +33,7 @@ def _flows(counts: str = "people") -> Flows:
     volume, crowd = np.array([f[3] for f in flows]), np.array([len(f[4]) for f in flows])
     made = Flows.from_rows(Zones.from_ids(list("abcd")), t, o, d, volume, crowd, step_s=3600)
     offsets = np.concatenate([[0], np.cumsum(crowd)])
-    with_members = replace(made, member_offsets=offsets, member=np.array([m for f in flows for m in f[4]]))
+    with_members = replace(made, person_offsets=offsets, person_ids=np.array([m for f in flows for m in f[4]]))
     return with_members if counts == "people" else Flows.from_rows(made.zones, t, o, d, volume, step_s=3600)
 
 
@@ -42,9 +42,9 @@ def _changed(rows: list[tuple[Any, ...]], at: tuple[int, int], value: Any) -> li
 
 
 def test_a_true_release_passes() -> None:
-    finding = TrueVolumes().check_with(written(ROWS, STEPS, TILES), _flows())
+    finding = TrueVolumes().check_with_flows(written(ROWS, STEPS, TILES), _flows())
     assert finding.holds and finding.with_original, finding.detail
-    assert TrueVolumes().check_with(written(ROWS[::-1], STEPS[::-1], TILES), _flows()).holds, "in any order"
+    assert TrueVolumes().check_with_flows(written(ROWS[::-1], STEPS[::-1], TILES), _flows()).holds, "in any order"
 
 
 def test_without_the_original_it_is_not_checked() -> None:
@@ -73,40 +73,40 @@ def test_without_the_original_it_is_not_checked() -> None:
     ],
 )
 def test_tampering_is_found(rows: list[tuple[Any, ...]], steps: list[tuple[Any, ...]], fault: str) -> None:
-    finding = TrueVolumes().check_with(written(rows, steps, TILES), _flows())
+    finding = TrueVolumes().check_with_flows(written(rows, steps, TILES), _flows())
     assert finding.violated and fault in finding.detail, finding.detail
 
 
 @pytest.mark.parametrize("tiles", [["a"], ["a", "b", "d", "x"], ["a", "x"]])
 def test_an_area_with_other_tiles_is_found(tiles: list[str]) -> None:
-    assert TrueVolumes().check_with(written(ROWS, STEPS, {**TILES, "ab": tiles}), _flows()).violated
+    assert TrueVolumes().check_with_flows(written(ROWS, STEPS, {**TILES, "ab": tiles}), _flows()).violated
 
 
 def test_crowds_that_cannot_be_known_are_left_out_and_told() -> None:
-    nameless = replace(_flows(), member=None, member_offsets=None)
+    nameless = replace(_flows(), person_ids=None, person_offsets=None)
     rows = [*ROWS[:2], (3600, "d", "d", 1, 1)]
     steps = [STEPS[0], (3600, 1, 9)]
-    finding = TrueVolumes().check_with(written(rows, steps, TILES), nameless)
+    finding = TrueVolumes().check_with_flows(written(rows, steps, TILES), nameless)
     assert finding.outcome == "not checked" and "crowds of 2 rows were left out" in finding.detail
-    assert not TrueVolumes().check_with(written(_changed(rows, (0, 4), 4), steps, TILES), nameless).violated
-    assert TrueVolumes().check_with(written(_changed(rows, (2, 4), 2), steps, TILES), nameless).violated
+    assert not TrueVolumes().check_with_flows(written(_changed(rows, (0, 4), 4), steps, TILES), nameless).violated
+    assert TrueVolumes().check_with_flows(written(_changed(rows, (2, 4), 2), steps, TILES), nameless).violated
 
 
 def test_trips_are_added_up() -> None:
     rows = [(t, o, d, v, v) for t, o, d, v, _ in ROWS]
     release = written(rows, STEPS, TILES, counts="trips")
-    assert TrueVolumes().check_with(release, _flows("trips")).holds
+    assert TrueVolumes().check_with_flows(release, _flows("trips")).holds
     wrong = written(_changed(rows, (1, 4), 19), STEPS, TILES, counts="trips")
-    assert TrueVolumes().check_with(wrong, _flows("trips")).violated
+    assert TrueVolumes().check_with_flows(wrong, _flows("trips")).violated
 
 
 def test_data_without_times_is_one_step() -> None:
     flows = _flows("trips").where(np.arange(6) < 4)
     flows = replace(flows, t=flows.t[:1], offsets=flows.offsets[:2], step_s=None)
     rows = [(None, o, d, v, v) for _, o, d, v, _ in ROWS[:2]]
-    assert TrueVolumes().check_with(written(rows, [(None, 35, 5)], TILES, counts="trips"), flows).holds
+    assert TrueVolumes().check_with_flows(written(rows, [(None, 35, 5)], TILES, counts="trips"), flows).holds
     timed = written([(0, *r[1:]) for r in rows], [(0, 35, 5)], TILES, counts="trips")
-    assert TrueVolumes().check_with(timed, flows).violated
+    assert TrueVolumes().check_with_flows(timed, flows).violated
 
 
 @settings(max_examples=200)
@@ -117,17 +117,17 @@ def test_true_releases_pass_and_one_off_is_found(data: Flows, cuts: list[int], k
     order = pa.array(draw.draw(st.permutations(range(len(release.data)))), pa.int64())
     release = replace(release, data=release.data.take(order))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(painting, "MOST_PAIRS", draw.draw(st.sampled_from([0, 1 << 20])))
-        patch.setattr(painting, "MOST_STEPS", draw.draw(st.sampled_from([1, 2, 256])))
-        finding = TrueVolumes().check_with(release, data)
+        patch.setattr(painting, "MAX_PAIRS", draw.draw(st.sampled_from([0, 1 << 20])))
+        patch.setattr(painting, "MAX_STEPS", draw.draw(st.sampled_from([1, 2, 256])))
+        finding = TrueVolumes().check_with_flows(release, data)
         assert finding.holds, finding.detail
         if not len(release.data):
             return
-        column = draw.draw(st.sampled_from(["volume", data.counts]))
+        column = draw.draw(st.sampled_from(["volume", data.k_unit]))
         off = np.zeros(len(release.data), np.int64)
         off[draw.draw(st.integers(0, len(off) - 1))] = draw.draw(st.sampled_from([-1, 1]))
         wrong = _with_column(release, column, release.column(column) + off)
-        finding = TrueVolumes().check_with(wrong, data)
+        finding = TrueVolumes().check_with_flows(wrong, data)
         assert finding.violated and f" 1 {'volumes' if column == 'volume' else 'crowds'}" in finding.detail
 
 
@@ -146,13 +146,13 @@ def test_the_budget_with_the_original_is_exact(data: Flows, cuts: list[int], k: 
     for step, t in enumerate(data.t.tolist()):
         here = slice(data.offsets[step], data.offsets[step + 1])
         volume, out = int(data.volume[here].sum()), published.get(t, 0)
-        members = None if data.member is None or data.member_offsets is None else set(
-            data.member[data.member_offsets[here.start] : data.member_offsets[here.stop]].tolist()
+        members = None if data.person_ids is None or data.person_offsets is None else set(
+            data.person_ids[data.person_offsets[here.start] : data.person_offsets[here.stop]].tolist()
         )  # fmt: skip
         crowd = int(data.people[here].sum()) if members is None else len(members)
         most = int(share) if share > 1 else trips_within(share, volume)
         kept &= volume - out <= most or (out == 0 and crowd < k)
-    finding = guarantee.check_with(release, data)
+    finding = guarantee.check_with_flows(release, data)
     assert finding.holds == kept and finding.with_original
     alone = guarantee.check(release)
     assert not alone.violated or finding.violated, "what files alone refute is refuted with the original too"
@@ -161,26 +161,26 @@ def test_the_budget_with_the_original_is_exact(data: Flows, cuts: list[int], k: 
 def test_the_budget_finds_more_than_files_tell() -> None:
     """The second hour suppresses 1 of 10 trips, by one person, and does not tell."""
     release = written(ROWS, STEPS, TILES)
-    assert SuppressionBudget(suppress=0.15, k=2).check_with(release, _flows()).holds
-    assert SuppressionBudget(suppress=0.125, k=2).check_with(release, _flows()).holds
-    assert SuppressionBudget(suppress=0.1, k=2).check_with(release, _flows()).violated
+    assert SuppressionBudget(suppress=0.15, k=2).check_with_flows(release, _flows()).holds
+    assert SuppressionBudget(suppress=0.125, k=2).check_with_flows(release, _flows()).holds
+    assert SuppressionBudget(suppress=0.1, k=2).check_with_flows(release, _flows()).violated
     nothing = written(ROWS[:2], STEPS[:1], TILES)
-    assert SuppressionBudget(suppress=0.15, k=4).check_with(nothing, _flows()).holds, "three people in all"
-    assert SuppressionBudget(suppress=0.15, k=3).check_with(nothing, _flows()).violated
+    assert SuppressionBudget(suppress=0.15, k=4).check_with_flows(nothing, _flows()).holds, "three people in all"
+    assert SuppressionBudget(suppress=0.15, k=3).check_with_flows(nothing, _flows()).violated
     late = written(_changed(ROWS, (2, 0), 7200), STEPS, TILES)
-    assert SuppressionBudget(suppress=1, k=3).check_with(late, _flows()).violated
+    assert SuppressionBudget(suppress=1, k=3).check_with_flows(late, _flows()).violated
 
 
 def test_a_step_below_k_is_counted_in_people_and_not_in_flows() -> None:
     """In the first hour five people make nine appearances; in the second, three people make three."""
     flows = _flows()
     nothing = written([], [], TILES)
-    assert SuppressionBudget(suppress=0.1, k=6).check_with(nothing, flows).holds
-    finding = SuppressionBudget(suppress=0.1, k=5).check_with(nothing, flows)
+    assert SuppressionBudget(suppress=0.1, k=6).check_with_flows(nothing, flows).holds
+    finding = SuppressionBudget(suppress=0.1, k=5).check_with_flows(nothing, flows)
     assert finding.violated and (finding.counts["over"], finding.counts["below_k"]) == (1, 1)
-    nameless = replace(flows, member=None, member_offsets=None)
-    assert SuppressionBudget(suppress=0.1, k=5).check_with(nothing, nameless).holds, "four people are sure"
-    assert SuppressionBudget(suppress=0.1, k=4).check_with(nothing, nameless).violated
+    nameless = replace(flows, person_ids=None, person_offsets=None)
+    assert SuppressionBudget(suppress=0.1, k=5).check_with_flows(nothing, nameless).holds, "four people are sure"
+    assert SuppressionBudget(suppress=0.1, k=4).check_with_flows(nothing, nameless).violated
 
 
 def test_somebody_in_two_flows_of_a_row_is_one_person_and_two_trips() -> None:
@@ -190,8 +190,8 @@ def test_somebody_in_two_flows_of_a_row_is_one_person_and_two_trips() -> None:
     ones = np.ones(2, np.int64)
     flows = Flows(
         zones, np.zeros(1, np.int64), np.array([0, 2]), both, np.array([2, 2], np.int32), ones, ones, "people", 3600,
-        member_offsets=np.array([0, 1, 2]), member=np.array([7, 7]),
+        person_offsets=np.array([0, 1, 2]), person_ids=np.array([7, 7]),
     )  # fmt: skip
-    finding = TrueVolumes().check_with(written([(0, "ab", "c", 2, 1)]), flows)
+    finding = TrueVolumes().check_with_flows(written([(0, "ab", "c", 2, 1)]), flows)
     assert finding.holds, finding.detail
-    assert TrueVolumes().check_with(written([(0, "ab", "c", 1, 1)]), flows).violated
+    assert TrueVolumes().check_with_flows(written([(0, "ab", "c", 1, 1)]), flows).violated

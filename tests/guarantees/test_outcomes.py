@@ -32,10 +32,10 @@ from crowdveil.guarantees import (
     FlowKAnonymity,
     GeneralizationLimit,
     Guarantee,
-    LeastInhabitedTiles,
-    LeastTiles,
     LocationsOnTileCenters,
-    MostArea,
+    MaxArea,
+    MinInhabitedTiles,
+    MinTiles,
     NoOwnPoints,
     OriginalPoints,
     Outcome,
@@ -49,7 +49,7 @@ from crowdveil.guarantees import (
     WellFormedSectors,
     WellFormedTrajectories,
 )
-from crowdveil.guarantees.base import FROM_FILES, refuse_broken, refuse_unchecked, tally
+from crowdveil.guarantees.base import FROM_FILES, require_checked, require_not_violated, tally
 from crowdveil.guarantees.flows import within_budget
 from crowdveil.io.sectors import WrittenSectors, read_sectors
 from crowdveil.io.written import WrittenRelease
@@ -99,33 +99,37 @@ def _broken_map(guarantee: Any, change: Callable[[dict[str, Any]], object]) -> C
 
 A, B = [1.0, 2.0, 3.0], [5.0, 6.0, 7.0]
 VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
-    FlowKAnonymity: lambda _: FlowKAnonymity(k=13, counts="trips").check(written(ROW, counts="trips")),
+    FlowKAnonymity: lambda _: FlowKAnonymity(k=13, k_unit="trips").check(written(ROW, counts="trips")),
     DisjointFlows: lambda _: DisjointFlows().check(written([*ROW, (0, "ab", "b", 12, 12)])),
-    DifferentialPrivacy: lambda _: DifferentialPrivacy(epsilon=1, most_trips=1).check(written(ROW)),
-    SuppressionBudget: lambda _: SuppressionBudget(suppress=0.1, k=5).check_with(written(ROW), _flows(14)),
+    DifferentialPrivacy: lambda _: DifferentialPrivacy(epsilon=1, max_trips=1).check(written(ROW)),
+    SuppressionBudget: lambda _: SuppressionBudget(suppress=0.1, k=5).check_with_flows(written(ROW), _flows(14)),
     GeneralizationLimit: lambda _: GeneralizationLimit(tiles=2).check(written([(0, "a", "ab", 12, 12)])),
-    LeastTiles: lambda _: LeastTiles(tiles=2).check(written(ROW)),
-    LeastInhabitedTiles: lambda _: LeastInhabitedTiles(tiles=2).check_with(written([(0, "a", "ab", 12, 12)]), _flows(12)),
-    MostArea: lambda _: MostArea(km2=3).check(written([(0, "a", "ab", 12, 12)])),
+    MinTiles: lambda _: MinTiles(tiles=2).check(written(ROW)),
+    MinInhabitedTiles: lambda _: MinInhabitedTiles(tiles=2).check_with_flows(written([(0, "a", "ab", 12, 12)]), _flows(12)),
+    MaxArea: lambda _: MaxArea(km2=3).check(written([(0, "a", "ab", 12, 12)])),
     WellFormedFlows: lambda _: WellFormedFlows().check(written([(0, "a", "b", 0, 12)])),
-    TrueVolumes: lambda _: TrueVolumes().check_with(written(ROW, counts="trips"), _flows(13)),
-    BoundedVolumes: lambda _: BoundedVolumes().check_with(written(ROW, counts="trips"), _flows(11)),
-    TrajectoryKAnonymity: lambda _: TrajectoryKAnonymity(k=2, counts="people").check_from(
+    TrueVolumes: lambda _: TrueVolumes().check_with_flows(written(ROW, counts="trips"), _flows(13)),
+    BoundedVolumes: lambda _: BoundedVolumes().check_with_flows(written(ROW, counts="trips"), _flows(11)),
+    TrajectoryKAnonymity: lambda _: TrajectoryKAnonymity(k=2, k_unit="people").check_with_trajectories(
         _walks(A, A), _people(A), np.array([0, 0])
     ),
-    CombinationKAnonymity: lambda _: CombinationKAnonymity(k=2, knowledge=1, interval_s=None, counts="people").check_from(
-        _walks(A, A), _people(A), np.array([0, 0])
+    CombinationKAnonymity: lambda _: CombinationKAnonymity(
+        k=2, knowledge=1, interval_s=None, k_unit="people"
+    ).check_with_trajectories(_walks(A, A), _people(A), np.array([0, 0])),
+    OriginalPoints: lambda _: OriginalPoints().check_with_trajectories(_walks([9.0]), _people(A, B), None),
+    SwappedTrajectories: lambda _: SwappedTrajectories(swaps=1, k_unit="people").check_with_trajectories(
+        _walks(A), _people(A, B), None
     ),
-    OriginalPoints: lambda _: OriginalPoints().check_from(_walks([9.0]), _people(A, B), None),
-    SwappedTrajectories: lambda _: SwappedTrajectories(swaps=1, counts="people").check_from(_walks(A), _people(A, B), None),
-    NoOwnPoints: lambda _: NoOwnPoints(counts="people").check_from(_walks(A), _people(A, B), np.array([0])),
-    SharedTilePairs: lambda _: SharedTilePairs(least=2, tile_size_m=500, lon0=0, lat0=0, counts="people").check(_walks(A)),
+    NoOwnPoints: lambda _: NoOwnPoints(k_unit="people").check_with_trajectories(_walks(A), _people(A, B), np.array([0])),
+    SharedTilePairs: lambda _: SharedTilePairs(
+        min_group_size=2, tile_size_m=500, lon0=0, lat0=0, k_unit="people"
+    ).check(_walks(A)),
     LocationsOnTileCenters: lambda _: LocationsOnTileCenters().check(_walks(A, areas=True)),
     WellFormedTrajectories: lambda _: WellFormedTrajectories().check(
         replace(_walks(A), data=_walks(A).data.append_column("name", [["x", "y", "z"]]))
     ),
     SectorKAnonymity: _broken_map(
-        SectorKAnonymity(k=2, counts="people"), lambda c: c["features"][0]["properties"].update(people=3)
+        SectorKAnonymity(k=2, k_unit="people"), lambda c: c["features"][0]["properties"].update(people=3)
     ),
     DisjointSectors: _broken_map(DisjointSectors(), lambda c: c["features"].append(feature(3, 90.0, 150.0, 3, 2))),
     EveryLocationCounted: _broken_map(EveryLocationCounted(k=2), lambda c: c["crowdveil"].update(suppressed_locations=9)),
@@ -150,23 +154,23 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     flows = written([(0, "ab", "ab", 12, 12)], [(0, 12, None)], counts="trips")
     walks, sectors = _walks(A, A), _map(tmp_path, lambda _: None)
     of_flows: list[Guarantee] = [
-        FlowKAnonymity(k=10, counts="trips"), DisjointFlows(), DifferentialPrivacy(epsilon=1, most_trips=1),
-        SuppressionBudget(suppress=0.1, k=10), GeneralizationLimit(tiles=4), LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2),
-        MostArea(km2=9), WellFormedFlows(), TrueVolumes(), BoundedVolumes(),
+        FlowKAnonymity(k=10, k_unit="trips"), DisjointFlows(), DifferentialPrivacy(epsilon=1, max_trips=1),
+        SuppressionBudget(suppress=0.1, k=10), GeneralizationLimit(tiles=4), MinTiles(tiles=2), MinInhabitedTiles(tiles=2),
+        MaxArea(km2=9), WellFormedFlows(), TrueVolumes(), BoundedVolumes(),
     ]  # fmt: skip
     of_walks: list[Guarantee] = [
-        TrajectoryKAnonymity(k=2, counts="people"), CombinationKAnonymity(k=2, knowledge=2, interval_s=None, counts="people"),
-        OriginalPoints(), SwappedTrajectories(swaps=1, counts="people"), NoOwnPoints(counts="people"),
-        SharedTilePairs(least=2, tile_size_m=500, lon0=0, lat0=0, counts="people"), WellFormedTrajectories(),
+        TrajectoryKAnonymity(k=2, k_unit="people"), CombinationKAnonymity(k=2, knowledge=2, interval_s=None, k_unit="people"),
+        OriginalPoints(), SwappedTrajectories(swaps=1, k_unit="people"), NoOwnPoints(k_unit="people"),
+        SharedTilePairs(min_group_size=2, tile_size_m=500, lon0=0, lat0=0, k_unit="people"), WellFormedTrajectories(),
     ]  # fmt: skip
     of_sectors: list[Any] = [
-        SectorKAnonymity(k=2, counts="people"), DisjointSectors(), EveryLocationCounted(k=2), WellFormedSectors(),
+        SectorKAnonymity(k=2, k_unit="people"), DisjointSectors(), EveryLocationCounted(k=2), WellFormedSectors(),
     ]  # fmt: skip
     findings = {p.name: p.check(flows) for p in of_flows} | {p.name: p.check(walks) for p in of_walks}
     findings |= {p.name: p.check_sectors(sectors) for p in of_sectors}
     assert not any(finding.violated for finding in findings.values())
     assert {name for name, finding in findings.items() if finding.outcome is Outcome.NOT_CHECKED} == {
-        "differential-privacy", "suppressed-budget", "least-inhabited-tiles", "true-volumes", "bounded-volumes",
+        "differential-privacy", "suppression-budget", "min-inhabited-tiles", "true-volumes", "bounded-volumes",
         "trajectory-k-anonymity", "combination-k-anonymity", "original-points", "swapped-trajectories", "no-own-points",
         "shared-tile-pairs", "every-location-counted",
     }  # fmt: skip
@@ -175,19 +179,21 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
 
 def test_a_run_publishes_nothing_that_is_violated_or_a_privacy_guarantee_that_nobody_checked() -> None:
     crowd, noise, truth = (
-        TrajectoryKAnonymity(k=2, counts="people"),
-        DifferentialPrivacy(epsilon=1, most_trips=1),
+        TrajectoryKAnonymity(k=2, k_unit="people"),
+        DifferentialPrivacy(epsilon=1, max_trips=1),
         TrueVolumes(),
     )
     open_ = crowd.check(_walks(A, A))
-    refuse_broken([(crowd, open_)])
+    require_not_violated([(crowd, open_)])
     with pytest.raises(
         GuaranteeViolatedError, match="trajectory-k-anonymity could not be checked, so nothing was published"
     ):
-        refuse_unchecked([(crowd, open_)])
+        require_checked([(crowd, open_)])
     with pytest.raises(GuaranteeViolatedError, match="trajectory-k-anonymity is violated"):
-        refuse_unchecked([(crowd, crowd.check(_walks(A, B)))])
-    refuse_unchecked([(noise, noise.judged(False, {}, open_=True)), (truth, truth.judged(False, {}, open_=True))])
+        require_checked([(crowd, crowd.check(_walks(A, B)))])
+    require_checked(
+        [(noise, noise.make_finding(False, {}, open_=True)), (truth, truth.make_finding(False, {}, open_=True))]
+    )
     assert [kind.name for kind in GUARANTEES if kind.of_mechanism] == ["differential-privacy"]
 
 
@@ -206,7 +212,7 @@ def test_what_was_not_checked_is_never_counted_among_what_holds(outcomes: list[s
 
 def test_counts_that_are_not_declared_are_refused() -> None:
     with pytest.raises(KeyError, match="does not declare"):
-        FlowKAnonymity(k=2, counts="trips").judged(False, {"areas": 5})
+        FlowKAnonymity(k=2, k_unit="trips").make_finding(False, {"areas": 5})
 
 
 @given(volume=st.integers(0, 10**9), share=st.integers(0, 1000))
@@ -238,6 +244,6 @@ def test_a_method_that_reckons_its_budget_wrong_publishes_nothing(
     for name, module in list(sys.modules.items()):
         if name.startswith("crowdveil.") and hasattr(module, "trips_within"):
             monkeypatch.setattr(module, "trips_within", lambda budget, volume: volume)
-    with pytest.raises(GuaranteeViolatedError, match="suppressed-budget is violated"):
+    with pytest.raises(GuaranteeViolatedError, match="suppression-budget is violated"):
         crowdveil.anonymize("atg-coupled", tmp_path / "flows.csv", tmp_path / "wrong", **options)
     assert not (tmp_path / "wrong").exists()

@@ -55,10 +55,10 @@ def _columns(rows: Rows) -> list[Any]:
     made=painted_rows(nesting | shapes | mixed),
     limits=st.fixed_dictionaries(
         {
-            "MOST_STRIPES": st.sampled_from([1, 4, 1 << 15]),
-            "MOST_PAIRS": st.sampled_from([0, 150, 1 << 20]),
-            "MOST_FLOWS": st.sampled_from([3, 1 << 16]),
-            "MOST_STEPS": st.sampled_from([1, 256]),
+            "MAX_STRIPES": st.sampled_from([1, 4, 1 << 15]),
+            "MAX_PAIRS": st.sampled_from([0, 150, 1 << 20]),
+            "MAX_FLOWS": st.sampled_from([3, 1 << 16]),
+            "MAX_STEPS": st.sampled_from([1, 256]),
         }
     ),
     flows=st.none() | st.lists(st.integers(0, 9), min_size=6, max_size=6),
@@ -85,8 +85,8 @@ def test_pairs_twice_and_the_row_over_each_pair(
 
 def _compare(block: Block, runs: Runs, over: dict[int, dict[tuple[int, int], list[int]]]) -> None:
     painted = block.painted()
-    pairs = list(itertools.product(range(len(runs.place)), repeat=2))
-    tiles = [runs.place[[pair[i] for pair in pairs]] for i in range(2)]
+    pairs = list(itertools.product(range(len(runs.position)), repeat=2))
+    tiles = [runs.position[[pair[i] for pair in pairs]] for i in range(2)]
     for number, (step, crossed) in enumerate(zip(block.steps.tolist(), painted.crossed.tolist(), strict=True)):
         assert crossed == any(len(rows_over) > 1 for rows_over in over[step].values())
         if not crossed:
@@ -105,11 +105,11 @@ def test_areas_that_nest_are_one_run_each(made: tuple[Areas, Rows]) -> None:
 @given(made=painted_rows(mixed))
 def test_runs_of_any_area_are_its_tiles(made: tuple[Areas, Rows]) -> None:
     runs = _runs(*made)
-    assert sorted(runs.place.tolist()) == list(range(len(runs.place)))
+    assert sorted(runs.position.tolist()) == list(range(len(runs.position)))
     for i, area in enumerate(made[0]):
         parts = range(runs.offsets[i], runs.offsets[i + 1])
         places = [place for r in parts for place in range(runs.first[r], runs.last[r])]
-        assert places == sorted(runs.place[area].tolist())
+        assert places == sorted(runs.position[area].tolist())
         assert all(runs.last[r] < runs.first[r + 1] for r in parts[:-1]), "runs that touch are one"
 
 
@@ -123,14 +123,14 @@ def test_a_rare_union_is_split_and_breaks_no_other_area() -> None:
 @pytest.mark.parametrize("pairs", [0, 1 << 20])
 def test_rows_that_cannot_be_apart_are_not_painted(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty thousand rows from everywhere to everywhere would be four million stripes; the row after them is found."""
-    monkeypatch.setattr(painting, "MOST_PAIRS", pairs)
-    monkeypatch.setattr(painting, "MOST_STRIPES", 1 << 30)
+    monkeypatch.setattr(painting, "MAX_PAIRS", pairs)
+    monkeypatch.setattr(painting, "MAX_STRIPES", 1 << 30)
     rows = [(0, 0, 0)] * 40_000 + [(1, 1, 1)]
     runs = _runs([list(range(100)), [3]], rows)
     (block,) = blocks(runs, *_columns(rows))
     painted = block.painted()
     assert painted.crossed.tolist() == [True, False]
-    place = runs.place[[3]]
+    place = runs.position[[3]]
     assert painted.row_at(np.array([1]), place, place).tolist() == [40_000]
     assert len(painted._first) == 1
 
@@ -138,7 +138,7 @@ def test_rows_that_cannot_be_apart_are_not_painted(pairs: int, monkeypatch: pyte
 @pytest.mark.parametrize("pairs", [0, 1 << 20])
 def test_places_that_are_in_no_area(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """They have the place behind the last, which is 3."""
-    monkeypatch.setattr(painting, "MOST_PAIRS", pairs)
+    monkeypatch.setattr(painting, "MAX_PAIRS", pairs)
     rows = [(3, 0, 0), (4, 1, 1)]
     (block,) = blocks(_runs([[0, 1], [2]], rows), *_columns(rows))
     number, origin, destination = (np.array(a) for a in ([0, 0, 0, 1, 1, 1], [0, 3, 1, 3, 2, 3], [1, 0, 3, 2, 2, 3]))

@@ -25,7 +25,7 @@ from crowdveil.model.trajectories import Trajectories
 
 PLANE = LocalProjection(2.0, 48.0)
 CROWD, DISJOINT, COUNTED, FORM = (
-    SectorKAnonymity(k=2, counts="people"), DisjointSectors(), EveryLocationCounted(k=2), WellFormedSectors(),
+    SectorKAnonymity(k=2, k_unit="people"), DisjointSectors(), EveryLocationCounted(k=2), WellFormedSectors(),
 )  # fmt: skip
 # x and y in meters, and person: two in the west, one of them on the line to the east, three in the east, and two outside.
 POINTS = [(10, 10, 0), (20, 90, 1), (100, 0, 0), (150, 50, 2), (190, 99, 2), (-5, 50, 1), (150, 100, 2)]
@@ -53,7 +53,7 @@ def feature(sector: int, west: float, east: float, locations: int, people: int) 
 
 GOOD: dict[str, Any] = {
     "type": "FeatureCollection",
-    "crowdveil": {"k_counts": "people", "suppressed_locations": 2, "plane": {"longitude": 2.0, "latitude": 48.0}},
+    "crowdveil": {"k_unit": "people", "suppressed_locations": 2, "plane": {"longitude": 2.0, "latitude": 48.0}},
     "features": [feature(1, 0.0, 100.0, 2, 2), feature(2, 100.0, 200.0, 3, 2)],
 }
 
@@ -99,7 +99,7 @@ FAULTS: list[tuple[str, SectorGuarantee, bool, Callable[[dict[str, Any]], object
     ("too many people told", CROWD, True, lambda c: _properties(c).update(people=3)),
     ("locations made up", CROWD, True, lambda c: _properties(c).update(locations=4)),
     ("another crowd", CROWD, False, lambda c: [f["properties"].update(trajectories=2) for f in c["features"]]
-     and c["crowdveil"].update(k_counts="trajectories")),
+     and c["crowdveil"].update(k_unit="trajectories")),
     ("bounds that leave somebody out", CROWD, True, _narrower),
     ("overlap", DISJOINT, False, _wider),
     ("an outline elsewhere", DISJOINT, False, _shifted),

@@ -17,8 +17,8 @@ from crowdveil.model.trajectories import Trajectories
 ORIGINAL = [[(0.0, 0), (1.0, 60), (2.0, 120)], [(5.0, 0), (6.0, 60), (7.0, 120)], [(8.0, 300), (9.0, 360)]]
 SWAPPED = [[(0.0, 0), (1.0, 60), (7.0, 120)], [(5.0, 0), (6.0, 60), (2.0, 120)]]
 PEOPLE, TRAJECTORIES = (
-    SwappedTrajectories(swaps=1, counts="people"),
-    SwappedTrajectories(swaps=1, counts="trajectories"),
+    SwappedTrajectories(swaps=1, k_unit="people"),
+    SwappedTrajectories(swaps=1, k_unit="trajectories"),
 )
 
 
@@ -43,7 +43,9 @@ def _written(rows: list[list[tuple[float, int]]]) -> WrittenRelease:
 
 
 def _holds(guarantee: Guarantee, rows: Any, source: Any = None, original: Any = ORIGINAL) -> bool:
-    finding = guarantee.check_from(_written(rows), _original(original), None if source is None else np.array(source))
+    finding = guarantee.check_with_trajectories(
+        _written(rows), _original(original), None if source is None else np.array(source)
+    )
     assert finding.with_original and finding.outcome != "not checked"
     return finding.holds
 
@@ -54,7 +56,7 @@ def test_a_swapped_release_passes(guarantee: Guarantee) -> None:
     assert _holds(guarantee, [])
 
 
-@pytest.mark.parametrize("guarantee", [OriginalPoints(), PEOPLE, TRAJECTORIES, NoOwnPoints(counts="people")])
+@pytest.mark.parametrize("guarantee", [OriginalPoints(), PEOPLE, TRAJECTORIES, NoOwnPoints(k_unit="people")])
 def test_files_alone_say_nothing(guarantee: Guarantee) -> None:
     finding = guarantee.check(_written(SWAPPED))
     assert finding.outcome == "not checked"
@@ -82,8 +84,8 @@ def test_points_that_are_there_twice_may_be_published_twice() -> None:
 
 def test_a_trajectory_that_was_not_swapped() -> None:
     assert not _holds(TRAJECTORIES, [*SWAPPED, [(8.0, 300), (9.0, 360)]])
-    assert not _holds(SwappedTrajectories(swaps=2, counts="people"), SWAPPED)
-    assert _holds(SwappedTrajectories(swaps=2, counts="people"), [[(0.0, 0), (6.0, 60), (2.0, 120)]])
+    assert not _holds(SwappedTrajectories(swaps=2, k_unit="people"), SWAPPED)
+    assert _holds(SwappedTrajectories(swaps=2, k_unit="people"), [[(0.0, 0), (6.0, 60), (2.0, 120)]])
 
 
 def test_a_swap_with_oneself_counts_only_where_trajectories_do() -> None:
@@ -98,10 +100,10 @@ def test_a_point_of_several_people_proves_no_swap() -> None:
 
 
 def test_points_that_stayed_at_home() -> None:
-    guarantee = NoOwnPoints(counts="people")
+    guarantee = NoOwnPoints(k_unit="people")
     assert _holds(guarantee, [[(5.0, 0), (7.0, 120)], [(0.0, 0)]], [0, 1])
     assert not _holds(guarantee, [[(5.0, 0), (1.0, 60)], [(0.0, 0)]], [0, 1])
     assert not _holds(guarantee, [[(5.0, 0), (7.0, 120)]], [0, 1])
     # Of another trajectory of the same person: only where trajectories count is it somebody else's.
     assert not _holds(guarantee, [[(8.0, 300)]], [1])
-    assert _holds(NoOwnPoints(counts="trajectories"), [[(8.0, 300)]], [1])
+    assert _holds(NoOwnPoints(k_unit="trajectories"), [[(8.0, 300)]], [1])

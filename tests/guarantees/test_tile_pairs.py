@@ -49,13 +49,13 @@ def _guarantee(least: int, counts: str = "people") -> SharedTilePairs:
 def test_steps(walks: list[list[int]], least: int, holds: bool) -> None:
     assert _guarantee(least, "trajectories").check(_written(*walks)).holds is holds
     behind = np.arange(len(walks))
-    assert _guarantee(least).check_behind(_written(*walks), behind).holds is holds
+    assert _guarantee(least).check_with_people(_written(*walks), behind).holds is holds
 
 
 def test_two_trajectories_of_one_person_are_one() -> None:
     written = _written([100, 1200], [900, 1900])
     assert _guarantee(2).check(written).outcome == "not checked"
-    finding = _guarantee(2).check_behind(written, np.array([4, 4]))
+    finding = _guarantee(2).check_with_people(written, np.array([4, 4]))
     assert finding.violated and finding.with_original
-    assert _guarantee(2, "trajectories").check_behind(written, np.array([4, 4])).holds
-    assert not _guarantee(2).check_behind(written, np.array([4])).holds
+    assert _guarantee(2, "trajectories").check_with_people(written, np.array([4, 4])).holds
+    assert not _guarantee(2).check_with_people(written, np.array([4])).holds

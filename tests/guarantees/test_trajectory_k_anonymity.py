@@ -20,7 +20,7 @@ from crowdveil.synth.trajectories import make_trajectories
 Row = tuple[float, float, int]
 A: list[Row] = [(2.0, 48.0, 0), (2.1, 48.0, 60)]
 B: list[Row] = [(2.0, 48.0, 0), (2.1, 48.0, 60), (2.2, 48.0, 90)]
-PEOPLE = TrajectoryKAnonymity(k=3, counts="people")
+PEOPLE = TrajectoryKAnonymity(k=3, k_unit="people")
 
 
 def _written(*listed: list[Row]) -> WrittenRelease:
@@ -41,9 +41,9 @@ def test_k_equal_ones_of_k_people_pass() -> None:
     finding = PEOPLE.check(good)
     assert finding.outcome == "not checked" and finding.detail.endswith("files do not show it.")
     assert finding.detail.startswith("6 trajectories in 2 groups of equal ones, 0 with fewer than 3; which people")
-    behind = PEOPLE.check_behind(good, np.array([0, 0, 1, 1, 2, 2]))
+    behind = PEOPLE.check_with_people(good, np.array([0, 0, 1, 1, 2, 2]))
     assert behind.holds and behind.with_original
-    assert PEOPLE.check(_written()).holds and PEOPLE.check_behind(_written(), np.zeros(0, np.int64)).holds
+    assert PEOPLE.check(_written()).holds and PEOPLE.check_with_people(_written(), np.zeros(0, np.int64)).holds
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_k_equal_ones_of_k_people_pass() -> None:
 def test_a_copy_that_differs_is_none(third: list[Row]) -> None:
     finding = PEOPLE.check(_written(A, A, third))
     assert finding.violated and "in 2 groups of equal ones, 2 with fewer than 3" in finding.detail
-    assert not PEOPLE.check_behind(_written(A, A, third), np.arange(3)).holds
+    assert not PEOPLE.check_with_people(_written(A, A, third), np.arange(3)).holds
 
 
 def test_a_missing_copy_and_equal_points_in_one_trajectory_are_found() -> None:
@@ -71,12 +71,12 @@ def test_a_missing_copy_and_equal_points_in_one_trajectory_are_found() -> None:
 def test_one_persons_group_is_not_checked_by_the_files_and_violated_with_people() -> None:
     files = _written(A, A, A, B, B, B)
     assert PEOPLE.check(files).outcome == "not checked"
-    finding = PEOPLE.check_behind(files, np.array([7, 7, 7, 0, 1, 2]))
+    finding = PEOPLE.check_with_people(files, np.array([7, 7, 7, 0, 1, 2]))
     assert not finding.holds and finding.detail == "2 groups of equal trajectories, 1 with fewer than 3 people."
-    assert not PEOPLE.check_behind(files, np.array([0, 1, 1, 2, 3, 4])).holds
-    assert not PEOPLE.check_behind(files, np.arange(5)).holds, "a trajectory that nobody is behind"
-    counting = TrajectoryKAnonymity(k=3, counts="trajectories")
-    assert counting.check_behind(files, np.array([7, 7, 7, 0, 1, 2])).holds
+    assert not PEOPLE.check_with_people(files, np.array([0, 1, 1, 2, 3, 4])).holds
+    assert not PEOPLE.check_with_people(files, np.arange(5)).holds, "a trajectory that nobody is behind"
+    counting = TrajectoryKAnonymity(k=3, k_unit="trajectories")
+    assert counting.check_with_people(files, np.array([7, 7, 7, 0, 1, 2])).holds
 
 
 def test_the_guarantee_says_what_it_counts() -> None:

@@ -193,7 +193,7 @@ def test_every_way_of_reading_trips_agrees_with_the_twin(
             continue
         flows = read_flows(data, **options, **more)
         assert as_dict(flows) == wanted, name
-        assert flows.counts == ("people" if people else "trips")
+        assert flows.k_unit == ("people" if people else "trips")
         assert flows.tz == (zone if step != "all" else "UTC")
         assert flows.step_s == {"15min": 900, "1h": 3600, "1d": 86400, "1w": 604800, "all": None}[step]
     if wanted:
@@ -315,7 +315,7 @@ def test_flows_are_added_up(tmp_path: Path) -> None:
     )
     flows = read_flows(tmp_path / "flows.csv", step="1h")
     assert as_dict(flows) == {(1704067200, "7", "12"): (7, 7)}
-    assert flows.counts == "trips"
+    assert flows.k_unit == "trips"
     own = read_flows(tmp_path / "flows.csv")
     assert as_dict(own) == {(1704067800, "7", "12"): (3, 3), (1704070200, "7", "12"): (4, 4)}
     assert own.step_s == 2400
@@ -326,7 +326,7 @@ def test_people_of_a_flow_are_taken_and_never_added_up() -> None:
     rows = {"origin": ["7", "12"], "destination": ["12", "7"], "volume": [5, 9], "people": [2, 9]}
     flows = read_flows(pa.table(rows))
     assert as_dict(flows) == {(0, "7", "12"): (5, 2), (0, "12", "7"): (9, 9)}
-    assert flows.counts == "people"
+    assert flows.k_unit == "people"
     with pytest.raises(InputError, match="1 pair of zones have several rows"):
         read_flows(pa.table({**rows, "origin": ["7", "7"], "destination": ["12", "12"]}))
 
@@ -335,7 +335,7 @@ def test_volumes_of_people_who_are_known_count_them() -> None:
     rows = {"origin": ["7"] * 3, "destination": ["12"] * 3, "volume": [5, 9, 1], "user_id": ["ann", "ann", "ben"]}
     flows = read_flows(pa.table(rows))
     assert as_dict(flows) == {(0, "7", "12"): (15, 2)}
-    assert flows.counts == "people"
+    assert flows.k_unit == "people"
 
 
 def test_zones_that_come_up_are_sorted_numbers_first() -> None:

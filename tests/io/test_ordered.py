@@ -59,7 +59,7 @@ def _read(table: pa.Table, **options: Any) -> Any:
         flows = read_flows(table, zones=ZONES, notes=notes, **options)
     except InputError as error:
         return str(error)
-    return _plain(flows), flows.counts, flows.step_s, notes.said, notes.dropped
+    return _plain(flows), flows.k_unit, flows.step_s, notes.said, notes.dropped
 
 
 def _plain(flows: Flows) -> list[tuple[int, ...]]:

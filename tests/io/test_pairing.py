@@ -94,7 +94,7 @@ def test_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         raise InputError("something went wrong.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(pipeline, "refuse_unchecked", fail)
+        patched.setattr(pipeline, "require_checked", fail)
         with pytest.raises(InputError, match="went wrong"):
             crowdveil.anonymize("microaggregation", points, tmp_path / "out", k=2, pairing=kept)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["points.csv"]

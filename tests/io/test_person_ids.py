@@ -110,7 +110,7 @@ def test_people_of_trips_are_counted_alike_everywhere(
     for name, data, zones in trip_sources([*IDS], tmp_path):
         notes = ReadNotes()
         flows = read_flows(data, zones=zones, notes=notes, members=members, **options)
-        assert (flows.volume.tolist(), flows.people.tolist(), flows.crowd) == ([8], [people], people), name
+        assert (flows.volume.tolist(), flows.people.tolist(), flows.total_people) == ([8], [people], people), name
         assert any("2 ids in column user_id differ" in said for said in notes.said) == warned, name
     assert len(set(read_trips(tmp_path / "trips.csv", **options).person.tolist())) == people  # type: ignore[union-attr]
 
@@ -136,7 +136,7 @@ def test_no_id_is_no_person(tmp_path: Path) -> None:
             read_flows(data, zones=zones)
         notes = ReadNotes()
         flows = read_flows(data, zones=zones, drop_invalid=True, notes=notes)
-        assert (flows.people.tolist(), flows.crowd) == ([2], 2), name
+        assert (flows.people.tolist(), flows.total_people) == ([2], 2), name
         assert notes.dropped == {"have no user in column user_id": 5}
     points = pa.table({"lat": [1.0] * 7, "lon": [1.0] * 7, "t": list(range(7)), "user_id": ids})
     with pytest.raises(InputError, match=r"5 rows \(rows 2, 4, 5, 6 and 7\) have no usable value in column user_id"):
@@ -165,4 +165,4 @@ def test_flows_count_the_people_of_the_twin(tmp_path: Path, rows: list[tuple[str
         flows = read_flows(data, zones=zones, drop_invalid=True)
         found = dict(zip(flows.zones.ids[flows.origin].tolist(), flows.people.tolist(), strict=True))
         assert found == {o: n for o, n in wanted.items() if n}
-        assert flows.crowd == len(set(names) - {None})
+        assert flows.total_people == len(set(names) - {None})

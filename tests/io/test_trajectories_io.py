@@ -90,7 +90,7 @@ def test_every_way_of_reading_points_agrees_with_the_twin(tmp_path: Path, rows: 
     ):  # fmt: skip
         model = read_trajectories(data, keep_rows=True)
         assert as_list(model) == expected
-        assert model.counts == "people"
+        assert model.k_unit == "people"
         assert model.people == len({r[4] for r in rows})
 
 
@@ -98,7 +98,7 @@ def test_without_users_each_trajectory_is_a_person() -> None:
     table = pa.table({"lat": [1.0, 2.0, 3.0], "lon": [1.0, 2.0, 3.0], "t": [1, 2, 3], "tid": ["b", "a", "b"]})
     notes = ReadNotes()
     model = read_trajectories(table, notes=notes)
-    assert model.counts == "trajectories"
+    assert model.k_unit == "trajectories"
     assert model.ids.tolist() == ["b", "a"]
     assert model.people == 2
     assert any("no column of users" in sentence for sentence in notes.said)
@@ -107,7 +107,7 @@ def test_without_users_each_trajectory_is_a_person() -> None:
 def test_without_trajectories_all_points_of_a_user_are_one() -> None:
     table = pa.table({"lat": [1.0, 2.0, 3.0], "lon": [1.0, 2.0, 3.0], "t": [3, 2, 1], "uid": ["b", "a", "b"]})
     model = read_trajectories(table, keep_rows=True)
-    assert model.counts == "people"
+    assert model.k_unit == "people"
     assert as_list(model) == [("b", "b", [(3.0, 3.0, 1, 2), (1.0, 1.0, 3, 0)]), ("a", "a", [(2.0, 2.0, 2, 1)])]
 
 

@@ -13,7 +13,7 @@ from plain_measures import dense, overlapping_releases, rebuilt, releases, rows_
 from scipy.spatial.distance import cosine, jensenshannon
 from scipy.stats import wasserstein_distance
 
-from crowdveil.measures.base import Asked, Measure, scores
+from crowdveil.measures.base import Measure, MeasureRequest, scores
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.od.counts import SIZES
 from crowdveil.measures.od.trip_length import mark_m
@@ -246,7 +246,7 @@ def test_means_leave_out_steps_in_which_nothing_was_published() -> None:
         data.zones, np.array([0, 0, 0, 3600]), *(np.append(c, c[-1]) for c in (data.origin, data.destination, data.volume))
     )  # fmt: skip
     compared = OdComparison.between(later, release)
-    found = {measure.name: scores(Asked.of(measure), compared) for measure in _of_flows()}
+    found = {measure.name: scores(MeasureRequest.of(measure), compared) for measure in _of_flows()}
     assert found["generalization"].by_step.tolist() == pytest.approx([3, NAN], nan_ok=True)
     assert found["generalization"].mean == 3 and found["generalization"].pooled == 3
     assert found["reconstruction-error"].by_step[1] == 1 and found["common-part"].by_step[1] == 0

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from crowdveil import testing
 from crowdveil.errors import InputError
-from crowdveil.measures.base import Asked, scores
+from crowdveil.measures.base import MeasureRequest, scores
 from crowdveil.measures.od.comparison import OdComparison
-from crowdveil.measures.od.partition_sums import PartTotals, over_all_parts, sums_of_part
+from crowdveil.measures.od.partition_sums import PartitionTotals, over_all_partitions, sums_of_partition
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
 from crowdveil.registry import all_measures, find_method
 
-MEASURES = [Asked.of(measure) for measure in all_measures().values() if measure.takes is Flows]
+MEASURES = [MeasureRequest.of(measure) for measure in all_measures().values() if measure.takes is Flows]
 
 
 def _of_steps(release: FlowRelease, steps: np.ndarray) -> FlowRelease:
@@ -36,7 +36,7 @@ def _of_steps(release: FlowRelease, steps: np.ndarray) -> FlowRelease:
 @pytest.mark.parametrize("asked", MEASURES, ids=lambda asked: asked.label)
 @settings(max_examples=25, deadline=None)
 @given(draw=st.data())
-def test_every_measure_is_the_same_in_parts(asked: Asked, draw: st.DataObject) -> None:
+def test_every_measure_is_the_same_in_parts(asked: MeasureRequest, draw: st.DataObject) -> None:
     data = draw.draw(testing.flows(max_steps=4))
     # Areas of the one are boxes that may overlap, of the other nodes of a tree.
     method = find_method(draw.draw(st.sampled_from(["mondrian", "joint", "suppression"])))
@@ -52,13 +52,13 @@ def test_every_measure_is_the_same_in_parts(asked: Asked, draw: st.DataObject) -
         for steps in (np.flatnonzero(part == i) for i in range(3))
         if len(steps)
     ]
-    totals = sum((PartTotals.of(one) for one in compared), PartTotals())
+    totals = sum((PartitionTotals.of(one) for one in compared), PartitionTotals())
     assert totals.overlapping == (OdComparison.between(data, release).row is None)
     by_step = np.concatenate([asked.measure.of(one, asked.params) for one in compared])
     order = np.argsort(np.argsort(part, kind="stable"))
     assert np.allclose(by_step[order], whole.by_step, rtol=1e-12, atol=1e-12, equal_nan=True)
     no_flow, no_row = data.at_steps(np.zeros(0, np.int64)), _of_steps(release, np.zeros(0, np.int64))
     nothing = OdComparison.between(no_flow, no_row)
-    sums = [sums_of_part(asked, one, totals) for one in compared]
-    pooled = over_all_parts(asked, nothing, totals, sums)
+    sums = [sums_of_partition(asked, one, totals) for one in compared]
+    pooled = over_all_partitions(asked, nothing, totals, sums)
     assert np.allclose(pooled[0], whole.pooled, rtol=1e-12, atol=1e-12, equal_nan=True)

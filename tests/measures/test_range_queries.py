@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crowdveil.errors import ParameterError
 from crowdveil.fields import rows
-from crowdveil.measures.base import Asked, scores
+from crowdveil.measures.base import MeasureRequest, scores
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams, answers, draw_queries, mean_distortion
 from crowdveil.model.release import TrajectoryRelease
@@ -136,7 +136,7 @@ def test_all_four_share_the_answers(movers: Trajectories, monkeypatch: pytest.Mo
 
 def test_scores_have_a_column_a_window(movers: Trajectories) -> None:
     compared = TrajectoryComparison(movers, released(movers, keep=slice(0, 100)))
-    found = scores(Asked.of(find_measure("sid"), {"queries": 50, "windows_s": "60,10000"}), compared)
+    found = scores(MeasureRequest.of(find_measure("sid"), {"queries": 50, "windows_s": "60,10000"}), compared)
     assert found.measure.parts == ("0 to 60 s", "0 to 10,000 s") and found.measure.name == "sid"
     assert found.by_step.shape == (1, 2)
     np.testing.assert_array_equal(found.mean, found.pooled)

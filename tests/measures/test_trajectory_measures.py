@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
 from crowdveil.errors import InputError, MissingExtraError, ParameterError
-from crowdveil.measures.base import Asked
+from crowdveil.measures.base import MeasureRequest
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.mobility import PARTS
 from crowdveil.measures.trajectory.propensity import PropensityParams, Sequences
@@ -52,7 +52,7 @@ def comparisons(draw: st.DrawFn) -> TrajectoryComparison:
 
 
 def _value(name: str, compared: TrajectoryComparison, **params: Any) -> Any:
-    asked = Asked.of(find_measure(name), params)
+    asked = MeasureRequest.of(find_measure(name), params)
     found = asked.measure.of(compared, asked.params)[0]
     return found if asked.measure.parts else float(found)
 

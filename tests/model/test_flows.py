@@ -49,15 +49,15 @@ def test_rows_in_any_order_are_sorted(volume: Cells, random: Any) -> None:
     assert list(rows(flows)) == sorted(volume)
     assert flows.steps == len({k[0] for k in volume})
     assert flows.total == sum(v for v, _ in volume.values())
-    assert flows.crowd == sum(p for _, p in volume.values())
-    assert flows.counts == "people"
+    assert flows.total_people == sum(p for _, p in volume.values())
+    assert flows.k_unit == "people"
     assert len(flows) == len(volume)
 
 
 def test_without_people_trips_are_the_crowd() -> None:
     flows = flows_of({(0, 0, 1): (5, 2)}, people=False)
     assert flows.people.tolist() == [5]
-    assert flows.counts == "trips"
+    assert flows.k_unit == "trips"
 
 
 @unhurried
@@ -142,7 +142,7 @@ def test_rows_must_rise_inside_each_step(lengths: list[int], piece: int, draw: s
     flat = np.array([pair for step in pairs for pair in step], np.int64)
     rising = all(a < b for step in pairs for a, b in itertools.pairwise(step))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model_flows, "_PIECE", piece)
+        patch.setattr(model_flows, "_BLOCK", piece)
         made: Any = (ZONES, np.arange(len(lengths)), np.cumsum([0, *lengths]), flat // 3, flat % 3)
         ones = np.ones(len(flat), np.int64)
         if rising:

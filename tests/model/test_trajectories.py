@@ -27,7 +27,7 @@ def made(**changed: Any) -> Trajectories:
 
 def test_columns_are_taken_as_they_are() -> None:
     data = made()
-    assert (len(data), data.points, data.people, data.crowd) == (2, 4, 2, 2)
+    assert (len(data), data.points, data.people, data.total_people) == (2, 4, 2, 2)
     assert data.trajectory.tolist() == [0, 0, 0, 1]
     x, y = data.xy
     for i in range(3):

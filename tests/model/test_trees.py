@@ -373,7 +373,7 @@ class TestBuild:
 
     @pytest.mark.parametrize("kind", ["ward", "kd"])
     def test_needs_to_know_where_tiles_are(self, kind: str) -> None:
-        with pytest.raises(InputError, match="trees need to know where the zones are"):
+        with pytest.raises(InputError, match="trees need the positions of the zones"):
             trees.build(named("a", "b"), kind)
 
     @pytest.mark.parametrize("kind", ["ward", "kd", "quadtree"])

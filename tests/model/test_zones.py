@@ -23,7 +23,7 @@ def test_ids_are_text_and_found_by_it() -> None:
 def test_names_alone_are_nowhere() -> None:
     zones = Zones.from_ids(["a", "b"])
     assert not zones.located
-    with pytest.raises(InputError, match="meters need to know where the zones are"):
+    with pytest.raises(InputError, match="meters need the positions of the zones"):
         _ = zones.xy
     assert len(Zones.from_ids([])) == 0
 

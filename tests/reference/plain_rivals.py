@@ -28,8 +28,8 @@ def rows_of(flows: Flows, step: int) -> list[Row]:
     made = []
     for i in range(int(flows.offsets[step]), int(flows.offsets[step + 1])):
         people = None
-        if flows.member is not None and flows.member_offsets is not None:
-            people = frozenset(flows.member[flows.member_offsets[i] : flows.member_offsets[i + 1]].tolist())
+        if flows.person_ids is not None and flows.person_offsets is not None:
+            people = frozenset(flows.person_ids[flows.person_offsets[i] : flows.person_offsets[i + 1]].tolist())
         made.append(
             Row(int(flows.origin[i]), int(flows.destination[i]), int(flows.volume[i]), int(flows.people[i]), people)
         )

@@ -46,7 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _outcomes(folder: Path) -> dict[str, str]:
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["format"] == 2 and not any("holds" in guarantee for guarantee in manifest["guarantees"])
+    assert manifest["format"] == 3 and not any("holds" in guarantee for guarantee in manifest["guarantees"])
     return {guarantee["name"]: guarantee["outcome"] for guarantee in manifest["guarantees"]}
 
 
@@ -94,7 +94,7 @@ def test_a_release_of_the_earlier_format_is_refused_in_one_sentence(made: Path, 
         guarantee["holds"] = guarantee.pop("outcome") == "holds"
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"format": 1}))
     with pytest.raises(
-        InputError, match="its format is 1, and this version reads 2; verify the release with the version"
+        InputError, match="its format is 1, and this version reads 3; verify the release with the version"
     ):
         crowdveil.verify(tmp_path)
     ran = command("verify", tmp_path)
@@ -106,7 +106,7 @@ ROWS = [(0, "a", "b", 10, 10), (0, "c", "ab", 30, 10), (0, "ab", "a", 20, 10), (
 
 
 def _said(release: WrittenRelease) -> list[str]:
-    manifest = {"k_counts": "people", "guarantees": [], "method": {"status": "proven"}}
+    manifest = {"k_unit": "people", "guarantees": [], "method": {"status": "proven"}}
     return next(answer.lines for answer in answers(release, manifest, None) if answer.name == "Inference")
 
 
@@ -155,7 +155,7 @@ def test_differencing_says_that_it_looks_at_one_release(command: Any) -> None:
         and "not there yet" in text
     )
     for rows in ("exact", "overlapping"):
-        said = differencing.run(Published(flow_release(ROWS), rows=rows), FlowAttackParams()).explanation  # type: ignore[arg-type]
+        said = differencing.run(Published(flow_release(ROWS), row_semantics=rows), FlowAttackParams()).explanation  # type: ignore[arg-type]
         assert "one release only" in said
     for page in ("attacks.md", "threat-model.md", "guarantees/README.md", "attack-list.md"):
         assert "2,340 to 4,581" in (DOCS / page).read_text()

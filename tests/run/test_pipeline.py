@@ -55,7 +55,7 @@ def test_from_file_to_verified_release(trips: Path, tmp_path: Path) -> None:
     method = {"name": "suppression", "status": "proven", "parameters": parameters, "seed_given": False, "facts": {}}
     assert manifest["method"] == method
     assert manifest["input"]["data"] == {"kind": "table"}
-    assert manifest["k_counts"] == "people" and manifest["original_ids_published"] is False
+    assert manifest["k_unit"] == "people" and manifest["original_ids_published"] is False
     assert str(tmp_path) not in json.dumps(manifest), "where files lay is nobody's business"
 
 
@@ -87,7 +87,7 @@ def test_python_door_takes_the_same_names(trips: Path, tmp_path: Path) -> None:
 
 
 def test_a_broken_guarantee_publishes_nothing(trips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stricter = lambda data, params: (FlowKAnonymity(k=1000, counts=data.counts),)  # noqa: E731
+    stricter = lambda data, params: (FlowKAnonymity(k=1000, k_unit=data.k_unit),)  # noqa: E731
     method = suppression.METHOD
     monkeypatch.setattr(pipeline, "find_method", lambda name: _with_guarantees(method, stricter))
     with pytest.raises(GuaranteeViolatedError, match="nothing was published"):

@@ -231,7 +231,7 @@ def test_where_a_file_lies_and_the_form_of_the_tables_do_not_matter(
 
 def test_a_broken_guarantee_removes_what_was_kept(city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was kept may be what is wrong; going on from it would only end here again."""
-    broken = (FlowKAnonymity(k=10**6, counts="people"),)
+    broken = (FlowKAnonymity(k=10**6, k_unit="people"),)
     checked = pipeline.check
     monkeypatch.setattr(pipeline, "check", lambda written, guarantees, *more: checked(written, broken, *more))
     with pytest.raises(GuaranteeViolatedError):

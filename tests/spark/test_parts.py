@@ -28,9 +28,9 @@ from crowdveil.guarantees import (
     FlowKAnonymity,
     GeneralizationLimit,
     Guarantee,
-    LeastInhabitedTiles,
-    LeastTiles,
-    MostArea,
+    MaxArea,
+    MinInhabitedTiles,
+    MinTiles,
     SuppressionBudget,
     TrueVolumes,
     WellFormedFlows,
@@ -130,8 +130,8 @@ def _part(reader: TripReader, method: Method, numbers: np.ndarray) -> StepsPart:
     frame = Flows(reader.zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, "people")
     params = method.params.checked({"k": 5} if "k" in method.params.model_fields else {})
     guarantees = (*method.guarantees(frame, params), *structural_guarantees(method))
-    parts = PartReader(reader.schema, "people", reader.steps, HOUR, frame, method.needs_members)
-    counts = "trips" if method.rows == "noisy" else "people"
+    parts = PartReader(reader.schema, "people", reader.steps, HOUR, frame, method.needs_person_ids)
+    counts = "trips" if method.row_semantics == "noisy" else "people"
     return StepsPart(method.name, params, 7, parts, guarantees, True, numbers, counts)
 
 
@@ -152,9 +152,9 @@ def test_parts_make_the_release_of_a_run_on_one_machine(name: str, city: Path, t
     assert gathered.steps_table("UTC").equals(pq.read_table(tmp_path / "out/steps.parquet"))
     assert gathered.cost.lines() == made.cost[:3]
     assert all(finding.holds and finding.with_original for p, finding in gathered.checked(function.guarantees)
-               if p.name in ("true-volumes", "suppressed-budget"))  # fmt: skip
+               if p.name in ("true-volumes", "suppression-budget"))  # fmt: skip
     assert gathered.facts(method, function.params) == dict(made.release.facts)
-    told = [(trial.attack, trial.after, trial.worst, trial.beaten) for trial in gathered.trials]
+    told = [(trial.attack, trial.after, trial.worst, trial.succeeded) for trial in gathered.trials]
     assert [(t["attack"], t["risk_percent"]) for t in made.manifest["risk"]] == [(a, after) for a, after, _, _ in told]
 
 
@@ -175,9 +175,9 @@ def _merged(guarantee: Guarantee, releases: list[WrittenRelease]) -> Finding:
 
 
 OF_FLOWS: tuple[Guarantee, ...] = (
-    FlowKAnonymity(k=10, counts="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=10), GeneralizationLimit(tiles=2),
-    LeastTiles(tiles=2), LeastInhabitedTiles(tiles=2), MostArea(km2=3), WellFormedFlows(), TrueVolumes(),
-    DifferentialPrivacy(epsilon=1, most_trips=1),
+    FlowKAnonymity(k=10, k_unit="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=10), GeneralizationLimit(tiles=2),
+    MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MaxArea(km2=3), WellFormedFlows(), TrueVolumes(),
+    DifferentialPrivacy(epsilon=1, max_trips=1),
 )  # fmt: skip
 
 
@@ -200,7 +200,7 @@ def test_partitions_find_what_is_found_in_all_of_it(guarantee: Guarantee, draw: 
 
 def test_counts_are_merged_and_never_read_out_of_sentences() -> None:
     small = written([(0, "a", "b", 12, 12)])
-    merged = _merged(LeastTiles(tiles=2), [small] * 3)
+    merged = _merged(MinTiles(tiles=2), [small] * 3)
     assert merged.violated and merged.counts == {"rows": 3, "small": 3}
     assert merged.detail == "3 rows looked at, 3 name a smaller area."
     broken = written([(0, "nowhere", "b", 12, 12)])

@@ -59,7 +59,7 @@ def _both(spark: Any, tmp_path: Path, method: str, data: Any, **options: Any) ->
     features = [json.loads((tmp_path / place / "areas.geojson").read_text())["features"] for place in ("here", "there")]
     by_name = [sorted(of_one, key=lambda f: f["properties"]["area"]) for of_one in features]
     assert by_name[0] == by_name[1]
-    for part in ("method", "k_counts", "guarantees", "cost", "risk"):
+    for part in ("method", "k_unit", "guarantees", "cost", "risk"):
         assert here.manifest[part] == there.manifest[part], part
     assert here.cost == there.cost
     assert here.manifest["input"]["dropped"] == there.manifest["input"]["dropped"]

@@ -40,7 +40,7 @@ pytestmark = [
 ]
 DATA = "trajectories.parquet"
 TRACKS = [name for name in METHODS if find_method(name).takes is Trajectories]
-APART = [name for name in TRACKS if find_method(name).together(find_method(name).params.checked({})) is None]
+APART = [name for name in TRACKS if find_method(name).partitioning(find_method(name).params.checked({})) is None]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def _same(tmp_path: Path, here: Any, there: Any) -> None:
     assert areas[0].exists() == areas[1].exists()
     if areas[0].exists():
         assert json.loads(areas[0].read_text()) == json.loads(areas[1].read_text())
-    for part in ("method", "k_counts", "guarantees", "cost"):
+    for part in ("method", "k_unit", "guarantees", "cost"):
         assert here.manifest[part] == there.manifest[part], part
     assert here.cost[:2] == there.cost[:2]
     assert here.manifest["input"]["dropped"] == there.manifest["input"]["dropped"]

@@ -41,14 +41,14 @@ from crowdveil.run.spark.trajectory_verifying import CheckedPiece, _follow, refu
 from crowdveil.run.verification import structural_guarantees
 
 TRACKS = [find_method(name) for name in METHODS if find_method(name).takes is Trajectories]
-APART = [method for method in TRACKS if method.together(method.params.checked({})) is None]
+APART = [method for method in TRACKS if method.partitioning(method.params.checked({})) is None]
 SEED = 11
 
 
 def _points(data: Trajectories, order: np.ndarray) -> pa.Table:
     """The rows of trajectories in some order."""
     columns = {"lat": data.lat, "lon": data.lon, "timestamp": data.t, "trajectory_id": data.ids[data.trajectory]}
-    if data.counts == "people":
+    if data.k_unit == "people":
         columns["user_id"] = data.people_ids[data.person][data.trajectory]
     return pa.table({name: pa.array(values[order]) for name, values in columns.items()})
 
@@ -108,7 +108,7 @@ def _in_parts(method: Method, params: Any, whole: Trajectories, rows: pa.Table, 
     keyed = points.join(planned, reader.ids, join_type="inner").combine_chunks()
     none = np.zeros(0)
     frame = Trajectories(none, none, none.astype(np.int64), np.zeros(1, np.int64), none, none.astype(np.int64), none,
-                         whole.counts, zones=whole.zones, within=whole.extent)  # fmt: skip
+                         whole.k_unit, zones=whole.zones, within=whole.extent)  # fmt: skip
     guarantees = (*method.guarantees(frame, params), *structural_guarantees(method))
     parts = np.unique(planned["part"].to_numpy())
     part = TracksPart(method.name, params, SEED, TrackReader(frame), guarantees, len(parts))
@@ -155,7 +155,7 @@ def test_parts_give_the_rows_of_one_machine(method: Method, draw: st.DataObject)
 def test_every_method_runs_on_spark_or_says_why_not(method: Method) -> None:
     params = method.params.checked({})
     request = SimpleNamespace(table_format="parquet", data_name=None, private_report=None, pairing=None)
-    reason = method.together(params)
+    reason = method.partitioning(params)
     if reason is None:
         check_supported_on_spark(method, params, request)
         assert method.parts is None or method.takes is Trajectories
@@ -181,14 +181,14 @@ def test_some_trajectories_run_and_others_refuse() -> None:
 )
 def test_what_is_found_from_all_trajectories_is_refused(name: str, parameters: dict[str, Any], said: str) -> None:
     method = find_method(name)
-    assert said in str(method.together(method.params.checked(parameters)))
+    assert said in str(method.partitioning(method.params.checked(parameters)))
 
 
 @settings(max_examples=30, deadline=None)
 @given(data=testing.trajectories(), keep=st.integers(0, 255))
 def test_a_part_has_the_meters_and_times_of_the_whole(data: Trajectories, keep: int) -> None:
     kept = np.array([keep >> (i % 8) & 1 for i in range(len(data))], np.bool_)
-    part = replace(data, within=Extent.of(data.lon, data.lat, data.t)).where(kept)
+    part = replace(data, within=Extent.of_points(data.lon, data.lat, data.t)).where(kept)
     points = np.repeat(kept, np.diff(data.offsets))
     assert part.projection == data.projection
     assert part.start == data.start
@@ -267,14 +267,14 @@ def test_filters_in_parts_keep_what_they_keep_in_one(data: Trajectories, cut: in
 
 
 def test_findings_of_parts_add_up_and_bounds_stay() -> None:
-    guarantee = TrajectoryKAnonymity(k=3, counts="people")
-    parts = [guarantee.judged(False, {"trajectories": 3 * n, "groups": n}, with_original=True) for n in (1, 4, 7)]
-    merged = guarantee.merged(parts)
+    guarantee = TrajectoryKAnonymity(k=3, k_unit="people")
+    parts = [guarantee.make_finding(False, {"trajectories": 3 * n, "groups": n}, with_original=True) for n in (1, 4, 7)]
+    merged = guarantee.merge_findings(parts)
     assert merged.holds and merged.with_original
     assert merged.detail == "12 groups of equal trajectories, 0 with fewer than 3 people."
-    assert guarantee.merged(parts[:1]).detail == "1 group of equal trajectories, 0 with fewer than 3 people."
-    alone = TrajectoryKAnonymity(k=2, counts="trajectories")
-    looked = [alone.judged(False, {"trajectories": n, "groups": 1}) for n in (1, 1_200)]
+    assert guarantee.merge_findings(parts[:1]).detail == "1 group of equal trajectories, 0 with fewer than 3 people."
+    alone = TrajectoryKAnonymity(k=2, k_unit="trajectories")
+    looked = [alone.make_finding(False, {"trajectories": n, "groups": 1}) for n in (1, 1_200)]
     assert alone.merged(looked).detail == "1,201 trajectories in 2 groups of equal ones, 0 with fewer than 2."
 
 
@@ -299,7 +299,7 @@ def test_pieces_of_files_are_checked_and_must_follow_one_another() -> None:
 
 
 def test_equal_trajectories_of_a_piece_are_counted() -> None:
-    function = CheckedPiece((TrajectoryKAnonymity(k=3, counts="trajectories"),), [])
+    function = CheckedPiece((TrajectoryKAnonymity(k=3, k_unit="trajectories"),), [])
     crowd = function(_piece([5, 5, 9, 9, 11, 11], t=[0, 1, 0, 1, 0, 1]))
     assert json.loads(crowd["told"][0].as_py())[0]["outcome"] == "holds"
     few = function(_piece([5, 5, 9, 9, 11, 11], t=[0, 1, 0, 1, 0, 2]))
@@ -307,7 +307,7 @@ def test_equal_trajectories_of_a_piece_are_counted() -> None:
 
 
 def test_guarantees_about_all_trajectories_at_once_are_left_to_one_machine() -> None:
-    whole = CombinationKAnonymity(k=2, knowledge=2, counts="people", interval_s=None)
+    whole = CombinationKAnonymity(k=2, knowledge=2, k_unit="people", interval_s=None)
     with pytest.raises(InputError, match="combination-k-anonymity is looked at in all trajectories at once"):
         refuse_whole([whole], "out")
 

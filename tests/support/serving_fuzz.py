@@ -23,7 +23,7 @@ Files = dict[str, tuple[str, bytes]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class MeasureRequest:
     """A job as it is asked for: where, with which files and parameters."""
 
     path: str
@@ -63,7 +63,7 @@ class Fuzz:
         self.packed, self.packed_trips = _as_parquet(self.cabs), _as_parquet(self.trips)
         self.flows, self.tracks = self._release("joint", self.trips, k=3), self._release("swapmob", self.cabs)
 
-    def job(self) -> Asked:
+    def job(self) -> MeasureRequest:
         """A job with a broken file, or two."""
         chance, zones = self.chance, ("z.geojson", self.zones)
         worse = lambda content: mutated(content, chance)  # noqa: E731
@@ -88,7 +88,7 @@ class Fuzz:
             ("/attacks/homogeneity/jobs", {"data": forged(self.flows)}, {}),
             ("/attacks/location/jobs", {"data": ("a.parquet", worse(self.packed))}, {}),
         ]  # fmt: skip
-        return Asked(*chance.choice(ways))
+        return MeasureRequest(*chance.choice(ways))
 
     def send(self, client: httpx.Client) -> httpx.Response:
         """Send a job with broken files, broken parameters, or a broken form."""

@@ -56,10 +56,10 @@ def _times(seconds: list[int | None]) -> Any:
 
 def plain_crowd(data: Flows, rows: list[int]) -> int:
     """The crowd behind some flows, by sets."""
-    if data.counts == "trips":
+    if data.k_unit == "trips":
         return sum(int(data.people[i]) for i in rows)
-    assert data.member is not None and data.member_offsets is not None
-    return len({m for i in rows for m in data.member[data.member_offsets[i] : data.member_offsets[i + 1]].tolist()})
+    assert data.person_ids is not None and data.person_offsets is not None
+    return len({m for i in rows for m in data.person_ids[data.person_offsets[i] : data.person_offsets[i + 1]].tolist()})
 
 
 def honest(data: Flows, cuts: list[int], k: int) -> WrittenRelease:
@@ -83,4 +83,4 @@ def honest(data: Flows, cuts: list[int], k: int) -> WrittenRelease:
         published = sum(r[3] for r in rows if r[0] == t)
         if published:
             steps.append((t, published, int(np.sum(data.volume[here])) - published))
-    return written(rows, steps, {f"area {i}": areas[f"area {i}"] for i in sorted(named)}, data.counts)
+    return written(rows, steps, {f"area {i}": areas[f"area {i}"] for i in sorted(named)}, data.k_unit)

@@ -17,7 +17,7 @@ from crowdveil import engine
 from crowdveil.errors import ParameterError
 from crowdveil.kernels.synth.movers import shortest_routes, stamps_on_routes
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.synth.movers import Place, Traffic, make_movers, mover_chunks, write_movers
+from crowdveil.synth.movers import NetworkPlacement, Traffic, make_movers, mover_chunks, write_movers
 from crowdveil.synth.network import RoadNetwork, read_network, street_grid
 
 NOBODY = np.zeros((0, 7))
@@ -33,8 +33,13 @@ def movers(town: RoadNetwork) -> Trajectories:
     return make_movers(town, 600, seed=3)
 
 
-def on_the_network(network: RoadNetwork, data: Trajectories, place: Place = Place()) -> tuple[np.ndarray, np.ndarray]:  # noqa: B008
-    """Positions in the unit of the network."""
+HERE = NetworkPlacement()
+
+
+def on_the_network(
+    network: RoadNetwork, data: Trajectories, place: NetworkPlacement = HERE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions in the unit of the network."""
     from crowdveil.model.projection import LocalProjection
 
     x, y = LocalProjection(place.lon, place.lat).to_plane(data.lon, data.lat)
@@ -88,7 +93,7 @@ def plain_distances(network: RoadNetwork, begin: int) -> list[float]:
 def test_routes_are_shortest(network: RoadNetwork) -> None:
     begins, goals = (nodes.ravel() for nodes in np.indices((network.nodes, network.nodes)))
     first, to, length = network.leaving
-    roads, offsets = shortest_routes(network.x, network.y, first, to, length, network.least_ratio, begins, goals)
+    roads, offsets = shortest_routes(network.x, network.y, first, to, length, network.min_ratio, begins, goals)
     origin = np.repeat(np.arange(network.nodes), np.diff(first))
     for i, (begin, goal) in enumerate(zip(begins, goals, strict=True)):
         route = roads[offsets[i] : offsets[i + 1]]
@@ -118,7 +123,7 @@ def test_movers_go_on_along_their_route_by_their_speed(town: RoadNetwork) -> Non
     begins, goals = begins[begins != goals], goals[begins != goals]
     speed = rng.uniform(10, 900, len(begins))
     first, to, length = town.leaving
-    roads, offsets = shortest_routes(town.x, town.y, first, to, length, town.least_ratio, begins, goals)
+    roads, offsets = shortest_routes(town.x, town.y, first, to, length, town.min_ratio, begins, goals)
     x, y, ends = stamps_on_routes(
         town.x, town.y, to, length, roads, offsets, begins, speed, np.arange(len(begins)), 50, 0, NOBODY, 10
     )  # fmt: skip
@@ -226,7 +231,7 @@ def test_they_appear_in_order_so_many_a_time_stamp(movers: Trajectories) -> None
     first = movers.t[movers.offsets[:-1]]
     np.testing.assert_array_equal(first - first[0], np.arange(600) // 5)
     assert first[0] == np.datetime64("2026-03-02").astype("datetime64[s]").astype(int)
-    assert len(movers) == movers.people == 600 and movers.counts == "people"
+    assert len(movers) == movers.people == 600 and movers.k_unit == "people"
 
 
 def test_no_more_time_stamps_than_a_life_has(town: RoadNetwork, movers: Trajectories) -> None:
@@ -248,14 +253,14 @@ def test_positions_are_told_with_the_probability_asked_for(town: RoadNetwork, mo
 
 
 def test_a_network_lies_where_and_when_it_is_told(town: RoadNetwork, movers: Trajectories) -> None:
-    place = Place(lon=-70.0, lat=-33.0, unit_m=2.0, start="2026-05-01T08:00", step_s=30)
-    far = make_movers(town, 600, place=place, seed=3)
+    place = NetworkPlacement(lon=-70.0, lat=-33.0, unit_m=2.0, start="2026-05-01T08:00", step_s=30)
+    far = make_movers(town, 600, placement=place, seed=3)
     np.testing.assert_array_equal(far.offsets, movers.offsets)
     np.testing.assert_array_equal((far.t - far.t[0]) // 30, movers.t - movers.t[0])
     assert far.t[0] == np.datetime64("2026-05-01T08:00:00").astype("datetime64[s]").astype(int)
     assert off_road(town, *on_the_network(town, far, place)).max() < 0.02
     np.testing.assert_allclose(on_the_network(town, far, place), on_the_network(town, movers), atol=0.02)
-    assert Place(start="2026-05-01T10:00+02:00").first_s == far.t[0]
+    assert NetworkPlacement(start="2026-05-01T10:00+02:00").first_s == far.t[0]
 
 
 def test_lengths_are_about_as_asked(town: RoadNetwork) -> None:
@@ -286,7 +291,7 @@ def test_a_file_has_the_same_movers(town: RoadNetwork, movers: Trajectories, tmp
 
 
 def test_chunks_add_up(town: RoadNetwork) -> None:
-    chunks = list(mover_chunks(town, 250, Traffic(), Place(), seed=1, chunk=100))
+    chunks = list(mover_chunks(town, 250, Traffic(), NetworkPlacement(), seed=1, chunk=100))
     assert [rows.person.tolist() for rows in chunks] == [
         list(range(a, b)) for a, b in ((0, 100), (100, 200), (200, 250))
     ]
@@ -314,9 +319,9 @@ def test_impossible_traffic_is_refused(wrong: dict[str, Any], told: str) -> None
 def test_impossible_places_are_refused(town: RoadNetwork) -> None:
     for wrong in ({"lon": 200.0}, {"lat": -91.0}, {"unit_m": 0.0}, {"step_s": 0}, {"start": "soon"}):
         with pytest.raises(ParameterError, match=next(iter(wrong))):
-            Place(**wrong)  # type: ignore[arg-type]
+            NetworkPlacement(**wrong)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="unit-m"):
-        make_movers(town, 1, place=Place(unit_m=1000.0), seed=1)
+        make_movers(town, 1, placement=NetworkPlacement(unit_m=1000.0), seed=1)
     with pytest.raises(ParameterError, match="movers"):
         make_movers(town, -1, seed=1)
 
@@ -329,6 +334,6 @@ def test_on_oldenburg_they_are_as_in_the_paper(realdata: Path) -> None:
     assert data.points / 492_105 == pytest.approx(1, abs=0.05)
     assert far.sum() / 5000 == pytest.approx(7284, rel=0.02)
     assert (seconds == 1).all() and off_road(network, *on_the_network(network, data)).max() < 0.02
-    wide = make_movers(network, 5000, Traffic(length=2600.0, speed=25), Place(unit_m=2.52), seed=1)
+    wide = make_movers(network, 5000, Traffic(length=2600.0, speed=25), NetworkPlacement(unit_m=2.52), seed=1)
     assert moved(wide, *wide.xy)[0].sum() / 5000 == pytest.approx(7284, rel=0.05)
     assert wide.points / 492_105 == pytest.approx(1, abs=0.05)

@@ -12,7 +12,7 @@ import pytest
 from crowdveil.errors import ParameterError
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.synth.city import City
-from crowdveil.synth.trajectories import CHUNK, drive_chunks, make_trajectories, street_m, write_trajectories
+from crowdveil.synth.trajectories import CHUNK, make_trajectories, street_m, trajectory_chunks, write_trajectories
 from crowdveil.synth.trips import trip_chunks
 
 PERIOD = {"days": 7, "start": "2026-03-02"}
@@ -47,7 +47,7 @@ def off_street(position: np.ndarray, street: float) -> np.ndarray:
 def test_as_many_as_asked_with_two_points_at_least(drives: Trajectories) -> None:
     assert len(drives) == 3000
     assert np.diff(drives.offsets).min() >= 2
-    assert drives.counts == "people" and 1000 < drives.people < 3000
+    assert drives.k_unit == "people" and 1000 < drives.people < 3000
 
 
 def test_times_are_whole_seconds_that_rise_by_about_half_a_minute_to_a_minute(drives: Trajectories) -> None:
@@ -133,7 +133,7 @@ def test_same_seed_same_bytes(city: City, tmp_path: Path) -> None:
 
 
 def test_chunks_are_bounded_and_add_up(city: City) -> None:
-    chunks = list(drive_chunks(city, 250, **PERIOD, seed=8, chunk=100))  # type: ignore[arg-type]
+    chunks = list(trajectory_chunks(city, 250, **PERIOD, seed=8, chunk=100))  # type: ignore[arg-type]
     assert [len(rows.person) for rows in chunks] == [100, 100, 50]
     assert all(rows.offsets[-1] == len(rows.lon) for rows in chunks)
 

@@ -29,7 +29,7 @@ export interface Seen {
 export type { JobView as Job } from "./views";
 export interface Manifest {
   method: { name: string; status: string; seed_given?: boolean; parameters: Record<string, unknown>; facts?: Record<string, unknown> };
-  k_counts: string; cost: Record<string, unknown>; guarantees: { name: string; kind: string; statement: string; outcome: "holds" | "violated" | "not checked"; checked: string }[];
+  k_unit: string; cost: Record<string, unknown>; guarantees: { name: string; kind: string; statement: string; outcome: "holds" | "violated" | "not checked"; checked: string }[];
   risk?: Record<string, unknown>[]; files: Record<string, { name: string; sha256: string }>;
 }
 

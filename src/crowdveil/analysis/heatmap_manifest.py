@@ -51,7 +51,7 @@ def write_heatmap_manifest(folder: Path, about: dict[str, Any], counts: str, che
         "crowdveil": version("crowdveil"),
         "analysis": about["analysis"],
         "parameters": about["parameters"],
-        "k_counts": counts,
+        "k_unit": counts,
         "guarantees": stated,
         "files": {role: {"name": name, "sha256": file_hash(folder / name)} for role, name in _FILES.items()},
     }
@@ -95,9 +95,9 @@ def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[C
         _refuse_changed(path, manifest)
         written, stated = _read_map(path / GEOJSON), manifest["guarantees"]
     guarantees = _guarantees_of(path, written, stated)
-    if original is not None and original.counts != written.counts:
+    if original is not None and original.k_unit != written.counts:
         raise InputError(
-            f"the original counts {original.counts}, but the heat map counts {written.counts}; name the column of people "
+            f"the original counts {original.k_unit}, but the heat map counts {written.counts}; name the column of people "
             "as for the map."
         )
     return check_sectors(guarantees, written, original), written.counts

@@ -61,7 +61,7 @@ from crowdveil.analysis.heatmap_manifest import (
     write_heatmap_manifest,
 )
 from crowdveil.errors import InputError, OutputError
-from crowdveil.guarantees.base import refuse_unchecked
+from crowdveil.guarantees.base import require_checked
 from crowdveil.guarantees.sectors import (
     DisjointSectors,
     EveryLocationCounted,
@@ -136,7 +136,7 @@ class HeatMap:
     def sectors(self) -> pa.Table:
         """A row for each sector; bounds are meters on the plane around `cut.frame.projection`."""
         columns: dict[str, Any] = {"sector": np.arange(1, len(self) + 1), "locations": self.cut.locations}
-        columns |= {self.cut.counts: self.cut.people, "area_km2": self.cut.area_km2}
+        columns |= {self.cut.k_unit: self.cut.people, "area_km2": self.cut.area_km2}
         columns |= {"locations_per_km2": self.cut.density, **dict(zip(BOUNDS, self.cut.bounds.T, strict=True))}
         return pa.table(columns)
 
@@ -148,7 +148,7 @@ class HeatMap:
 
     def lines(self) -> list[str]:
         """How fine the map is, where most happens, and what is not on it."""
-        k, counts, area = self.params.min_k, self.cut.counts, self.cut.area_km2
+        k, counts, area = self.params.min_k, self.cut.k_unit, self.cut.area_km2
         order = np.argsort(area, kind="stable")
         share = np.cumsum(self.cut.locations[order]) / self.cut.locations.sum()
         half, most = (area[order[np.searchsorted(share, part)]] for part in (0.5, 0.9))
@@ -165,12 +165,12 @@ class HeatMap:
     def guarantees(self) -> tuple[SectorGuarantee, ...]:
         """What the map guarantees."""
         k = self.params.min_k
-        crowd = SectorKAnonymity(k=k, counts=self.cut.counts)
+        crowd = SectorKAnonymity(k=k, k_unit=self.cut.k_unit)
         return crowd, DisjointSectors(), EveryLocationCounted(k=k), WellFormedSectors()
 
     def about(self) -> dict[str, Any]:
         """What the file says of itself."""
-        k, counts = self.params.min_k, self.cut.counts
+        k, counts = self.params.min_k, self.cut.k_unit
         return {
             "analysis": NAME,
             "version": version("crowdveil"),
@@ -190,7 +190,7 @@ class HeatMap:
                 written, checked = self._checked(folder / GEOJSON)
                 draw_sectors(written, folder / PNG)
                 write_page(written, folder / HTML)
-                write_heatmap_manifest(folder, self.about(), self.cut.counts, checked)
+                write_heatmap_manifest(folder, self.about(), self.cut.k_unit, checked)
             return
         check_output(path, overwrite=overwrite)
         with new_file(path, overwrite=overwrite) as file, scratch_folder() as scratch:
@@ -205,7 +205,7 @@ class HeatMap:
         write_sectors(self.cut, self.about(), file)
         written = read_sectors(file)
         checked = check_sectors(self.guarantees(), written, self.data)
-        refuse_unchecked(checked)
+        require_checked(checked)
         return written, checked
 
 
@@ -234,7 +234,7 @@ def run(data: Trajectories, params: HeatMapParams, progress: Progress = no_progr
     crowd = len(np.unique(data.person))
     if crowd < params.min_k:
         raise InputError(
-            f"min_k: wanted at most the {data.counts} in the data, {crowd:,}, but got {params.min_k:,}; choose a smaller one."
+            f"min_k: wanted at most the {data.k_unit} in the data, {crowd:,}, but got {params.min_k:,}; choose a smaller one."
         )
     sectors = k_anonymous_sectors(
         data, params.min_k, params.min_sector_length_m, params.split_above,

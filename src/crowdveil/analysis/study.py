@@ -23,7 +23,7 @@ from crowdveil.io.tiling import meters
 from crowdveil.io.times import Clock
 from crowdveil.io.written import WrittenRelease
 from crowdveil.io.zones import read_tile_values, read_voronoi, read_zones
-from crowdveil.method import Rows
+from crowdveil.method import RowSemantics
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Box, in_one_piece, wrapped
@@ -105,7 +105,7 @@ class Study:
     zones: Zones
     released: StudySide
     original: StudySide | None = None
-    rows: Rows = "exact"
+    rows: RowSemantics = "exact"
 
     @property
     def sides(self) -> list[StudySide]:
@@ -118,7 +118,7 @@ class Opened:
     """A release as the model, and where it was read from, if it was."""
 
     release: FlowRelease
-    rows: Rows = "exact"
+    rows: RowSemantics = "exact"
     written: WrittenRelease | None = None
 
     @cached_property
@@ -132,7 +132,7 @@ class Opened:
 def opened(
     written: WrittenRelease,
     options: dict[str, Any],
-    rows: Rows,
+    rows: RowSemantics,
     reading: StudyReading,
     original: Flows | None,
     notes: ReadNotes,
@@ -311,6 +311,6 @@ def _side_of_original(flows: Flows, of_tiles: Shares | None) -> StudySide:
     state = np.full(len(flows), PUBLISHED, np.uint8)
     as_release = FlowRelease(
         areas, flows.t, flows.offsets, flows.origin, flows.destination, flows.volume, flows.people, state,
-        np.full(flows.steps, NOT_GIVEN), flows.counts, flows.step_s, flows.tz,
+        np.full(flows.steps, NOT_GIVEN), flows.k_unit, flows.step_s, flows.tz,
     )  # fmt: skip
     return StudySide(as_release, in_own_tiles(areas)[0] if of_tiles is None else of_tiles)

@@ -157,7 +157,7 @@ def _of_trajectories(
         analysis.check_output(Path(output), overwrite=overwrite)
     stage("reading")
     trajectories: Trajectories = read(Trajectories, data, reading, notes)
-    if trajectories.counts != "people":
+    if trajectories.k_unit != "people":
         notes.say("people are not known, so that trajectories are counted (name the column of people with --user).")
     stage(analysis.name)
     found: Any = analysis.run(trajectories, params, progress)

@@ -171,5 +171,5 @@ def sweep(
 def _flows(data: Any, options: dict[str, Any], notes: ReadNotes | None) -> Flows:
     """Flows with all that any method asks for."""
     said = notes if notes is not None else ReadNotes()
-    flows: Flows = read(Flows, data, FlowReading.checked(options), said, members=True)
+    flows: Flows = read(Flows, data, FlowReading.checked(options), said, person_ids=True)
     return flows

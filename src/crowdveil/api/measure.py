@@ -12,7 +12,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import pairing_by_ids, read_pairing
 from crowdveil.io.read_back import flow_release_from, trajectory_release_from, trajectory_release_of
-from crowdveil.measures.base import Asked
+from crowdveil.measures.base import MeasureRequest
 from crowdveil.model.canonical import with_canonical_source
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
@@ -28,7 +28,7 @@ from crowdveil.solve.od.assignment import steps_of_release
 def measure(
     original: Any,
     release: Any,
-    measures: Sequence[str | Asked] | None = None,
+    measures: Sequence[str | MeasureRequest] | None = None,
     *,
     pairing: str | Path | None = None,
     spark: Any = None,
@@ -53,7 +53,7 @@ def measure(
     >>> crowdveil.measure("cabs.csv", "out", ["rmse", "RL"], pairing="cabs-pairing.csv")["RL"].pooled  # doctest: +SKIP
     """
     said = notes if notes is not None else ReadNotes()
-    wanted: list[Asked] | None = None
+    wanted: list[MeasureRequest] | None = None
     if measures is not None:  # a slip of the pen is told before anything is read
         wanted = [asked for name in measures for asked in (parsed(name) if isinstance(name, str) else [name])]
     if spark is not None or engine == "spark":
@@ -68,7 +68,7 @@ def measure(
 
 
 def _measured_there(
-    original: Any, release: Any, measures: Sequence[Asked] | None, pairing: str | Path | None, spark: Any,
+    original: Any, release: Any, measures: Sequence[MeasureRequest] | None, pairing: str | Path | None, spark: Any,
     master: str | None, notes: ReadNotes, progress: Progress, stage: pipeline.Stage, options: dict[str, Any],
 ) -> Measurement:  # fmt: skip
     from crowdveil.engine.spark import spark_engine

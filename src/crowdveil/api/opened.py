@@ -9,7 +9,7 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.registry import find_method
 
 if TYPE_CHECKING:
-    from crowdveil.method import Rows
+    from crowdveil.method import RowSemantics
 
 
 def published_numbers(release: TrajectoryRelease) -> list[str]:
@@ -17,9 +17,9 @@ def published_numbers(release: TrajectoryRelease) -> list[str]:
     return [str(number) for number in range(1, len(release) + 1)]
 
 
-def rows_of(manifest: dict[str, Any]) -> Rows:
+def rows_of(manifest: dict[str, Any]) -> RowSemantics:
     """What the rows of a release say; those of a method that is not installed here are taken as exact."""
     try:
-        return find_method(manifest["method"]["name"]).rows
+        return find_method(manifest["method"]["name"]).row_semantics
     except CrowdveilError:
         return "exact"

@@ -1,1 +1,1 @@
-"""What adversaries with some knowledge find out: of trajectories before and after anonymizing, and of releases of flows."""
+"""Simulate adversaries with background knowledge: against trajectories before and after anonymization, and flow releases."""

@@ -1,4 +1,4 @@
-"""What an adversary sees: who was at which places in which order, of those whom something is known of and of those published."""
+"""Define the adversary's view: the ordered locations of targets and of published candidates."""
 
 from __future__ import annotations
 
@@ -21,82 +21,85 @@ _CLOCK = {"year": "Y", "month": "M", "day": "D", "hour": "h", "minute": "m", "se
 
 @dataclass(frozen=True, eq=False)
 class LocationHistories:
-    """The places of units, which are people or single trajectories, in order of time.
+    """The locations of units, which are people or single trajectories, in order of time.
 
     Attributes
     ----------
-    place
-        The place of each record, as a number below `places`; with its time where times are known too.
+    location
+        The location of each record, as a number below `locations`; with its time where times are known too.
     offsets
         The records of unit i are offsets[i] to offsets[i + 1].
     label
-        Whose each unit is: crowds are counted in labels.
-    places
-        How many places there are, on either side.
+        The owner of each unit: groups are counted in labels.
+    locations
+        Number of locations of targets and candidates.
     """
 
-    place: Ints
+    location: Ints
     offsets: Ints
     label: Ints
-    places: int
+    locations: int
 
     def __len__(self) -> int:
         return len(self.label)
 
     @property
     def labels(self) -> int:
-        """One more than the greatest label."""
+        """Return one more than the greatest label."""
         return int(self.label.max(initial=-1)) + 1
 
     @cached_property
     def profiles(self) -> tuple[Ints, Ints, Ints]:
-        """The different places of each unit, rising: offsets of units, places, and how often the unit was there."""
+        """Return the distinct locations of each unit, rising: offsets of units, locations, and visits of the unit."""
         from crowdveil.kernels.ordering import group_offsets, rows_by_two
 
-        index, place = self.index, row_slices(self.index.place_offsets)
-        order = rows_by_two(index.unit, place, len(self), self.places)
-        return group_offsets(index.unit, len(self)), place[order], index.count[order]
+        index, location = self.index, row_slices(self.index.location_offsets)
+        order = rows_by_two(index.unit, location, len(self), self.locations)
+        return group_offsets(index.unit, len(self)), location[order], index.count[order]
 
     @cached_property
-    def index(self) -> Index:
-        """The same by place."""
+    def index(self) -> LocationIndex:
+        """Return the units by location."""
         from crowdveil.kernels.ordering import group_offsets, rows_by_two
 
         unit = row_slices(self.offsets)
-        position = np.arange(len(self.place)) - self.offsets[:-1][unit]
-        order = rows_by_two(self.place, unit, self.places, len(self))
-        place, unit = self.place[order], unit[order]
-        begins = np.flatnonzero((np.diff(place, prepend=-1) != 0) | (np.diff(unit, prepend=-1) != 0))
-        return Index(
-            group_offsets(place[begins], self.places), unit[begins], np.append(begins, len(place)), position[order]
+        position = np.arange(len(self.location)) - self.offsets[:-1][unit]
+        order = rows_by_two(self.location, unit, self.locations, len(self))
+        location, unit = self.location[order], unit[order]
+        begins = np.flatnonzero((np.diff(location, prepend=-1) != 0) | (np.diff(unit, prepend=-1) != 0))
+        return LocationIndex(
+            group_offsets(location[begins], self.locations),
+            unit[begins],
+            np.append(begins, len(location)),
+            position[order],
         )
 
     def share(self, of_unit: Ints, count: Ints) -> Floats:
-        """Counts as shares of all records of their unit."""
+        """Return counts as shares of all records of their unit."""
         shares: Floats = count / np.diff(self.offsets)[of_unit]
         return shares
 
 
 @dataclass(frozen=True, eq=False)
-class Index:
-    """Units by place: those at place p are unit[place_offsets[p]:place_offsets[p + 1]], rising, and each was there at the places
-    position[first[q]:first[q + 1]] in the order of its records.
+class LocationIndex:
+    """Units by location: those at location p are unit[location_offsets[p]:location_offsets[p + 1]], rising; each was there at the
+    positions position[first[q]:first[q + 1]] in the order of its records.
     """
 
-    place_offsets: Ints
+    location_offsets: Ints
     unit: Ints
     first: Ints
     position: Ints
 
     @property
     def count(self) -> Ints:
-        """How often each unit was at the place."""
+        """Return the number of visits of each unit to the location."""
         return np.diff(self.first)
 
 
 @dataclass(frozen=True, eq=False)
 class AdversaryView:
-    """Those whom something is known of, and those among whom they are looked for: the same in the original.
+    """Targets with background knowledge, and candidates for them: the same in the original.
 
     Attributes
     ----------
@@ -105,9 +108,9 @@ class AdversaryView:
     candidates
         Units of the original, or of the release.
     released
-        Whether the candidates are those of a release: then what is known need not be in it.
+        Whether the candidates are released: then known records may be missing among them.
     paired
-        Whether it is known whose published units are: then a crowd counts only if the target is in it.
+        Whether the owners of published units are known: then a group counts only with the target in it.
     """
 
     targets: LocationHistories
@@ -117,43 +120,43 @@ class AdversaryView:
 
     @property
     def wanted(self) -> Ints:
-        """The label that a crowd must have to count, for each target; -1 for any."""
+        """Return the label that a group must include, for each target; -1 for any."""
         return self.targets.label if self.paired else np.full(len(self.targets), -1)
 
 
 @dataclass(frozen=True, eq=False)
 class AttackScenario:
-    """Trajectories, and a release of them where the adversary looks there.
+    """Trajectories, and a release of them where the adversary searches it.
 
     Attributes
     ----------
     data
-        What the adversary knows something of.
+        The source of the background knowledge.
     release
-        What was published of it, if anything.
+        The release, if any.
     units
-        Whose records go together: those of a person, or of a single trajectory.
-    counts
-        What crowds are counted in: people where they are known.
+        Whose records are one history: those of a person, or of a single trajectory.
+    k_unit
+        The unit of groups: people where they are known.
     look
-        Where the adversary looks: in the original, or in the release; there where there is one.
+        The data that the adversary searches: the original, or the release if there is one.
     """
 
     data: Trajectories
     release: TrajectoryRelease | None = None
     units: Units = "people"
-    counts: Units = "people"
+    k_unit: Units = "people"
     look: Literal["original", "release"] = "release"
     _made: dict[Any, Any] = field(default_factory=dict, repr=False)
 
-    def before(self) -> AttackScenario:
-        """The same with the adversary looking in the original; what was made for one is there for the other."""
+    def on_original(self) -> AttackScenario:
+        """Return the scenario with the adversary searching the original; both share what was computed."""
         return replace(self, look="original")
 
-    def sight(self, tile_m: float | None, precision: Precision | None = None) -> AdversaryView:
-        """Who was where, by square tiles (exact positions where there is no size), and when, where times are known too."""
+    def view(self, tile_m: float | None, precision: Precision | None = None) -> AdversaryView:
+        """Return the view by square tiles (exact positions where `tile_m` is None), with times where they are known."""
         if (tile_m, precision) not in self._made:
-            self._made[tile_m, precision] = self._traces(self._numbers(tile_m, precision))
+            self._made[tile_m, precision] = self._histories(self._numbers(tile_m, precision))
         targets, published = self._made[tile_m, precision]
         if published is None or self.look == "original":
             return AdversaryView(targets, targets)
@@ -161,66 +164,66 @@ class AttackScenario:
             targets, published, released=True, paired=self.release is not None and self.release.source is not None
         )
 
-    def _traces(self, number: Ints) -> tuple[LocationHistories, LocationHistories | None]:
-        """Those whom something is known of, and those published."""
+    def _histories(self, number: Ints) -> tuple[LocationHistories, LocationHistories | None]:
+        """Return the histories of targets, and of published candidates."""
         data, release = self.data, self.release
-        places, n = int(number.max(initial=-1)) + 1, data.points
-        whose = data.person if self.counts == "people" else np.arange(len(data))
+        locations, n = int(number.max(initial=-1)) + 1, data.points
+        whose = data.person if self.k_unit == "people" else np.arange(len(data))
         linked = self.units == "people"
-        targets = _traces(number[:n], data.t, data.offsets, data.person if linked else None, whose, places)
+        targets = _histories(number[:n], data.t, data.offsets, data.person if linked else None, whose, locations)
         if release is None:
             return targets, None
         if linked and release.person is None:
             raise InputError(
-                "units: the release does not link the trajectories of a person; let units be trajectories, or leave them out."
+                "units: the release does not link the trajectories of a person; set units to trajectories, or leave it out."
             )
         label = None if release.source is None else whose[release.source]
         person = release.person if linked else None
-        return targets, _traces(number[n:], release.t, release.offsets, person, label, places)
+        return targets, _histories(number[n:], release.t, release.offsets, person, label, locations)
 
     def _numbers(self, tile_m: float | None, precision: Precision | None) -> Ints:
-        """A number for the place, or the place and time, of each record, those of the release last; from south to north."""
+        """Return a number for the location, or location and time, of each record, those of the release last; south to north."""
         if precision is not None:
             times = self.data.t if self.release is None else np.concatenate([self.data.t, self.release.t])
-            return paired_numbers(self._places(tile_m), cut(times, precision))
-        return self._places(tile_m)
+            return paired_numbers(self._locations(tile_m), cut(times, precision))
+        return self._locations(tile_m)
 
-    def _places(self, tile_m: float | None) -> Ints:
-        """A number for the place of each record: its tile (of the squares that methods cut too), or its exact position."""
-        if (tile_m, "places") not in self._made:
+    def _locations(self, tile_m: float | None) -> Ints:
+        """Return a number for the location of each record: its tile (the squares of the methods), or its exact position."""
+        if (tile_m, "locations") not in self._made:
             x, y = (self.data.lon, self.data.lat) if tile_m is None else self.data.xy
             if self.release is not None:
                 lon, lat = self.release.lon, self.release.lat
                 more = (lon, lat) if tile_m is None else self.data.projection.to_plane(lon, lat)
                 x, y = np.concatenate([x, more[0]]), np.concatenate([y, more[1]])
             column, row = (x, y) if tile_m is None else (_squares(x, tile_m), _squares(y, tile_m))
-            self._made[tile_m, "places"] = paired_numbers(row, column)
-        places: Ints = self._made[tile_m, "places"]
-        return places
+            self._made[tile_m, "locations"] = paired_numbers(row, column)
+        locations: Ints = self._made[tile_m, "locations"]
+        return locations
 
 
 def _squares(meters: Floats, tile_m: float) -> npt.NDArray[Any]:
     return np.floor(meters / tile_m).astype(np.int64)
 
 
-def _traces(
-    place: Ints, t: Ints, offsets: Ints, person: Ints | None, label: Ints | None, places: int
+def _histories(
+    location: Ints, t: Ints, offsets: Ints, person: Ints | None, label: Ints | None, locations: int
 ) -> LocationHistories:
-    """Location histories of trajectories, or of people where `person` has the owner of each; `label` as of trajectories."""
+    """Return location histories of trajectories, or of people where `person` has the owner of each trajectory."""
     trajectories = len(offsets) - 1
     if person is None:
-        return LocationHistories(place, offsets, np.arange(trajectories) if label is None else label, places)
+        return LocationHistories(location, offsets, np.arange(trajectories) if label is None else label, locations)
     people, number = np.unique(person, return_inverse=True)
     of_record = number[row_slices(offsets)]
     order = np.lexsort((t, of_record))
     one = np.zeros(len(people), np.int64)
     one[number] = np.arange(trajectories)
     new = np.searchsorted(of_record[order], np.arange(len(people) + 1))
-    return LocationHistories(place[order], new, np.arange(len(people)) if label is None else label[one], places)
+    return LocationHistories(location[order], new, np.arange(len(people)) if label is None else label[one], locations)
 
 
 def numbered(*columns: npt.NDArray[Any]) -> Ints:
-    """A number for each row, rising with the columns, the same for equal rows."""
+    """Return a number for each row, rising with the columns, the same for equal rows."""
     number = columns[0]
     for column in columns[1:]:
         number = paired_numbers(number, column)
@@ -228,17 +231,17 @@ def numbered(*columns: npt.NDArray[Any]) -> Ints:
 
 
 def paired_numbers(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Ints:
-    """The same of two columns."""
+    """Return a number for each row of two columns, rising, the same for equal rows."""
     high, _ = ranks(first)
     low, count = ranks(second)
     return ranks(high * count + low)[0]
 
 
 def ranks(values: npt.NDArray[Any]) -> tuple[Ints, int]:
-    """The place of each value among the different ones, and how many these are."""
+    """Return the rank of each value among the distinct values, and their number."""
     if len(values) and np.issubdtype(values.dtype, np.integer):
         low, high = int(values.min()), int(values.max())
-        if high - low < 4 * len(values) + 65_536:  # few numbers in between: counted, not sorted
+        if high - low < 4 * len(values) + 65_536:  # few numbers in between: count instead of sorting
             used, rank = distinct(values - low, high - low + 1)
             return rank, len(used)
     different, rank = np.unique(values, return_inverse=True)
@@ -246,11 +249,11 @@ def ranks(values: npt.NDArray[Any]) -> tuple[Ints, int]:
 
 
 def cut(t: Ints, precision: Precision) -> Ints:
-    """Times as whole years, months, …, seconds of the calendar (UTC)."""
+    """Return times as whole years, months, …, seconds of the calendar (UTC)."""
     whole: Ints = t.astype("M8[s]").astype(f"M8[{_CLOCK[precision]}]").astype(np.int64)
     return whole
 
 
-def chosen_units(traces: LocationHistories, units: Ints) -> tuple[Ints, Ints]:
-    """The records of some units, and where each one's lie among them."""
-    return take_slices(traces.offsets, units)
+def chosen_units(histories: LocationHistories, units: Ints) -> tuple[Ints, Ints]:
+    """Return the records of some units, and their offsets."""
+    return take_slices(histories.offsets, units)

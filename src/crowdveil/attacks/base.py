@@ -1,4 +1,4 @@
-"""What an attack is: its record, its parameters, and what comes of one on trajectories or on a release of flows."""
+"""Define the record of an attack, its parameters, and its results on trajectories or on a release of flows."""
 
 from __future__ import annotations
 
@@ -13,71 +13,71 @@ from crowdveil.attacks.adversary_view import Precision, Units
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.params import Params
 
-USUAL_K = 10
-"""What risks are held against where no crowd is named."""
+DEFAULT_K = 10
+"""The group size that risks are compared with where none is given."""
 
 
-class SightParams(Params):
-    """What every adversary of trajectories sees."""
+class AdversaryParams(Params):
+    """Parameters of every adversary of trajectories."""
 
     tile_m: float | None = Field(None, gt=0, le=1_000_000)
-    """Side of the square tiles that places are told apart by; exact positions where not given."""
+    """Side of the square tiles of locations; exact positions where not given."""
     units: Literal["auto", "people", "trajectories"] = "auto"
-    """Whose records go together: a person's, or a trajectory's where people are unknown or not linked in the release."""
+    """Whose records are one history: a person's, or a trajectory's where people are unknown or not linked in the release."""
     people: int | None = Field(None, ge=1)
-    """Try so many of them, drawn at random; all where not given."""
+    """Number of individuals to attack, drawn at random; all where not given."""
     k: int | None = Field(None, ge=2)
-    """Crowd that risks are held against; that of the release where not given, otherwise 10."""
+    """Group size that risks are compared with; that of the release where not given, otherwise 10."""
     seed: int = Field(0, ge=0)
-    """Of every random choice."""
+    """Seed of every random choice."""
 
 
-class KnowledgeParams(SightParams):
-    """What every adversary knows who knows a few places."""
+class KnowledgeParams(AdversaryParams):
+    """Parameters of every adversary with background knowledge of a few locations."""
 
     knowledge: int = Field(2, ge=1, le=10)
-    """How many places are known (h)."""
+    """Number of known locations (h)."""
     most_combinations: int = Field(1_000_000, ge=1)
-    """Choices of known places that are looked at for one person; beyond, the risk is a lower bound, and it is said."""
+    """Combinations of known locations tried for one person; beyond, the risk is a lower bound, and is marked so."""
     samples: int = Field(10_000, ge=100, le=10_000_000)
-    """Random choices that the average is estimated from; it is exact where there are no more choices than that."""
+    """Random combinations for the average; it is exact where there are no more combinations than that."""
 
 
 class TimeParams(KnowledgeParams):
-    """What is known of times too."""
+    """Parameters with the precision of known times."""
 
     time_precision: Precision = "hour"
-    """How finely times are known (UTC)."""
+    """Precision of known times (UTC)."""
 
 
 class ToleranceParams(KnowledgeParams):
-    """What is known up to a tolerance."""
+    """Parameters with a tolerance of known numbers."""
 
     tolerance: float = Field(0.0, ge=0, le=1)
-    """How far a number may be from the known one, as a share of it."""
+    """Relative deviation from a known number that still matches."""
 
 
-class HomeWorkParams(SightParams):
-    """Which two places are known."""
+class HomeWorkParams(AdversaryParams):
+    """Parameters with the two known locations."""
 
     visited: Literal["most", "least"] = "most"
-    """The two most visited places, or the two least visited ones, which is what scikit-mobility's code takes."""
+    """The two most visited locations, or the two least visited ones, as in scikit-mobility's code."""
 
 
-class AllParams(TimeParams, ToleranceParams, HomeWorkParams):
-    """Parameters of all adversaries of trajectories at once."""
+class AllAttackParams(TimeParams, ToleranceParams, HomeWorkParams):
+    """Parameters of all adversaries of trajectories."""
 
 
 class FlowAttackParams(Params):
-    """What every adversary of flows is held against."""
+    """Parameters of every adversary of flows."""
 
     k: int | None = Field(None, ge=2)
-    """Crowd that counts are held against; that of the release where not given, otherwise 10."""
+    """Group size that counts are compared with; that of the release where not given, otherwise 10."""
 
 
 @dataclass(frozen=True)
 class Attack:
-    """The record of an attack: what the command line, the docs and every other door are drawn from.
+    """The record of an attack. The command line, the docs, the service and the web page are generated from it.
 
     Attributes
     ----------
@@ -86,15 +86,15 @@ class Attack:
     title
         A few words for a table.
     takes
-        What it is made on: `Trajectories`, original or released, or `FlowRelease`.
+        The data that it attacks: `Trajectories`, original or released, or `FlowRelease`.
     params
         Its parameters.
     run
-        (scene, params, progress) → `Risk` for trajectories, (published, params) → `Exposure` for flows.
+        (scenario, params, progress) → `Risk` for trajectories, (published, params) → `Exposure` for flows.
     doc
-        The docstring of its module: what the adversary knows, and how it is matched.
+        The docstring of its module: the adversary's background knowledge, and how it is matched.
     aliases
-        Names elsewhere.
+        Names in other tools.
     """
 
     name: str
@@ -107,13 +107,13 @@ class Attack:
 
     @property
     def summary(self) -> str:
-        """The first line of the docstring."""
+        """Return the first line of the docstring."""
         return self.doc.strip().splitlines()[0]
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with the bounds that hold it in 95 of 100 cases; they are the estimate itself where it is exact."""
+    """An estimate with 95 % confidence bounds; they equal the estimate where it is exact."""
 
     value: float
     low: float
@@ -121,20 +121,20 @@ class Interval:
 
     @property
     def exact(self) -> bool:
-        """Whether it is no estimate."""
+        """Return whether it is exact."""
         return self.low == self.high == self.value
 
     @classmethod
     def known(cls, value: float) -> Interval:
-        """One that is exact."""
+        """Return an exact value as an interval."""
         return cls(value, value, value)
 
     @classmethod
     def of_sample(cls, values: Floats) -> Interval:
-        """The mean of values from 0 to 1 that were drawn at random, with Wilson's interval.
+        """Return the mean of a random sample of values from 0 to 1, with Wilson's confidence bounds.
 
-        It is made for shares of hits; numbers between 0 and 1 vary less than hits of the same mean, so that it is wide
-        rather than narrow.
+        The bounds are for shares of hits; numbers between 0 and 1 vary less than hits of the same mean, so that the bounds
+        are rather too wide.
         """
         n, z = len(values), 1.959964
         mean = float(values.mean()) if n else float("nan")
@@ -147,57 +147,57 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Risk:
-    """What an adversary of trajectories finds.
+    """The re-identification risk of individuals by an adversary of trajectories.
 
     Attributes
     ----------
     units
-        What an individual is: a person, or a single trajectory.
+        The individuals: people, or single trajectories.
     tried, of
-        The individuals that were tried, by their number among all `of` them.
-    crowd
-        The fewest people that something known of each leads to; 0 where nothing leads to a crowd with the individual in it.
+        The individuals attacked, by their number among all `of` them.
+    group_size
+        The smallest group that matches background knowledge of each; 0 where no group with the individual matches.
     exact
-        Whether every choice of known places was looked at. If not, risks are lower bounds.
+        Whether every combination of known locations was tried. If not, risks are lower bounds.
     average
-        The risk over random individuals and random choices of what is known, where `crowd` is over the worst choice.
+        The risk over random individuals and random combinations, where `group_size` is for the worst combination.
     paired
-        Whether it was known whose published trajectories are; if not, a crowd counts without the individual in it.
+        Whether the sources of published trajectories are known; if not, a group counts without the individual in it.
     """
 
     units: Units
     tried: Ints
     of: int
-    crowd: Ints
+    group_size: Ints
     exact: bool
     average: Interval
     paired: bool = True
 
     @property
     def risk(self) -> Floats:
-        """The probability of finding each one by the worst choice of what is known: 1 / crowd, 0 where there is none."""
-        found: Floats = np.zeros(len(self.crowd))
-        np.divide(1.0, self.crowd, out=found, where=self.crowd > 0)
+        """Return the probability of re-identifying each by the worst combination: 1 / group size, 0 where there is none."""
+        found: Floats = np.zeros(len(self.group_size))
+        np.divide(1.0, self.group_size, out=found, where=self.group_size > 0)
         return found
 
     @property
     def mean(self) -> Interval:
-        """Mean risk; estimated where some were tried."""
+        """Return the mean risk; estimated where some were attacked."""
         return self._over(self.risk)
 
     @property
     def unique(self) -> Interval:
-        """Share of those whom the worst choice finds for sure."""
-        return self._over((self.crowd == 1).astype(np.float64))
+        """Return the share that the worst combination re-identifies with certainty."""
+        return self._over((self.group_size == 1).astype(np.float64))
 
     @property
     def highest(self) -> float:
-        """The highest risk of those tried."""
+        """Return the highest risk."""
         return float(self.risk.max(initial=0.0))
 
     def above(self, k: int) -> Interval:
-        """Share of those whom the worst choice finds with a probability above 1/k."""
-        return self._over(((self.crowd > 0) & (self.crowd < k)).astype(np.float64))
+        """Return the share that the worst combination re-identifies with a probability above 1/k."""
+        return self._over(((self.group_size > 0) & (self.group_size < k)).astype(np.float64))
 
     def _over(self, values: Floats) -> Interval:
         if len(self.tried) < self.of:
@@ -207,7 +207,7 @@ class Risk:
 
 @dataclass(frozen=True)
 class Exposure:
-    """What an adversary finds in a release of flows, which anybody can find who has it.
+    """The finding of an adversary in a release of flows, without other knowledge.
 
     Attributes
     ----------
@@ -216,16 +216,16 @@ class Exposure:
     values
         Counts and shares, by name.
     worst
-        The smallest crowd that it leads to, None where there is nothing to look at.
-    beats_k
-        Whether it leads to fewer than k.
+        The smallest group found, None where there is none.
+    below_k
+        Whether a group below k was found.
     explanation
-        What was found, in a sentence.
+        The finding, in a sentence.
     """
 
     name: str
     title: str
     values: Mapping[str, float | int | None]
     worst: int | None
-    beats_k: bool
+    below_k: bool
     explanation: str

@@ -1,4 +1,4 @@
-"""What an adversary gets who knows two points of somebody, or the whole way: measured, where a method guarantees no crowd."""
+"""Measure the linkage by two known points of a person, or by a whole trajectory, where a method guarantees no group size."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from crowdveil.solve.trajectory.swapping import equal_points
 KNOWN = 2
 TRIED, LINKED = 2_000, 500
 FEWEST = 50
-"""Shares are told of so many trajectories at least: that of a few would tell how single draws fell."""
+"""Smallest number of trajectories of a published share: a share of fewer would reveal single draws."""
 NEAR_S, FAR_M = 120, 2_000.0
-"""Points at most this long apart are held against one another, and all that are this far apart are equally far."""
+"""Points at most this long apart are compared, and all that are this far apart are equally far."""
 
 
 def with_linkage(
     data: Trajectories, release: TrajectoryRelease, points: Ints, rng: np.random.Generator, same: Ints | None = None
 ) -> TrajectoryRelease:
-    """A release of original points, each by its number in `points`, with the measured linkage among its facts."""
+    """Return a release of original points, each by its number in `points`, with the measured linkage among its facts."""
     if release.source is None:
-        raise ValueError("a release of points knows where its trajectories come from")
+        raise ValueError("a release of points needs the source of its trajectories")
     same = equal_points(data) if same is None else same
     measured = measured_linkage(data, points, release.offsets, release.source, same, rng)
     return replace(release, facts=release.facts | {"measured": measured})
@@ -35,25 +35,24 @@ def with_linkage(
 def measured_linkage(
     data: Trajectories, points: Ints, offsets: Ints, source: Ints, same: Ints, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """How often two exact points of a trajectory lead to one published trajectory alone, and what is learnt there; and how often
-    the published trajectory that runs nearest to one is the one that stands for it.
+    """Measure how often two exact points of a trajectory match one published trajectory alone, and what it reveals; and how
+    often the published trajectory nearest to a trajectory is its own.
 
     Parameters
     ----------
     points, offsets
-        The original point that each published one is, and where published trajectories begin.
+        The original point of each published point, and the offsets of published trajectories.
     source
-        The original trajectory that each published one stands for.
+        The original trajectory of each published trajectory.
     same
-        A number for each original point, the same for points of one place and time.
+        A number for each original point, the same for points of one location and time.
 
     Returns
     -------
-    Whole percents, None of fewer than 50.
-    found: of the trajectories tried, those whose points are all in one published trajectory and in no other.
-    true: of the other points of those that were found, the ones that are the same person's. linked: of the first 500 tried, those
-    whose nearest published trajectory, over all their points, is the one that stands for them. Beside them what the same
-    adversary finds in the trajectories themselves, which is 100 where no two points are equal.
+    Whole percents, None of fewer than 50. found: share of the attacked trajectories whose known points are all in one
+    published trajectory and in no other. true: share of the other points of these that are the same person's. linked: share
+    of the first 500 whose nearest published trajectory, over all points, is their own. For comparison the share found in the
+    original trajectories, which is 100 where no two points are equal.
     """
     tried = _tried(data, rng)
     holder = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -71,21 +70,21 @@ def measured_linkage(
 
 
 def measured_lines(facts: Mapping[str, Any]) -> list[str]:
-    """The same for whoever ran it."""
+    """Return the measured linkage in lines for the terminal."""
     measured = facts.get("measured")
     if not measured or measured["found_percent"] is None:
         return []
     true = measured["true_points_percent"]
     return [
-        f"found by {measured['known_points']} known points  {measured['found_percent']} % of trajectories "
+        f"re-identified by {measured['known_points']} known points  {measured['found_percent']} % of trajectories "
         f"(in the original {measured['found_percent_in_the_original']} %)"
-        + ("" if true is None else f"; of what is seen then, {true} % is true"),
-        f"linked by the whole way  {measured['linked_percent']} % of trajectories",
+        + ("" if true is None else f"; of their other points, {true} % are the person's"),
+        f"re-identified by the whole trajectory  {measured['linked_percent']} % of trajectories",
     ]
 
 
 def _tried(data: Trajectories, rng: np.random.Generator) -> Ints:
-    """Two different points of each of some trajectories, drawn at random among those that have two."""
+    """Return two different points of each of some trajectories, drawn at random among those that have two."""
     lengths = np.diff(data.offsets)
     long = np.flatnonzero(lengths >= KNOWN)
     drawn = rng.permutation(long)[:TRIED]
@@ -95,7 +94,7 @@ def _tried(data: Trajectories, rng: np.random.Generator) -> Ints:
 
 
 def _found(known: Ints, same: Ints, holder: Ints) -> Ints:
-    """The one holder of points equal to both known ones, -1 where there is none or more than one."""
+    """Return the one holder of points equal to both known ones, -1 where there is none or more than one."""
     wanted = np.zeros(max(int(known.max(initial=-1)), int(same.max(initial=-1))) + 1, np.bool_)
     wanted[known] = True
     order = np.flatnonzero(wanted[same])
@@ -111,7 +110,7 @@ def _found(known: Ints, same: Ints, holder: Ints) -> Ints:
 
 
 def _true(data: Trajectories, tried: Ints, found: Ints, points: Ints, offsets: Ints) -> tuple[int, int]:
-    """Of all points that are seen besides the known ones, how many are the person's own, and how many there are."""
+    """Return how many points besides the known ones are the person's own, and how many there are."""
     own, seen = 0, 0
     person = data.person[data.trajectory]
     for known, path in zip(tried[found >= 0], found[found >= 0].tolist(), strict=True):
@@ -123,7 +122,7 @@ def _true(data: Trajectories, tried: Ints, found: Ints, points: Ints, offsets: I
 
 
 def _linked(data: Trajectories, tried: Ints, points: Ints, holder: Ints, source: Ints) -> int:
-    """How many trajectories are those that the published one that runs nearest to them stands for."""
+    """Count the trajectories whose nearest published trajectory is their own."""
     from crowdveil.kernels.attacks.linkage import nearest_paths
 
     trajectory = data.trajectory[tried[:, 0]]

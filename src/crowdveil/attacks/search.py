@@ -1,4 +1,4 @@
-"""The worst and the average choice of what is known, for every adversary who knows a few places."""
+"""Search the worst and the average combination of background knowledge, for every adversary with a few known locations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from crowdveil import engine
 from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario, chosen_units
-from crowdveil.attacks.base import Interval, KnowledgeParams, Risk, SightParams
+from crowdveil.attacks.base import AdversaryParams, Interval, KnowledgeParams, Risk
 from crowdveil.model.arrays import Floats, Ints, row_slices
 from crowdveil.progress import Progress
 
@@ -22,15 +22,15 @@ CHUNK = 256
 
 @dataclass(frozen=True)
 class MatchRule:
-    """How known places are matched.
+    """The rule that matches known locations.
 
     Attributes
     ----------
     kind
-        at-least: each place as often as it is known; within: with its value up to the tolerance; proportion: with values in
-        the same proportions; in-order: one after the other.
+        at-least: each location at least as often as known; within: with its value up to the tolerance; proportion: with
+        values in the same proportions; in-order: one after the other.
     by
-        Whether single records are known, or different places with how often they were visited, or with which share of all visits.
+        The known values: single records, or distinct locations with their visits, or with their share of all visits.
     """
 
     kind: Literal["at-least", "within", "proportion", "in-order"]
@@ -38,67 +38,67 @@ class MatchRule:
     tolerance: float = 0.0
 
 
-def searched(
-    scene: AttackScenario, sight: AdversaryView, params: KnowledgeParams, way: MatchRule, progress: Progress
+def search_risk(
+    scenario: AttackScenario, view: AdversaryView, params: KnowledgeParams, rule: MatchRule, progress: Progress
 ) -> Risk:
-    """The risk of each individual by the worst choice of what is known, and that of random ones by random choices."""
+    """Return the risk of each individual by the worst combination, and the average over random individuals and combinations."""
     rng = np.random.default_rng(params.seed)
-    tried = drawn(sight, params, rng)
-    search = _search(sight, params, way)
-    # Some of them now and then, so that one long task does not hold up the rest at the end.
+    tried = draw_targets(view, params, rng)
+    search = _search(view, params, rule)
+    # Small tasks, so that one long task does not delay the end.
     size = min(CHUNK, max(1, -(-len(tried) // 16)))
     parts = [tried[low : low + size] for low in range(0, len(tried), size)]
     found = engine.current().map(lambda i: search(parts[i]), len(parts), progress)
-    crowd = np.concatenate([np.zeros(0, np.int64), *(f[0] for f in found)])
+    group_size = np.concatenate([np.zeros(0, np.int64), *(f[0] for f in found)])
     exact = all(bool(f[1].all()) for f in found)
-    average = _average(sight, params, way, rng)
-    return Risk(scene.units, tried, len(sight.targets), crowd, exact, average, sight.paired)
+    average = _average(view, params, rule, rng)
+    return Risk(scenario.units, tried, len(view.targets), group_size, exact, average, view.paired)
 
 
-def drawn(sight: AdversaryView, params: SightParams, rng: np.random.Generator) -> Ints:
-    """The individuals that are tried, rising."""
-    n = len(sight.targets)
+def draw_targets(view: AdversaryView, params: AdversaryParams, rng: np.random.Generator) -> Ints:
+    """Return the individuals to attack, rising."""
+    n = len(view.targets)
     if params.people is None or params.people >= n:
         return np.arange(n)
     return np.sort(rng.permutation(n)[: params.people])
 
 
-def _search(sight: AdversaryView, params: KnowledgeParams, way: MatchRule) -> Callable[[Ints], engine.Arrays]:
-    """The search for the worst choice, as a task on some individuals."""
-    index, label, labels = sight.candidates.index, sight.candidates.label, _labels(sight)
-    wanted, h, most = sight.wanted, params.knowledge, params.most_combinations
-    if way.kind == "in-order":
+def _search(view: AdversaryView, params: KnowledgeParams, rule: MatchRule) -> Callable[[Ints], engine.Arrays]:
+    """Return the search for the worst combination, as a task on some individuals."""
+    index, label, labels = view.candidates.index, view.candidates.label, _labels(view)
+    wanted, h, most = view.wanted, params.knowledge, params.most_combinations
+    if rule.kind == "in-order":
         from crowdveil.kernels.attacks.known_orders import least_followers
 
         def follow(units: Ints) -> engine.Arrays:
-            rows, offsets = chosen_units(sight.targets, units)
+            rows, offsets = chosen_units(view.targets, units)
             return least_followers(
-                h, most, offsets, sight.targets.place[rows], wanted[units], index.place_offsets, index.unit, index.first,
+                h, most, offsets, view.targets.location[rows], wanted[units], index.location_offsets, index.unit, index.first,
                 index.position, label, labels,
             )  # fmt: skip
 
         return follow
 
-    offsets, place, value, of_candidates = _profiles(sight, way)
+    offsets, location, value, of_candidates = _profiles(view, rule)
 
     def profile(units: Ints) -> tuple[Ints, Ints, Floats, Ints]:
         lengths = np.diff(offsets)[units]
         new = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         rows = np.arange(new[-1]) + np.repeat(offsets[units] - new[:-1], lengths)
-        return new, place[rows], value[rows], wanted[units]
+        return new, location[rows], value[rows], wanted[units]
 
-    if way.kind == "proportion":
+    if rule.kind == "proportion":
         from crowdveil.kernels.attacks.known_shares import least_alike
 
-        # What is known of the original need not be in a release, and then less of it may lead to somebody.
-        fewest = 1 if sight.released else h
+        # Known records of the original may be missing in a release: then fewer of them may match.
+        fewest = 1 if view.released else h
         return lambda units: least_alike(
             fewest,
             h,
             most,
-            way.tolerance,
+            rule.tolerance,
             *profile(units),
-            index.place_offsets,
+            index.location_offsets,
             index.unit,
             of_candidates,
             label,
@@ -106,15 +106,15 @@ def _search(sight: AdversaryView, params: KnowledgeParams, way: MatchRule) -> Ca
         )
     from crowdveil.kernels.attacks.known_places import least_crowds
 
-    levels = 0 if way.kind == "within" else h if way.by == "records" else 1
+    levels = 0 if rule.kind == "within" else h if rule.by == "records" else 1
     plain = len(np.unique(label)) == len(label)
     return lambda units: least_crowds(
         h,
         most,
         levels,
-        way.tolerance,
+        rule.tolerance,
         *profile(units),
-        index.place_offsets,
+        index.location_offsets,
         index.unit,
         of_candidates,
         label,
@@ -123,31 +123,31 @@ def _search(sight: AdversaryView, params: KnowledgeParams, way: MatchRule) -> Ca
     )
 
 
-def _labels(sight: AdversaryView) -> int:
-    return max(sight.candidates.labels, sight.targets.labels)
+def _labels(view: AdversaryView) -> int:
+    return max(view.candidates.labels, view.targets.labels)
 
 
-def _profiles(sight: AdversaryView, way: MatchRule) -> tuple[Ints, Ints, Floats, Floats]:
-    """The different places of targets with their values, and the values of candidates in the order of the index."""
-    index = sight.candidates.index
-    offsets, place, count = sight.targets.profiles
-    if way.by != "shares":
-        return offsets, place, count.astype(np.float64), index.count.astype(np.float64)
+def _profiles(view: AdversaryView, rule: MatchRule) -> tuple[Ints, Ints, Floats, Floats]:
+    """Return the distinct locations of targets with their values, and the values of candidates in the order of the index."""
+    index = view.candidates.index
+    offsets, location, count = view.targets.profiles
+    if rule.by != "shares":
+        return offsets, location, count.astype(np.float64), index.count.astype(np.float64)
     return (
         offsets,
-        place,
-        sight.targets.share(row_slices(offsets), count),
-        sight.candidates.share(index.unit, index.count),
+        location,
+        view.targets.share(row_slices(offsets), count),
+        view.candidates.share(index.unit, index.count),
     )
 
 
-def _average(sight: AdversaryView, params: KnowledgeParams, way: MatchRule, rng: np.random.Generator) -> Interval:
-    """The mean over individuals, and over all choices for each, of the probability of finding them."""
-    if not len(sight.targets):
+def _average(view: AdversaryView, params: KnowledgeParams, rule: MatchRule, rng: np.random.Generator) -> Interval:
+    """Return the mean over individuals, and over all combinations of each, of the re-identification probability."""
+    if not len(view.targets):
         return Interval.known(0.0)
-    offsets, place, value, of_candidates = _profiles(sight, way)
-    if way.by == "records":
-        offsets, place, value = sight.targets.offsets, sight.targets.place, np.zeros(len(sight.targets.place))
+    offsets, location, value, of_candidates = _profiles(view, rule)
+    if rule.by == "records":
+        offsets, location, value = view.targets.offsets, view.targets.location, np.zeros(len(view.targets.location))
     lengths = np.diff(offsets)
     known = np.minimum(lengths, params.knowledge)
     few = lengths if len(lengths) <= params.samples else lengths[:0]
@@ -161,7 +161,7 @@ def _average(sight: AdversaryView, params: KnowledgeParams, way: MatchRule, rng:
         rows = _random_choices(lengths[unit], params.knowledge, rng)
     sizes = np.concatenate([np.zeros(1, np.int64), np.cumsum(known[unit])])
     picked = np.array([r for choice in rows for r in choice], np.int64) + np.repeat(offsets[:-1][unit], known[unit])
-    risk = _risk_of_choices(sight, way, unit, sizes, place[picked], value[picked], of_candidates)
+    risk = _risk_of_choices(view, rule, unit, sizes, location[picked], value[picked], of_candidates)
     if not exact:
         return Interval.of_sample(risk)
     weight = 1 / (np.array(choices, np.float64)[unit] * len(lengths))
@@ -169,7 +169,7 @@ def _average(sight: AdversaryView, params: KnowledgeParams, way: MatchRule, rng:
 
 
 def _random_choices(lengths: Ints, knowledge: int, rng: np.random.Generator) -> list[list[int]]:
-    """Different records of each of some individuals, rising, all choices as likely (Floyd's way, on all rows at once)."""
+    """Return distinct records of each of some individuals, rising, all combinations equally likely (Floyd, on all rows)."""
     known = np.minimum(lengths, knowledge)
     chosen = np.full((len(lengths), knowledge), -1, np.int64)
     for j in range(knowledge):
@@ -182,17 +182,17 @@ def _random_choices(lengths: Ints, knowledge: int, rng: np.random.Generator) -> 
 
 
 def _risk_of_choices(
-    sight: AdversaryView, way: MatchRule, unit: Ints, sizes: Ints, place: Ints, value: Floats, of_candidates: Floats
+    view: AdversaryView, rule: MatchRule, unit: Ints, sizes: Ints, location: Ints, value: Floats, of_candidates: Floats
 ) -> Floats:
-    """The probability of finding somebody by each of some choices."""
+    """Return the re-identification probability of each of some combinations."""
     from crowdveil.kernels.attacks.known_shares import AT_LEAST, IN_ORDER, PROPORTION, WITHIN, crowds_of
 
-    kind = {"at-least": AT_LEAST, "within": WITHIN, "proportion": PROPORTION, "in-order": IN_ORDER}[way.kind]
-    index, label = sight.candidates.index, sight.candidates.label
-    crowd = crowds_of(
-        kind, way.tolerance, sizes, place, value, sight.wanted[unit], index.place_offsets, index.unit, of_candidates,
-        index.first, index.position, label, _labels(sight),
+    kind = {"at-least": AT_LEAST, "within": WITHIN, "proportion": PROPORTION, "in-order": IN_ORDER}[rule.kind]
+    index, label = view.candidates.index, view.candidates.label
+    group_size = crowds_of(
+        kind, rule.tolerance, sizes, location, value, view.wanted[unit], index.location_offsets, index.unit, of_candidates,
+        index.first, index.position, label, _labels(view),
     )  # fmt: skip
-    risk: Floats = np.zeros(len(crowd))
-    np.divide(1.0, crowd, out=risk, where=crowd > 0)
+    risk: Floats = np.zeros(len(group_size))
+    np.divide(1.0, group_size, out=risk, where=group_size > 0)
     return risk

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.attacks.base import AllParams, Attack
+from crowdveil.attacks.base import AllAttackParams, Attack
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
@@ -35,7 +35,9 @@ class AttackCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of an attack, by its name or an alias."""
         if cmd_name == ALL:
-            return _command(ALL, AllParams, "All attacks on what is given: trajectories, or a release of flows.", True)
+            return _command(
+                ALL, AllAttackParams, "All attacks on what is given: trajectories, or a release of flows.", True
+            )
         try:
             attack = find_attack(cmd_name)
         except ParameterError as error:

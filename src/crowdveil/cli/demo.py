@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from crowdveil.cli.console import progress_bar
-from crowdveil.guarantees.base import FROM_FILES, refuse_broken, tally
+from crowdveil.guarantees.base import FROM_FILES, require_not_violated, tally
 from crowdveil.io.atomic import new_folder
 from crowdveil.io.geojson import write_zones
 from crowdveil.run import pipeline
@@ -48,7 +48,7 @@ def command(output: str, seed: int, overwrite: bool) -> None:
         )
         stage("verifying")
         checked = [*pipeline.verify(folder / "flows"), *pipeline.verify(folder / "trajectories")]
-        refuse_broken(checked)
+        require_not_violated(checked)
     click.echo(f"The city       {out / 'city'}: {TRIPS:,} trips and {TRAJECTORIES:,} trajectories of {PEOPLE:,} people")
     for what, result, where in (("OD flows", flows, "flows"), ("Trajectories", moved, "trajectories")):
         click.echo(f"\n{what:<14} {out / where}: verified, method {result.manifest['method']['name']}")

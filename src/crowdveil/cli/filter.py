@@ -11,7 +11,7 @@ from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.cli.remote_jobs import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
 from crowdveil.errors import ParameterError
-from crowdveil.filters import FILTER_NAMES, Filter, Filtered, check_filters, filter_file
+from crowdveil.filters import FILTER_NAMES, Filter, FilterResult, check_filters, filter_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending
 from crowdveil.reading import TrajectoryReading
@@ -65,7 +65,7 @@ def _call(
 
 def _on_spark(
     data: str, output: str, filters: list[Filter], overwrite: bool, notes: ReadNotes, master: str | None, reading: dict[str, Any]
-) -> Filtered:  # fmt: skip
+) -> FilterResult:  # fmt: skip
     from crowdveil.engine.spark import spark_engine
     from crowdveil.run.spark.filtering import filter_there
 

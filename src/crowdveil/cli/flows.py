@@ -25,7 +25,7 @@ def _call(data: str, output: str, overwrite: bool, **values: Any) -> None:
     show_notes(notes)
     click.echo(
         f"{output}: {len(flows):,} flows, {flows.total:,} trips, {flows.steps:,} time steps, {len(flows.zones):,} zones"
-        f"{', people counted' if flows.counts == 'people' else ''}; not anonymized"
+        f"{', people counted' if flows.k_unit == 'people' else ''}; not anonymized"
     )
 
 

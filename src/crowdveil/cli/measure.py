@@ -27,7 +27,7 @@ from crowdveil.cli.remote_jobs import (
 from crowdveil.errors import ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
-from crowdveil.measures.base import Asked
+from crowdveil.measures.base import MeasureRequest
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import MEASURES
 from crowdveil.runfiles.mobidatalab import read_measure_file
@@ -78,7 +78,7 @@ def _call(
 
 
 def _run_there(
-    there: Elsewhere, uploads: dict[str, str], names: Sequence[str | Asked] | None, as_json: bool, output: str | None,
+    there: Elsewhere, uploads: dict[str, str], names: Sequence[str | MeasureRequest] | None, as_json: bool, output: str | None,
     plot: str | None, overwrite: bool, options: dict[str, Any],
 ) -> None:  # fmt: skip
     form = form_of(output, "json")

@@ -17,7 +17,7 @@ import click
 from crowdveil.analysis.heatmap_manifest import is_heat_map
 from crowdveil.cli.console import progress_bar, show_sentences
 from crowdveil.errors import ParameterError
-from crowdveil.guarantees.base import refuse_broken
+from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.archive import pack, unpack
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
 from crowdveil.io.written import MANIFEST_FILE
@@ -174,7 +174,7 @@ def put_release(packed: Path, target: Path, *, overwrite: bool) -> None:
     """Unpack a release, verify it from its files, and only then put it in place."""
     with new_folder(target, overwrite=overwrite, mark_file=MANIFEST_FILE) as folder:
         unpack(packed, folder, LARGEST)
-        refuse_broken(pipeline.verify(folder))
+        require_not_violated(pipeline.verify(folder))
 
 
 def put_file(result: Path, target: Path, *, overwrite: bool) -> None:
@@ -198,7 +198,7 @@ def put_folder(packed: Path, target: Path, *, overwrite: bool, mark_file: str) -
     with new_folder(target, overwrite=overwrite, mark_file=mark_file) as folder:
         unpack(packed, folder, LARGEST)
         if is_heat_map(folder):
-            refuse_broken(pipeline.verify(folder))
+            require_not_violated(pipeline.verify(folder))
 
 
 def form_of(output: str | Path | None, default: str) -> str:

@@ -15,7 +15,7 @@ from crowdveil.io.atomic import new_file
 from crowdveil.io.geojson import write_zones
 from crowdveil.io.tables import write_flows
 from crowdveil.synth.city import City
-from crowdveil.synth.movers import Place, Traffic, write_movers
+from crowdveil.synth.movers import NetworkPlacement, Traffic, write_movers
 from crowdveil.synth.network import read_network, street_grid
 from crowdveil.synth.profiles import PROFILES, make_profile
 from crowdveil.synth.trajectories import write_trajectories
@@ -124,7 +124,7 @@ def _fields(of: Any, options: list[tuple[str, str, str]]) -> Callable[[Any], Any
     "--length", type=float, metavar="X", help="How far movers want to go on average, in units. [0.4 × (width + height)]"
 )
 @_fields(Traffic(), _TRAFFIC)
-@_fields(Place(), _PLACE)
+@_fields(NetworkPlacement(), _PLACE)
 @click.option("--seed", default=0, show_default=True, metavar="N", help="The same seed gives the same bytes.")
 @click.option("-o", "--output", required=True, metavar="FILE", help="Parquet file to write.")
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
@@ -137,7 +137,7 @@ def movers(
     Example:
       crowdveil synth movers 5000 --network vertices.txt edges.txt -o movers.parquet
     """
-    place = Place(**{field: values.pop(field) for field in ("lon", "lat", "unit_m", "start", "step_s")})
+    place = NetworkPlacement(**{field: values.pop(field) for field in ("lon", "lat", "unit_m", "start", "step_s")})
     traffic = Traffic(**values)
     roads = street_grid(seed) if network is None else read_network(*network)
     if network is not None and roads.left_out:

@@ -44,14 +44,14 @@ def command(folder: str, original: str | None, as_json: bool, engine: str, maste
         raise click.UsageError("options of reading are for the original data; give it with --original.")
     if engine == "spark":
         checked, manifest = pipeline.verify_there(folder, original, reading, master=master)
-        counts = manifest["k_counts"]
+        counts = manifest["k_unit"]
     else:
         checked, counts = pipeline.verified(Path(folder), original, reading)
     if as_json:
         findings = [
             {"name": p.name, "kind": p.kind, "statement": p.statement(), **_as_json(finding)} for p, finding in checked
         ]
-        click.echo(json.dumps({"folder": folder, "k_counts": counts, "findings": findings}, indent=2))
+        click.echo(json.dumps({"folder": folder, "k_unit": counts, "findings": findings}, indent=2))
     else:
         _show(checked, original is None)
         hashes = (

@@ -1,4 +1,4 @@
-"""Guarantees, by name. The checkers read written files; they import neither kernels nor methods."""
+"""List guarantees by name. Checkers read written files; they import neither kernels nor methods."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee, Outcome
 from crowdveil.guarantees.combinations import CombinationKAnonymity
-from crowdveil.guarantees.extent import GeneralizationLimit, LeastInhabitedTiles, LeastTiles, MostArea
+from crowdveil.guarantees.extent import GeneralizationLimit, MaxArea, MinInhabitedTiles, MinTiles
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, SuppressionBudget, WellFormedFlows
 from crowdveil.guarantees.noise import DifferentialPrivacy
 from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
@@ -30,9 +30,9 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
     DifferentialPrivacy,
     SuppressionBudget,
     GeneralizationLimit,
-    LeastTiles,
-    LeastInhabitedTiles,
-    MostArea,
+    MinTiles,
+    MinInhabitedTiles,
+    MaxArea,
     WellFormedFlows,
     TrueVolumes,
     BoundedVolumes,
@@ -62,10 +62,10 @@ __all__ = [
     "FlowKAnonymity",
     "GeneralizationLimit",
     "Guarantee",
-    "LeastInhabitedTiles",
-    "LeastTiles",
     "LocationsOnTileCenters",
-    "MostArea",
+    "MaxArea",
+    "MinInhabitedTiles",
+    "MinTiles",
     "NoOwnPoints",
     "OriginalPoints",
     "Outcome",
@@ -84,7 +84,7 @@ __all__ = [
 
 
 def guarantee_from_manifest(entry: dict[str, Any]) -> Guarantee:
-    """Make a guarantee anew from its name and parameters."""
+    """Make a guarantee from its name and parameters in a manifest."""
     kinds = {g.name: g for g in GUARANTEES}
     try:
         return kinds[entry["name"]](**entry["parameters"])

@@ -1,4 +1,4 @@
-"""A guarantee about a written release, and what came of checking it."""
+"""Define a guarantee about a written release, and the finding of its check."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 
 Kind = Literal["privacy", "structure"]
-Pieces = Literal["none", "runs", "equal"]
-"""How a table of trajectories may be cut so that a guarantee that holds in each piece holds of all. none: not at all; runs: into
-rows that follow one another, in whole trajectories that are numbered from 1 in each; equal: so that equal ones stay together."""
+Splitting = Literal["none", "runs", "equal"]
+"""How a table of trajectories may be split so that a guarantee that holds in each chunk holds for the table. none: not at all;
+runs: into consecutive rows, in whole trajectories numbered from 1 in each; equal: equal trajectories stay in one chunk."""
 Merge = Literal["sum", "max"]
-"""How a count of several partitions becomes one of all. sum: what is counted lies in one partition; max: a flag, 1 where
-something is so in any of them."""
+"""How a count is merged over partitions. sum: each counted item lies in one partition; max: a flag, 1 where any is 1."""
 
 
 class Outcome(StrEnum):
@@ -34,17 +33,17 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of a check, in counts and never in values of the data.
+    """The finding of a check, in counts and never in values of the data.
 
     Attributes
     ----------
     outcome
-        Whether the guarantee holds, is violated, or could not be checked in full on what was available: then nothing was found
-        against it, and it is not shown to hold.
+        Whether the guarantee holds, is violated, or could not be checked in full: then no violation was found, and it is not
+        shown to hold.
     counts
-        The numbers behind the sentence, by name.
+        The numbers in the sentence, by name.
     detail
-        What was looked at and what was found, in one sentence that is made from the counts.
+        What was checked and what was found, in one sentence made from the counts.
     with_original
         Whether the original data were used.
     """
@@ -56,12 +55,12 @@ class Finding:
 
     @property
     def holds(self) -> bool:
-        """Whether the guarantee was checked in full and holds."""
+        """Return whether the guarantee was checked in full and holds."""
         return self.outcome is Outcome.HOLDS
 
     @property
     def violated(self) -> bool:
-        """Whether the guarantee was found violated."""
+        """Return whether the guarantee is violated."""
         return self.outcome is Outcome.VIOLATED
 
     def as_json(self) -> dict[str, Any]:
@@ -75,73 +74,71 @@ class Finding:
 
 
 class Guarantee(BaseModel):
-    """A guarantee that can be checked on the written files alone, plainly, without the code that made them.
+    """A guarantee that is checked on the written files, without the code that made them.
 
-    The fields of a subclass are the guarantee's parameters; they go into the manifest, and `crowdveil verify` makes the
-    guarantee anew from there.
+    The fields of a subclass are the guarantee's parameters; they are in the manifest, from which `crowdveil verify` makes the
+    guarantee again.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     name: ClassVar[str]
     kind: ClassVar[Kind]
-    """privacy: hides people; structure: the files are what they say they are."""
-    pieces: ClassVar[Pieces] = "none"
-    """For guarantees about trajectories that may be looked at in pieces."""
+    """privacy: protects people; structure: the files are well formed and true."""
+    splitting: ClassVar[Splitting] = "none"
+    """How a table of trajectories may be split for the check."""
     tallies: ClassVar[Mapping[str, Merge]] = {}
-    """The counts of a finding by name, and how those of several partitions are merged."""
+    """The counts of a finding by name, and how they are merged over partitions."""
     of_mechanism: ClassVar[bool] = False
-    """Whether it is a property of the mechanism that made the files, which no file and no original can show."""
+    """Whether it is a property of the mechanism, which neither files nor the original can show."""
     from_data: ClassVar[tuple[str, ...]] = ()
     """Parameters that come from the data; all others follow from the parameters of the method."""
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
+        """Return the guarantee in one sentence."""
         raise NotImplementedError
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Whether the files keep it."""
+        """Check the guarantee on the files."""
         raise NotImplementedError
 
-    def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Whether the files keep it, with the original flows at hand: of use where files alone cannot tell."""
+    def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
+        """Check the guarantee on the files and the original flows, where files alone do not show it."""
         return self.check(written)
 
-    def check_behind(self, written: WrittenRelease, person: Ints) -> Finding:
-        """Whether the files keep it, with the person behind each written trajectory at hand."""
+    def check_with_people(self, written: WrittenRelease, person: Ints) -> Finding:
+        """Check the guarantee on the files and the person of each written trajectory."""
         return self.check(written)
 
-    def check_from(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
-        """Whether the files keep it, with the original trajectories at hand, and of each written one which of them it comes
-        from, where that is known.
-        """
-        return self.check(written) if source is None else self.check_behind(written, original.person[source])
+    def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
+        """Check the guarantee on the files, the original trajectories and, where known, the source of each written one."""
+        return self.check(written) if source is None else self.check_with_people(written, original.person[source])
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return the sentence of a finding, from its counts alone; every name in `tallies` is in them."""
+        """Return the sentence of a finding, from its counts alone; they include every name in `tallies`."""
         return ", ".join(f"{name.replace('_', ' ')}: {counts[name]:,}" for name in self.tallies) + "."
 
-    def judged(
+    def make_finding(
         self, violated: bool, counts: Mapping[str, int], *, open_: bool = False, with_original: bool = False
     ) -> Finding:
-        """Return the finding of some counts: violated, or not checked where something is `open_`, or else it holds."""
+        """Return the finding of some counts: violated, or not checked if `open_`, or else it holds."""
         outcome = Outcome.VIOLATED if violated else Outcome.NOT_CHECKED if open_ else Outcome.HOLDS
-        return self._told(outcome, counts, with_original)
+        return self._finding(outcome, counts, with_original)
 
-    def merged(self, findings: Sequence[Finding]) -> Finding:
-        """Return one finding of those of all partitions. It holds only if it holds in each; of none, nothing was checked."""
+    def merge_findings(self, findings: Sequence[Finding]) -> Finding:
+        """Merge the findings of all partitions. It holds only if it holds in each; of none, nothing was checked."""
         outcomes = {finding.outcome for finding in findings} or {Outcome.NOT_CHECKED}
         order = (Outcome.VIOLATED, Outcome.NOT_CHECKED, Outcome.HOLDS)
         counts = {}
-        for name, way in self.tallies.items():
+        for name, merge in self.tallies.items():
             values = [finding.counts.get(name, 0) for finding in findings]
-            counts[name] = sum(values) if way == "sum" else max(values, default=0)
-        return self._told(next(o for o in order if o in outcomes), counts, any(f.with_original for f in findings))
+            counts[name] = sum(values) if merge == "sum" else max(values, default=0)
+        return self._finding(next(o for o in order if o in outcomes), counts, any(f.with_original for f in findings))
 
-    def _told(self, outcome: Outcome, counts: Mapping[str, int], with_original: bool) -> Finding:
-        strange = counts.keys() - self.tallies.keys()
-        if strange:
-            raise KeyError(f"{self.name} does not declare the counts {', '.join(sorted(strange))}")
+    def _finding(self, outcome: Outcome, counts: Mapping[str, int], with_original: bool) -> Finding:
+        undeclared = counts.keys() - self.tallies.keys()
+        if undeclared:
+            raise KeyError(f"{self.name} does not declare the counts {', '.join(sorted(undeclared))}")
         every = {name: int(counts.get(name, 0)) for name in self.tallies}
         return Finding(outcome, every, self.describe(every, with_original), with_original)
 
@@ -160,9 +157,7 @@ FROM_FILES = "not checkable from files alone"
 
 
 def tally(outcomes: Sequence[str], unchecked: str = "not checked") -> str:
-    """Return how many guarantees were verified, violated and not checked, in words; what was not checked is never among those
-    that hold.
-    """
+    """Return how many guarantees were verified, violated and not checked, in words."""
     holds, violated, open_ = (outcomes.count(o.value) for o in (Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_CHECKED))
     parts = [f"{counted(holds, 'guarantee')} verified on these files"]
     if violated:
@@ -172,7 +167,7 @@ def tally(outcomes: Sequence[str], unchecked: str = "not checked") -> str:
     return ", ".join(parts)
 
 
-def refuse_broken(checked: Sequence[tuple[Guarantee, Finding]]) -> None:
+def require_not_violated(checked: Sequence[tuple[Guarantee, Finding]]) -> None:
     """Raise if any guarantee is violated."""
     for guarantee, finding in checked:
         if finding.violated:
@@ -181,12 +176,12 @@ def refuse_broken(checked: Sequence[tuple[Guarantee, Finding]]) -> None:
             )
 
 
-def refuse_unchecked(checked: Sequence[tuple[Guarantee, Finding]]) -> None:
-    """Raise if a guarantee of privacy was not checked although the original was available.
+def require_checked(checked: Sequence[tuple[Guarantee, Finding]]) -> None:
+    """Raise if a guarantee of privacy was not checked although the original was available, or is violated.
 
-    What may stay unchecked then are guarantees of structure, and those of the mechanism (`of_mechanism`).
+    Guarantees of structure, and of the mechanism (`of_mechanism`), may be unchecked.
     """
-    refuse_broken(checked)
+    require_not_violated(checked)
     for guarantee, finding in checked:
         if guarantee.kind == "privacy" and not guarantee.of_mechanism and not finding.holds:
             raise GuaranteeViolatedError(

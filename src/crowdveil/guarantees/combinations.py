@@ -1,4 +1,4 @@
-"""A guarantee about what somebody may know of a trajectory, a few of its visits, checked on the written table."""
+"""Check k-anonymity against background knowledge of a few visits, on the written table."""
 
 from __future__ import annotations
 
@@ -14,76 +14,77 @@ from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Ints
 
 _BLOCK = 2_000_000
-"""Combinations that are looked at at once, about."""
+"""Combinations checked at once, about."""
 
 
 class CombinationKAnonymity(Guarantee):
-    """Whoever knows a few visits of somebody finds a crowd that has them."""
+    """Every combination of a few visits is shared by a group of at least k."""
 
     name: ClassVar[str] = "combination-k-anonymity"
     kind: ClassVar[Kind] = "privacy"
-    tallies: ClassVar[Mapping[str, Merge]] = {"looked": "sum", "small": "sum", "whose": "max", "other_number": "max"}
+    tallies: ClassVar[Mapping[str, Merge]] = {"checked": "sum", "small": "sum", "whose": "max", "other_number": "max"}
     k: int
-    """Smallest crowd."""
+    """Smallest group size."""
     knowledge: int
-    """How many visits may be known."""
+    """Number of visits in the background knowledge."""
     interval_s: int | None
-    """How finely times may be known: null for as they are published, 0 for not at all."""
-    counts: Literal["people", "trajectories"]
-    """What is counted."""
+    """Precision of known times: null for published times, 0 for no times."""
+    k_unit: Literal["people", "trajectories"]
+    """Unit of the group size."""
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
+        """Return the guarantee in one sentence."""
         when = "with their times"
         if self.interval_s is not None:
             when = f"with times no finer than {self.interval_s:,} s" if self.interval_s else "without times"
         return (
-            f"Every combination of up to {counted(self.knowledge, 'place')}, {when}, that a published trajectory visits in this "
-            f"order is in those of at least {self.k:,} {self.counts}{self._only()}."
+            f"Every combination of up to {counted(self.knowledge, 'location')}, {when}, that a published trajectory visits in "
+            f"this order is shared by at least {self.k:,} {self.k_unit}{self._only()}."
         )
 
     def _only(self) -> str:
-        """Whom the guarantee does not hold against."""
+        """Return the adversary against whom the guarantee does not hold."""
         if self.interval_s is None:
             return ""
         finer = f"times finer than {self.interval_s:,} s" if self.interval_s else "times"
-        return f"; times are published to the second, so that it does not hold against whoever knows {finer}"
+        return f"; times are published to the second, so that it does not hold against an adversary with {finer}"
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Count the trajectories of each combination. The files do not tell whose they are."""
-        looked, small = self._counted(written, np.arange(int(written.column("trajectory_id").max(initial=0))))
-        whose = self.counts == "people" and looked > 0 and not small
-        return self.judged(small > 0, {"looked": looked, "small": small, "whose": whose}, open_=whose)
+        """Count the trajectories of each combination. The files do not show their people."""
+        checked, small = self._count(written, np.arange(int(written.column("trajectory_id").max(initial=0))))
+        whose = self.k_unit == "people" and checked > 0 and not small
+        return self.make_finding(small > 0, {"checked": checked, "small": small, "whose": whose}, open_=whose)
 
-    def check_behind(self, written: WrittenRelease, person: Ints) -> Finding:
+    def check_with_people(self, written: WrittenRelease, person: Ints) -> Finding:
         """Count the people of each combination."""
         if int(written.column("trajectory_id").max(initial=0)) != len(person):
-            return self.judged(True, {"other_number": 1}, with_original=True)
-        if self.counts != "people":
+            return self.make_finding(True, {"other_number": 1}, with_original=True)
+        if self.k_unit != "people":
             return self.check(written)
-        looked, small = self._counted(written, person)
-        return self.judged(small > 0, {"looked": looked, "small": small}, with_original=True)
+        checked, small = self._count(written, person)
+        return self.make_finding(small > 0, {"checked": checked, "small": small}, with_original=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say how many combinations have too few."""
+        """Return how many combinations have too few."""
         if counts["other_number"]:
             return OTHER_NUMBER
         what = "people" if with_original else "trajectories"
-        said = f"{counted(counts['looked'], 'combination')} looked at, {counts['small']:,} with fewer than {self.k:,} {what}"
+        said = f"{counted(counts['checked'], 'combination')} checked, {counts['small']:,} with fewer than {self.k:,} {what}"
         return f"{said}; {WHOSE}." if counts["whose"] else f"{said}."
 
-    def _counted(self, written: WrittenRelease, who: Ints) -> tuple[int, int]:
-        """How many combinations there are, and how many have too few."""
+    def _count(self, written: WrittenRelease, who: Ints) -> tuple[int, int]:
+        """Return the number of combinations, and of those with too few."""
         symbol, number = self._visits(written)
-        looked, small = 0, 0
-        for crowd in _crowds(symbol, number, who, self.knowledge):
-            looked += len(crowd)
-            small += int((crowd < self.k).sum())
-        return looked, small
+        checked, small = 0, 0
+        for size in _group_sizes(symbol, number, who, self.knowledge):
+            checked += len(size)
+            small += int((size < self.k).sum())
+        return checked, small
 
     def _visits(self, written: WrittenRelease) -> tuple[Ints, Ints]:
-        """A number for each place with its time, as finely as it may be known, and the trajectory (from 0); rows that follow one
-        another with equal ones are one visit.
+        """Return a number for each location with its time, as precise as it may be known, and the trajectory (from 0).
+
+        Consecutive rows with equal numbers are one visit.
         """
         t, number = written.column("timestamp"), written.column("trajectory_id") - 1
         when = t if self.interval_s is None else t // self.interval_s if self.interval_s else np.zeros(len(t))
@@ -94,15 +95,15 @@ class CombinationKAnonymity(Guarantee):
         return symbol[first], number[first]
 
 
-def _crowds(symbol: Ints, number: Ints, who: Ints, knowledge: int) -> Iterator[Ints]:
-    """How many different `who` have each combination of 1, 2, … visits, block by block of what it begins with."""
+def _group_sizes(symbol: Ints, number: Ints, who: Ints, knowledge: int) -> Iterator[Ints]:
+    """Count the distinct `who` of each combination of 1, 2, … visits, block by block of first visits."""
     end = np.searchsorted(number, number, "right")
     symbols = int(symbol.max(initial=0)) + 1
     for at in _blocks(symbol, end, knowledge):
         combination = symbol[at]
         yield _different(combination, who[number[at]])
         for _ in range(1, knowledge):
-            # Each one is continued with every later visit of its trajectory.
+            # Each combination is continued with every later visit of its trajectory.
             more = end[at] - at - 1
             before = np.repeat(np.arange(len(at)), more)
             at = at[before] + 1 + np.arange(len(before)) - np.repeat(np.cumsum(more) - more, more)
@@ -111,7 +112,7 @@ def _crowds(symbol: Ints, number: Ints, who: Ints, knowledge: int) -> Iterator[I
 
 
 def _blocks(symbol: Ints, end: Ints, knowledge: int) -> Iterator[Ints]:
-    """Visits in blocks that hold all visits of a symbol, and begin about as many combinations as fit."""
+    """Split visits into blocks with all visits of a symbol, of about as many combinations as fit."""
     order = np.argsort(symbol, kind="stable")
     begins = np.maximum(end - np.arange(len(end)), 1).astype(np.float64) ** (knowledge - 1)
     last = np.flatnonzero(np.diff(symbol[order], append=-1))
@@ -121,6 +122,6 @@ def _blocks(symbol: Ints, end: Ints, knowledge: int) -> Iterator[Ints]:
 
 
 def _different(combination: Ints, who: Ints) -> Ints:
-    """How many different `who` each combination has."""
+    """Count the distinct `who` of each combination."""
     people = int(who.max(initial=0)) + 1
     return np.unique(np.unique(combination * people + who) // people, return_counts=True)[1]

@@ -1,4 +1,4 @@
-"""Guarantees about how large the areas of released flows are: not too small to hide in, not too large to be of use."""
+"""Check the sizes of the areas of released flows: not too small to hide people, not too large to be useful."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import PUBLISHED, STATES
 
 WRITTEN_KM2 = 1e-6
-"""Areas are written in square kilometers with so fine a last digit."""
+"""Last digit of written areas, square kilometers."""
 
 
 class GeneralizationLimit(Guarantee):
-    """Flows to several tiles do not cover more tiles than a limit."""
+    """Flows to several tiles cover at most a number of tiles."""
 
     name: ClassVar[str] = "generalization-limit"
     kind: ClassVar[Kind] = "structure"
@@ -32,10 +32,10 @@ class GeneralizationLimit(Guarantee):
     tiles: float = Field(gt=0)
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
+        """Return the guarantee in one sentence."""
         return (
             f"Origin and destination of a flow to more than one tile have at most {self.tiles:g} tiles together, "
-            "unless it is small destinations taken together."
+            "unless the row aggregates small flows."
         )
 
     def check(self, written: WrittenRelease) -> Finding:
@@ -43,121 +43,118 @@ class GeneralizationLimit(Guarantee):
         size, rows = _sizes(written), _published(written)
         to = size[written.area_numbers("destination_area")[rows]]
         over = int(((to > 1) & (size[written.area_numbers("origin_area")[rows]] + to > self.tiles)).sum())
-        return self.judged(over > 0, {"rows": len(to), "over": over})
+        return self.make_finding(over > 0, {"rows": len(to), "over": over})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say how many rows are larger."""
-        return f"{counted(counts['rows'], 'row')} looked at, {counts['over']:,} are larger."
+        """Return how many rows are larger."""
+        return f"{counted(counts['rows'], 'row')} checked, {counts['over']:,} are larger."
 
 
-class LeastTiles(Guarantee):
-    """No area is so small that to name it is to name a place."""
+class MinTiles(Guarantee):
+    """No area is smaller than a number of tiles."""
 
-    name: ClassVar[str] = "least-tiles"
+    name: ClassVar[str] = "min-tiles"
     kind: ClassVar[Kind] = "privacy"
     tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "small": "sum"}
 
     tiles: int = Field(ge=1)
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
+        """Return the guarantee in one sentence."""
         return f"Every origin and every destination has at least {counted(self.tiles, 'tile')}."
 
     def check(self, written: WrittenRelease) -> Finding:
         """Count the tiles of the areas that each row names."""
         small = _rows_naming(written, _sizes(written) < self.tiles)
-        return self.judged(small > 0, {"rows": len(written.data), "small": small})
+        return self.make_finding(small > 0, {"rows": len(written.data), "small": small})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say how many rows name a smaller area."""
-        return f"{counted(counts['rows'], 'row')} looked at, {counts['small']:,} name a smaller area."
+        """Return how many rows name a smaller area."""
+        return f"{counted(counts['rows'], 'row')} checked, {counts['small']:,} name a smaller area."
 
 
-class LeastInhabitedTiles(Guarantee):
-    """No area is one inhabited place with empty land around it."""
+class MinInhabitedTiles(Guarantee):
+    """No area is one inhabited tile with empty land around it (l-diversity)."""
 
-    name: ClassVar[str] = "least-inhabited-tiles"
+    name: ClassVar[str] = "min-inhabited-tiles"
     kind: ClassVar[Kind] = "privacy"
     tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "small": "sum"}
 
     tiles: int = Field(ge=1)
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
+        """Return the guarantee in one sentence."""
         return (
             f"Every origin and every destination has at least {counted(self.tiles, 'tile')} in which any trip of the "
             "data starts or ends."
         )
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Count the tiles of the areas that each row names; which are inhabited is not published."""
+        """Count the tiles of the areas that each row names; inhabited tiles are not published."""
         rows, small = len(written.data), _rows_naming(written, _sizes(written) < self.tiles)
-        return self.judged(small > 0, {"rows": rows, "small": small}, open_=rows > 0)
+        return self.make_finding(small > 0, {"rows": rows, "small": small}, open_=rows > 0)
 
-    def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
+    def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Count the tiles of the areas that each row names and that a flow of any time step starts or ends in."""
-        inhabited = np.append(original.visited, False)  # the last is for tiles that the original does not have
-        lived_in = inhabited[original_zones(written, original)]
-        homes = [int(lived_in[np.unique(tiles)].sum()) for tiles in written.area_tiles]
+        inhabited = np.append(original.visited, False)  # the last is for tiles that the original lacks
+        is_inhabited = inhabited[original_zones(written, original)]
+        homes = [int(is_inhabited[np.unique(tiles)].sum()) for tiles in written.area_tiles]
         small = _rows_naming(written, np.array([*homes, 0]) < self.tiles)
-        return self.judged(small > 0, {"rows": len(written.data), "small": small}, with_original=True)
+        return self.make_finding(small > 0, {"rows": len(written.data), "small": small}, with_original=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say how many rows name an area with fewer tiles."""
-        said = f"{counted(counts['rows'], 'row')} looked at, {counts['small']:,} name an area with fewer"
+        """Return how many rows name an area with fewer tiles."""
+        said = f"{counted(counts['rows'], 'row')} checked, {counts['small']:,} name an area with fewer"
         return f"{said}." if with_original else f"{said}; {NEEDS_ORIGINAL} which tiles are inhabited."
 
 
-class MostArea(Guarantee):
-    """Published flows are told finely enough to be of use."""
+class MaxArea(Guarantee):
+    """Areas of published flows are small enough to be useful."""
 
-    name: ClassVar[str] = "most-area"
+    name: ClassVar[str] = "max-area"
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "over": "sum", "unknown": "max"}
 
     km2: float = Field(gt=0)
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
-        return (
-            f"Origin and destination of a flow have at most {self.km2:g} km² each, unless it is small destinations "
-            "taken together."
-        )
+        """Return the guarantee in one sentence."""
+        return f"Origin and destination of a flow have at most {self.km2:g} km² each, unless the row aggregates small flows."
 
     def check(self, written: WrittenRelease) -> Finding:
         """Compare the size of the areas that each row names; one of unknown size may be too large."""
         given = [feature["properties"].get("area_km2") for feature in written.features]
-        # What was written may be rounded up by half its last digit.
-        most = self.km2 * (1 + 1e-12) + WRITTEN_KM2 / 2
-        fits = [isinstance(a, int | float) and a <= most for a in given]
+        # Written values may be rounded up by half their last digit.
+        limit = self.km2 * (1 + 1e-12) + WRITTEN_KM2 / 2
+        fits = [isinstance(a, int | float) and a <= limit for a in given]
         large = ~np.array([*fits, False])  # the last is for an area that is not listed
         rows = _published(written)
         ends = [written.area_numbers(f"{end}_area")[rows] for end in ("origin", "destination")]
         over = int((large[ends[0]] | large[ends[1]]).sum())
-        return self.judged(over > 0, {"rows": len(ends[0]), "over": over, "unknown": None in given})
+        return self.make_finding(over > 0, {"rows": len(ends[0]), "over": over, "unknown": None in given})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say how many rows are larger."""
+        """Return how many rows are larger."""
         unknown = ", or the size of their areas is not known" if counts["unknown"] else ""
-        return f"{counted(counts['rows'], 'row')} looked at, {counts['over']:,} are larger{unknown}."
+        return f"{counted(counts['rows'], 'row')} checked, {counts['over']:,} are larger{unknown}."
 
 
 def _sizes(written: WrittenRelease) -> Ints:
-    """Number of different tiles of each area; the last is 0, for the area -1, which is not in the list."""
+    """Count the distinct tiles of each area; the last is 0, for the area -1, which is not in the list."""
     return np.array([*(len(np.unique(tiles)) for tiles in written.area_tiles), 0], np.int64)
 
 
 def _rows_naming(written: WrittenRelease, areas: Mask) -> int:
-    """How many rows have one of some areas at either end; the last stands for an area that is not in the list.
+    """Count the rows with one of some areas at either end; the last is for an area that is not in the list.
 
-    Rows are counted and not areas: a row lies in one partition, but an area in as many as name it.
+    Rows are counted, not areas: a row lies in one partition, an area in several.
     """
     ends = [areas[written.area_numbers(f"{end}_area")] for end in ("origin", "destination")]
     return int((ends[0] | ends[1]).sum())
 
 
 def _published(written: WrittenRelease) -> Mask:
-    """Rows that are not small destinations taken together."""
+    """Return which rows do not aggregate small flows."""
     number, labels, _ = codes(written.values("state"))
     published: Mask = np.array([label == STATES[PUBLISHED] for label in labels], bool)
     return published[number]

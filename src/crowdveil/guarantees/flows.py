@@ -1,4 +1,4 @@
-"""Guarantees about released flows, checked on the written table."""
+"""Check guarantees about released flows, on the written table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from crowdveil.model.release import STATES
 
 _FAULTS = {
     "columns": "columns are missing or more than they should be",
-    "two_crowds": "two columns count the crowd",
+    "two_crowds": "two columns have the group size",
     "missing_values": "values are missing",
     "unknown_state": "a state is unknown",
     "small_volume": "a volume is below 1",
@@ -34,77 +34,77 @@ _FAULTS = {
 
 
 class FlowKAnonymity(Guarantee):
-    """Every row, and every suppressed total that is told, is made by at least k."""
+    """Every row, and every published suppressed total, is made by at least k."""
 
     name: ClassVar[str] = "flow-k-anonymity"
     kind: ClassVar[Kind] = "privacy"
     tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "small": "sum", "totals": "sum"}
 
     k: int = Field(ge=1)
-    counts: Literal["people", "trips"]
+    k_unit: Literal["people", "trips"]
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
-        crowd = f"is made by at least {self.k} people" if self.counts == "people" else f"holds at least {self.k} trips"
-        return f"Every published flow, and every suppressed total that is given, {crowd}."
+        """Return the guarantee in one sentence."""
+        group = f"is made by at least {self.k} people" if self.k_unit == "people" else f"holds at least {self.k} trips"
+        return f"Every published flow, and every suppressed total that is given, {group}."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Look at each row's crowd, and at each total of a time step."""
-        crowd = written.column(self.counts)
-        small = int((crowd < self.k).sum())
+        """Check the group size of each row, and each total of a time step."""
+        people = written.column(self.k_unit)
+        small = int((people < self.k).sum())
         suppressed, given = written.listed("suppressed")
-        # A total of fewer than k trips cannot have been made by k people, whatever was counted.
+        # A total of fewer than k trips cannot have been made by k people, whatever the unit.
         totals = int((given & (suppressed > 0) & (suppressed < self.k)).sum())
-        return self.judged(small + totals > 0, {"rows": len(crowd), "small": small, "totals": totals})
+        return self.make_finding(small + totals > 0, {"rows": len(people), "small": small, "totals": totals})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say how many rows and totals are below k."""
+        """Return how many rows and totals are below k."""
         rows = counted(counts["rows"], "row")
-        return f"{rows} looked at, {counts['small']:,} below k; {counts['totals']:,} suppressed totals below k."
+        return f"{rows} checked, {counts['small']:,} below k; {counts['totals']:,} suppressed totals below k."
 
 
 class DisjointFlows(Guarantee):
-    """No pair of tiles lies in two rows of a time step: nobody is counted twice, nothing can be subtracted."""
+    """No pair of tiles lies in two rows of a time step: no trip is counted twice, and no rows can be subtracted."""
 
     name: ClassVar[str] = "disjoint-flows"
     kind: ClassVar[Kind] = "privacy"
     tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "crossed": "sum", "unlisted": "max"}
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
+        """Return the guarantee in one sentence."""
         return "In each time step, every pair of tiles lies in at most one published flow."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Paint the pairs of tiles of each row, and look for one that is painted twice in a time step."""
+        """Paint the pairs of tiles of each row, and find pairs painted twice in a time step."""
         step = written.row_steps()[1]
         origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
         if min(origin.min(initial=0), destination.min(initial=0)) < 0:
-            return self.judged(True, {"rows": len(step), "unlisted": 1})
+            return self.make_finding(True, {"rows": len(step), "unlisted": 1})
         areas = len(written.features)
         named = np.bincount(origin, minlength=areas) + np.bincount(destination, minlength=areas)
         runs = Runs.of(written.area_tiles, written.tile_count, named)
         _, rows = by_step(step, origin, destination)
         crossed = sum(int(block.painted().crossed.sum()) for block in blocks(runs, *rows))
-        return self.judged(crossed > 0, {"rows": len(step), "crossed": crossed})
+        return self.make_finding(crossed > 0, {"rows": len(step), "crossed": crossed})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say how many time steps have a pair of tiles twice."""
+        """Return how many time steps have a pair of tiles twice."""
         if counts["unlisted"]:
             return "rows name an area that is not in the list of areas."
-        return f"{counted(counts['rows'], 'row')} looked at, {counts['crossed']:,} time steps have a pair twice."
+        return f"{counted(counts['rows'], 'row')} checked, {counts['crossed']:,} time steps have a pair twice."
 
 
 class SuppressionBudget(Guarantee):
-    """Not more is suppressed of a time step than was allowed."""
+    """At most a given volume of each time step is suppressed."""
 
-    name: ClassVar[str] = "suppressed-budget"
+    name: ClassVar[str] = "suppression-budget"
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = dict.fromkeys(("steps", "over", "open", "below_k", "strange"), "sum")
 
     suppress: float | None = Field(None, ge=0, le=1)
     """A share of the volume."""
     suppress_trips: int | None = Field(None, ge=0)
-    """A number of trips in its place."""
+    """A number of trips instead of a share."""
     k: int = Field(ge=1)
     weighted: bool = False
     """Whether trips have weights: a flow then counts as the whole trips that its weight is rounded to."""
@@ -112,40 +112,39 @@ class SuppressionBudget(Guarantee):
     @model_validator(mode="before")
     @classmethod
     def _one_budget(cls, values: Any) -> Any:
-        """Read manifests of versions whose `suppress` above 1 was a number of trips; refuse both and neither."""
-        if not isinstance(values, dict):
-            return values
-        share, trips = values.get("suppress"), values.get("suppress_trips")
-        if trips is None and isinstance(share, int | float) and share > 1 and float(share).is_integer():
-            return {**values, "suppress": None, "suppress_trips": int(share)}
-        if (share is None) == (trips is None):
+        """Reject both and neither."""
+        if isinstance(values, dict) and (values.get("suppress") is None) == (values.get("suppress_trips") is None):
             raise ValueError("either suppress or suppress_trips")
         return values
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
-        most = f"{self.suppress_trips:,} trips" if self.suppress is None else f"{100 * self.suppress:g} % of the volume"
+        """Return the guarantee in one sentence."""
+        limit = (
+            f"{self.suppress_trips:,} trips" if self.suppress is None else f"{100 * self.suppress:g} % of the volume"
+        )
         rounded = "; flows are rounded to whole trips for this" if self.weighted else ""
-        return f"Of each time step at most {most} is suppressed, unless its crowd is below {self.k:,} in all{rounded}."
+        return f"Of each time step at most {limit} is suppressed, unless its group size is below {self.k:,} in all{rounded}."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Compare each suppressed total that is told with the volume of its time step."""
-        suppressed, told = written.listed("suppressed")
+        """Compare each given suppressed total with the volume of its time step."""
+        suppressed, given = written.listed("suppressed")
         published = self._published(written)
-        over = ~self._within(suppressed, published + suppressed)  # what is not told is 0 here
-        # Not told are fewer than k trips, where trips are counted and each is one: then even k - 1 may be few enough.
+        over = ~self._within(suppressed, published + suppressed)  # a total that is not given is 0 here
+        # Totals not given are below k trips, where trips are counted and each is one: then even k - 1 may be within the budget.
         trips = "trips" in written.data.column_names and np.array_equal(
             written.column("trips"), written.column("volume")
         )
-        most = np.full(len(suppressed), self.k - 1)
-        open_ = ~told & ~(trips & self._within(most, published + most))
-        if self.weighted:  # rows are rounded anew: only the original shows what the flows in them are rounded to
+        upper = np.full(len(suppressed), self.k - 1)
+        open_ = ~given & ~(trips & self._within(upper, published + upper))
+        if (
+            self.weighted
+        ):  # rows are rounded on their own: only the original shows what the flows in them are rounded to
             open_, over = open_ | over, over & False
-        counts = {"steps": len(told), "over": int(over.sum()), "open": int(open_.sum())}
-        return self.judged(counts["over"] > 0, counts, open_=counts["open"] > 0)
+        counts = {"steps": len(given), "over": int(over.sum()), "open": int(open_.sum())}
+        return self.make_finding(counts["over"] > 0, counts, open_=counts["open"] > 0)
 
-    def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Compare what is missing of each time step of the original, told or not, with its volume."""
+    def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
+        """Compare what is missing of each time step of the original, given or not, with its volume."""
         published, strange = volumes_by_step(written, original)
         volume = step_volumes(original)
         over = ~self._within(volume - published, volume)
@@ -156,7 +155,7 @@ class SuppressionBudget(Guarantee):
             over &= False if in_rows is None else ~self._within(volume - in_rows, volume)
         whole = over & (published == 0)
         for step in np.flatnonzero(whole).tolist():
-            over[step] = self._crowd(original, step) >= self.k
+            over[step] = self._people(original, step) >= self.k
         counts = {
             "steps": len(over),
             "over": int(over.sum()),
@@ -164,21 +163,21 @@ class SuppressionBudget(Guarantee):
             "strange": strange,
             "open": open_,
         }
-        return self.judged(counts["over"] + strange > 0, counts, open_=open_ > 0, with_original=True)
+        return self.make_finding(counts["over"] + strange > 0, counts, open_=open_ > 0, with_original=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say in how many time steps more is suppressed, and in how many that is not known."""
-        # How many time steps the original has, and how many of them are suppressed whole, would tell empty from suppressed ones.
+        """Return in how many time steps more is suppressed, and in how many that is unknown."""
+        # The number of time steps of the original, or of those suppressed whole, would distinguish empty from suppressed ones.
         steps = "every time step of the original" if with_original else counted(counts["steps"], "time step")
-        said = [f"{steps} looked at, more is suppressed in {counts['over']:,}"]
+        said = [f"{steps} checked, more is suppressed in {counts['over']:,}"]
         if counts["open"]:
-            said.append(f"not told in {counted(counts['open'], 'time step')}")
+            said.append(f"not given in {counted(counts['open'], 'time step')}")
         if counts["strange"]:
             said.append(f"{counts['strange']:,} are not in the original")
         return f"{'; '.join(said)}."
 
     def _within(self, suppressed: Ints, volume: Ints) -> Mask:
-        """Where at most the budget is suppressed, by the definition and not by the arithmetic of the methods."""
+        """Return where at most the budget is suppressed, by the definition and not by the arithmetic of the methods."""
         if self.suppress is None:
             return suppressed <= (self.suppress_trips or 0)
         share = self.suppress
@@ -189,33 +188,33 @@ class SuppressionBudget(Guarantee):
 
     @staticmethod
     def _published(written: WrittenRelease) -> Ints:
-        """What the rows of each listed time step add up to: the total that is listed beside it proves nothing."""
+        """Return the sum of the rows of each listed time step: the listed total itself proves nothing."""
         times, number = written.row_steps()
-        listed, place = written.listed_steps()
+        listed, step = written.listed_steps()
         volume = np.zeros(len(times) + 1, np.int64)
         np.add.at(volume, number, written.column("volume"))
         at = np.searchsorted(times, listed)
         at[~np.isin(listed, times)] = len(times)
-        total: Ints = volume[at][place]
+        total: Ints = volume[at][step]
         return total
 
     @staticmethod
-    def _crowd(original: Flows, step: int) -> int:
-        """People of a time step; where it is not known who is behind flows, as many as there are for sure."""
+    def _people(original: Flows, step: int) -> int:
+        """Return the people of a time step; a lower bound where person ids are unknown."""
         rows = slice(original.offsets[step], original.offsets[step + 1])
-        if original.counts == "trips":
+        if original.k_unit == "trips":
             return int(original.people[rows].sum())
-        if original.member is None or original.member_offsets is None:
+        if original.person_ids is None or original.person_offsets is None:
             return int(original.people[rows].max(initial=0))
-        first, last = original.member_offsets[rows.start], original.member_offsets[rows.stop]
-        return len(np.unique(original.member[first:last]))
+        first, last = original.person_offsets[rows.start], original.person_offsets[rows.stop]
+        return len(np.unique(original.person_ids[first:last]))
 
 
 def within_budget(suppressed: int, volume: int, budget: float) -> bool:
-    """Whether what is suppressed of a volume is within a budget: a share of it up to 1, or a number of trips above 1.
+    """Return whether the suppressed part of a volume is within a budget: a share of it up to 1, or a number of trips above 1.
 
     The share is the quotient of two whole numbers, which Python rounds correctly to the nearest float; the budget is the float
-    that is nearest to what the user wrote. So 1 of 3 is within 1/3, and 3 of 10 within 0.3, without a tolerance.
+    nearest to the user's decimals. So 1 of 3 is within 1/3, and 3 of 10 within 0.3, without a tolerance.
     """
     if budget > 1:
         return suppressed <= budget
@@ -223,22 +222,22 @@ def within_budget(suppressed: int, volume: int, budget: float) -> bool:
 
 
 class WellFormedFlows(Guarantee):
-    """The files hold what a release of flows holds, and nothing else."""
+    """The files have the content of a release of flows, and nothing else."""
 
     name: ClassVar[str] = "well-formed-flows"
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", **flags(_FAULTS)}
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
+        """Return the guarantee in one sentence."""
         return "The files have the columns of a release and no others; areas, states, times and volumes are in order."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Look at columns, areas, states and volumes."""
+        """Check columns, areas, states and volumes."""
         table, faults = written.data, []
         extra = set(table.column_names) - {*FLOW_COLUMNS, "people", "trips"}
         if extra or not set(FLOW_COLUMNS) <= set(table.column_names):
-            return self.judged(True, {"rows": len(table), "columns": 1})
+            return self.make_finding(True, {"rows": len(table), "columns": 1})
         if {"people", "trips"} <= extra.union(table.column_names):
             faults.append("two_crowds")
         if any(table[c].null_count for c in table.column_names if c != "t"):
@@ -247,13 +246,8 @@ class WellFormedFlows(Guarantee):
             faults.append("unknown_state")
         if len(table) and written.column("volume").min() < 1:
             faults.append("small_volume")
-        if (
-            min(
-                written.area_numbers("origin_area").min(initial=0),
-                written.area_numbers("destination_area").min(initial=0),
-            )
-            < 0
-        ):
+        ends = [written.area_numbers(column).min(initial=0) for column in ("origin_area", "destination_area")]
+        if min(ends) < 0:
             faults.append("unlisted_area")
         if any(len(tiles) == 0 for tiles in written.area_tiles):
             faults.append("empty_area")
@@ -263,8 +257,8 @@ class WellFormedFlows(Guarantee):
             faults.append("repeated_area")
         if broken_outlines(written.features):
             faults.append("broken_outline")
-        return self.judged(bool(faults), {"rows": len(table), **dict.fromkeys(faults, 1)})
+        return self.make_finding(bool(faults), {"rows": len(table), **dict.fromkeys(faults, 1)})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say what is wrong, or how much was looked at."""
-        return (faults_in(counts, _FAULTS) or f"{counted(counts['rows'], 'row')} looked at") + "."
+        """Return the faults, or the number of rows checked."""
+        return (faults_in(counts, _FAULTS) or f"{counted(counts['rows'], 'row')} checked") + "."

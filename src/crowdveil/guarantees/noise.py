@@ -1,4 +1,4 @@
-"""A guarantee about released flows with noise."""
+"""Check differential privacy of released flows with noise."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from crowdveil.io.written import WrittenRelease
 
 
 class DifferentialPrivacy(Guarantee):
-    """Volumes have noise, and nothing exact stands beside them."""
+    """Volumes have noise, and no exact figure is published with them."""
 
     name: ClassVar[str] = "differential-privacy"
     kind: ClassVar[Kind] = "privacy"
-    tallies: ClassVar[Mapping[str, Merge]] = {"crowd_told": "max", "told": "sum"}
+    tallies: ClassVar[Mapping[str, Merge]] = {"exact_group": "max", "exact_totals": "sum"}
     of_mechanism: ClassVar[bool] = True
 
     epsilon: float = Field(gt=0)
-    most_trips: int = Field(ge=1)
+    max_trips: int = Field(ge=1)
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
-        trips = "any one trip" if self.most_trips == 1 else f"any {self.most_trips:,} trips"
+        """Return the guarantee in one sentence."""
+        trips = "any one trip" if self.max_trips == 1 else f"any {self.max_trips:,} trips"
         return (
             f"In each time step, whether {trips} took place or not changes the chance of what is published by a factor of "
-            f"e^{self.epsilon:g} at most, for whoever does not know the seed of the noise."
+            f"e^{self.epsilon:g} at most, for an adversary without the seed of the noise."
         )
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Look whether anything exact stands beside the noisy volumes; that there is noise cannot be seen."""
-        crowd = "people" in written.data.column_names or not np.array_equal(
+        """Check that no exact figure is published with the noisy volumes; the noise itself is not visible in files."""
+        exact = "people" in written.data.column_names or not np.array_equal(
             written.column("trips"), written.column("volume")
         )
-        told = int(written.listed("suppressed")[1].sum())
-        return self.judged(crowd or told > 0, {"crowd_told": crowd, "told": told}, open_=True)
+        totals = int(written.listed("suppressed")[1].sum())
+        return self.make_finding(exact or totals > 0, {"exact_group": exact, "exact_totals": totals}, open_=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say what exact figure was found, or that there is none."""
-        faults = ["the crowd of rows is told besides their volume"] if counts["crowd_told"] else []
-        if counts["told"]:
-            faults.append(f"what is suppressed is told in {counted(counts['told'], 'time step')}")
+        """Return which exact figure was found, or that there is none."""
+        faults = ["the group size of rows is given besides their volume"] if counts["exact_group"] else []
+        if counts["exact_totals"]:
+            faults.append(f"the suppressed volume is given in {counted(counts['exact_totals'], 'time step')}")
         if faults:
             return f"{'; '.join(faults)}."
         return (

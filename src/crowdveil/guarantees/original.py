@@ -1,7 +1,6 @@
-"""A written release held against the flows that it was made from.
+"""Compare a written release with the original flows.
 
-Steps are found by their time and tiles by their id, the way that somebody who holds both the files and the original
-would do it by hand.
+Steps are found by their time and tiles by their id, independently of the code of the methods.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from crowdveil.io.written import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
-NEEDS_ORIGINAL = "the files alone cannot tell"
+NEEDS_ORIGINAL = "the files alone do not show"
 _FAULTS = {
     "other_steps": "time steps are not in the original",
     "repeated_step": "a time step is listed twice",
@@ -33,7 +32,7 @@ _FAULTS = {
 
 
 def step_volumes(original: Flows) -> Ints:
-    """Volume of each time step of the original."""
+    """Return the volume of each time step of the original."""
     volumes = np.zeros(original.steps, np.int64)
     filled = np.diff(original.offsets) > 0
     if filled.any():
@@ -42,32 +41,32 @@ def step_volumes(original: Flows) -> Ints:
 
 
 def original_steps(times: Ints, original: Flows) -> Ints:
-    """The step of the original that begins at each time, -1 where none does."""
+    """Return the step of the original that begins at each time, -1 where none does."""
     known = original.t if original.step_s is not None else np.full(min(original.steps, 1), NO_TIME)
     if len(known) == 0:
         return np.full(len(times), -1, np.int64)
-    place = np.minimum(np.searchsorted(known, times), len(known) - 1)
-    return np.where(known[place] == times, place, -1)
+    at = np.minimum(np.searchsorted(known, times), len(known) - 1)
+    return np.where(known[at] == times, at, -1)
 
 
 def original_zones(written: WrittenRelease, original: Flows) -> Ints:
-    """The zone of the original that each tile is, -1 where there is none of that id."""
+    """Return the zone of the original with the id of each tile, -1 where there is none."""
     return np.array([original.zones.index_of(str(name)) for name in written.tile_names], np.int64)
 
 
 def volumes_by_step(written: WrittenRelease, original: Flows) -> tuple[Ints, int]:
-    """Volume that rows publish of each time step of the original; and how many steps of rows it does not have."""
+    """Return the volume that rows publish of each time step of the original; and how many steps of rows it lacks."""
     times, number = written.row_steps()
     step = original_steps(times, original)
-    published = np.zeros(original.steps + 1, np.int64)  # the last is for those that it does not have
+    published = np.zeros(original.steps + 1, np.int64)  # the last is for those that it lacks
     np.add.at(published, step[number], written.column("volume"))
     return published[:-1], int((step < 0).sum())
 
 
 def volumes_in_rows(written: WrittenRelease, original: Flows) -> Ints | None:
-    """Volume of the original flows of each time step that lie in a row; None where they may lie in several."""
-    rows = _Rows.of(written, original)
-    sums = None if rows.strange else _Sums(written, original, rows)
+    """Return the volume of the original flows of each time step that lie in a row; None where they may lie in several."""
+    rows = _LocatedRows.of(written, original)
+    sums = None if rows.faults else _Sums(written, original, rows)
     if sums is None or sums.crossed:
         return None
     volumes = np.zeros(original.steps, np.int64)
@@ -75,118 +74,118 @@ def volumes_in_rows(written: WrittenRelease, original: Flows) -> Ints | None:
     return volumes
 
 
-class _OfTheOriginal(Guarantee):
+class _ComparedWithFlows(Guarantee):
     """A guarantee that only the original flows can prove."""
 
     kind: ClassVar[Kind] = "structure"
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Say that this needs the original."""
-        return self.judged(False, {}, open_=True)
+        """Return that this needs the original."""
+        return self.make_finding(False, {}, open_=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say what differs from the original."""
+        """Return the differences from the original."""
         if not with_original:
-            return f"{NEEDS_ORIGINAL} what the original flows add up to."
+            return f"{NEEDS_ORIGINAL} the sums of the original flows."
         faults = faults_in(counts, _FAULTS)
-        return f"{faults}." if faults else self._compared(counts)
+        return f"{faults}." if faults else self._differences(counts)
 
-    def _compared(self, counts: Mapping[str, int]) -> str:
+    def _differences(self, counts: Mapping[str, int]) -> str:
         raise NotImplementedError
 
 
-class TrueVolumes(_OfTheOriginal):
-    """Nothing is made up: what rows say is what the original flows add up to."""
+class TrueVolumes(_ComparedWithFlows):
+    """Volume and group size of each row are the sums of the original flows in it."""
 
     name: ClassVar[str] = "true-volumes"
     tallies: ClassVar[Mapping[str, Merge]] = {
-        **dict.fromkeys(("rows", "volumes", "crowds", "totals", "crossed", "unsure"), "sum"), **flags(_FAULTS),
+        **dict.fromkeys(("rows", "volumes", "people", "totals", "crossed", "unsure"), "sum"), **flags(_FAULTS),
     }  # fmt: skip
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
+        """Return the guarantee in one sentence."""
         return (
-            "Volume and crowd of every published flow are those of the original flows from its origin to its "
+            "Volume and group size of every published flow are those of the original flows from its origin to its "
             "destination in its time step, and a suppressed total that is given is exactly the rest; where trips have weights, a "
             "volume is their sum, rounded up or down to a whole trip."
         )
 
-    def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
+    def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Add up the original flows of each row, and compare."""
-        rows = _Rows.of(written, original)
-        if rows.strange:
-            return self.judged(True, dict.fromkeys(rows.strange, 1), with_original=True)
+        rows = _LocatedRows.of(written, original)
+        if rows.faults:
+            return self.make_finding(True, dict.fromkeys(rows.faults, 1), with_original=True)
         sums = _Sums(written, original, rows)
         if sums.crossed:
-            return self.judged(True, {"crossed": sums.crossed}, with_original=True)
+            return self.make_finding(True, {"crossed": sums.crossed}, with_original=True)
         volume = written.column("volume")
-        volumes = int(((volume < sums.least) | (volume > sums.most)).sum())
-        sure = sums.sure_of_crowd
-        crowds = int((sums.crowd != written.column(original.counts))[sure].sum())
-        totals = _wrong_totals(written, original, rows, volume)
+        volumes = int(((volume < sums.lower) | (volume > sums.upper)).sum())
+        sure = sums.sure_of_people
+        people = int((sums.people != written.column(original.k_unit))[sure].sum())
+        totals = _count_wrong_totals(written, original, rows, volume)
         counts = {
             "rows": len(sure),
             "volumes": volumes,
-            "crowds": crowds,
+            "people": people,
             "totals": totals,
             "unsure": int((~sure).sum()),
         }
-        return self.judged(volumes + crowds + totals > 0, counts, open_=counts["unsure"] > 0, with_original=True)
+        return self.make_finding(volumes + people + totals > 0, counts, open_=counts["unsure"] > 0, with_original=True)
 
-    def _compared(self, counts: Mapping[str, int]) -> str:
+    def _differences(self, counts: Mapping[str, int]) -> str:
         if counts["crossed"]:
             steps = counted(counts["crossed"], "time step")
             return f"{steps} with a pair of tiles in two rows: flows cannot be added up."
         said = (
-            f"{counted(counts['rows'], 'row')} looked at, {counts['volumes']:,} volumes and {counts['crowds']:,} crowds differ; "
-            f"{counts['totals']:,} time steps with a total that differs"
+            f"{counted(counts['rows'], 'row')} checked, {counts['volumes']:,} volumes and {counts['people']:,} group sizes "
+            f"differ; {counts['totals']:,} time steps with a total that differs"
         )
         if counts["unsure"]:
-            said += f"; who is behind flows is not known, so crowds of {counted(counts['unsure'], 'row')} were left out"
+            said += f"; person ids are unknown, so group sizes of {counted(counts['unsure'], 'row')} were not checked"
         return f"{said}."
 
 
-class BoundedVolumes(_OfTheOriginal):
-    """Nothing is made up, where rows may overlap: each holds some of the original flows that lie in it."""
+class BoundedVolumes(_ComparedWithFlows):
+    """Volume and group size of each row are at most the sums of the original flows in it, where rows may overlap."""
 
     name: ClassVar[str] = "bounded-volumes"
     tallies: ClassVar[Mapping[str, Merge]] = {
-        **dict.fromkeys(("rows", "volumes", "crowds", "over", "totals"), "sum"), **flags(_FAULTS),
+        **dict.fromkeys(("rows", "volumes", "people", "over", "totals"), "sum"), **flags(_FAULTS),
     }  # fmt: skip
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
+        """Return the guarantee in one sentence."""
         return (
-            "No published flow has more trips or a larger crowd than the original flows from its origin to its destination "
+            "No published flow has more trips or a larger group than the original flows from its origin to its destination "
             "in its time step, and those of a time step have no more trips than it has; a suppressed total that is given is "
             "exactly the rest."
         )
 
-    def check_with(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Add up the original flows that lie in each row, and compare."""
-        rows = _Rows.of(written, original)
-        if rows.strange:
-            return self.judged(True, dict.fromkeys(rows.strange, 1), with_original=True)
-        volume, crowd = written.column("volume"), written.column(original.counts)
-        volumes, crowds = 0, 0
+    def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
+        """Add up the original flows in each row, and compare."""
+        rows = _LocatedRows.of(written, original)
+        if rows.faults:
+            return self.make_finding(True, dict.fromkeys(rows.faults, 1), with_original=True)
+        volume, group = written.column("volume"), written.column(original.k_unit)
+        volumes, people = 0, 0
         for row, flows in _flows_inside(written, original, rows):
-            volumes += int(volume[row] > _most_trips(original, flows))
-            crowds += int(crowd[row] > _most_people(original, flows))
+            volumes += int(volume[row] > _upper_bound_of_trips(original, flows))
+            people += int(group[row] > _upper_bound_of_people(original, flows))
         published = volumes_by_step(written, original)[0]
         over = int((published > step_volumes(original)).sum())
-        totals = _wrong_totals(written, original, rows, volume)
-        counts = {"rows": len(volume), "volumes": volumes, "crowds": crowds, "over": over, "totals": totals}
-        return self.judged(volumes + crowds + over + totals > 0, counts, with_original=True)
+        totals = _count_wrong_totals(written, original, rows, volume)
+        counts = {"rows": len(volume), "volumes": volumes, "people": people, "over": over, "totals": totals}
+        return self.make_finding(volumes + people + over + totals > 0, counts, with_original=True)
 
-    def _compared(self, counts: Mapping[str, int]) -> str:
+    def _differences(self, counts: Mapping[str, int]) -> str:
         return (
-            f"{counted(counts['rows'], 'row')} looked at, {counts['volumes']:,} volumes and {counts['crowds']:,} crowds are too "
-            f"large; {counts['over']:,} time steps with too many trips, {counts['totals']:,} with a total that differs."
+            f"{counted(counts['rows'], 'row')} checked, {counts['volumes']:,} volumes and {counts['people']:,} group sizes are "
+            f"too large; {counts['over']:,} time steps with too many trips, {counts['totals']:,} with a total that differs."
         )
 
 
-def _flows_inside(written: WrittenRelease, original: Flows, rows: _Rows) -> Iterator[tuple[int, Ints]]:
-    """Each row, and the original flows that lie in it."""
+def _flows_inside(written: WrittenRelease, original: Flows, rows: _LocatedRows) -> Iterator[tuple[int, Ints]]:
+    """Yield each row, and the original flows in it."""
     starts, ends = np.zeros(len(original.zones), bool), np.zeros(len(original.zones), bool)
     order = np.lexsort((rows.origin, rows.step))
     here, last = np.zeros(0, np.int64), (-1, -1)
@@ -203,37 +202,37 @@ def _flows_inside(written: WrittenRelease, original: Flows, rows: _Rows) -> Iter
         yield row, here[ends[original.destination[here]]]
 
 
-def _most_trips(original: Flows, flows: Ints) -> int:
-    """The volume of some flows; their weights, rounded up, where they have some."""
+def _upper_bound_of_trips(original: Flows, flows: Ints) -> int:
+    """Return the volume of some flows; their weights, rounded up, where they have some."""
     if original.weight is None:
         return int(original.volume[flows].sum())
     return -(-int(sum(original.weight[flows].tolist())) // WEIGHT_UNITS)
 
 
-def _most_people(original: Flows, flows: Ints) -> int:
-    """The crowd of some flows; where people are not known, as many as they can be."""
-    if original.counts == "trips" or original.member is None or original.member_offsets is None:
+def _upper_bound_of_people(original: Flows, flows: Ints) -> int:
+    """Return the people of some flows; an upper bound where person ids are unknown."""
+    if original.k_unit == "trips" or original.person_ids is None or original.person_offsets is None:
         return int(original.people[flows].sum())
-    taken, _ = take_slices(original.member_offsets, flows)
-    return len(distinct(original.member[taken]))
+    taken, _ = take_slices(original.person_offsets, flows)
+    return len(distinct(original.person_ids[taken]))
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Rows of a release with their time steps in the original; `strange` names the faults of what it does not know."""
+class _LocatedRows:
+    """Rows of a release with their time steps and zones in the original; `faults` names what the original lacks."""
 
     step: Ints
     origin: Ints
     destination: Ints
     zones: Ints
     listed: Ints
-    strange: list[str]
+    faults: list[str]
 
     @classmethod
-    def of(cls, written: WrittenRelease, original: Flows) -> _Rows:
+    def of(cls, written: WrittenRelease, original: Flows) -> _LocatedRows:
         times, number = written.row_steps()
-        listed_times, place = written.listed_steps()
-        step, listed = original_steps(times, original)[number], original_steps(listed_times, original)[place]
+        listed_times, number_listed = written.listed_steps()
+        step, listed = original_steps(times, original)[number], original_steps(listed_times, original)[number_listed]
         origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
         zones = original_zones(written, original)
         faults = {
@@ -247,84 +246,84 @@ class _Rows:
 
 
 class _Sums:
-    """Volume and crowd that the original flows of each row add up to.
+    """Volume and people of the original flows of each row.
 
     Attributes
     ----------
-    volume, crowd
+    volume, people
         Of each row; volumes are sums of those of flows, which are rounded where they have weights.
-    least, most
+    lower, upper
         The volume of each row, rounded down and up where flows have weights.
-    sure_of_crowd
-        Rows whose crowd can be known: people of several flows can be counted only where it is known who they are.
+    sure_of_people
+        Rows whose people can be counted: those of several flows only where person ids are known.
     crossed
-        Time steps in which a pair lies in two rows; with any, the sums mean nothing.
+        Time steps in which a pair lies in two rows; with any, the sums are invalid.
     """
 
-    def __init__(self, written: WrittenRelease, original: Flows, rows: _Rows) -> None:
+    def __init__(self, written: WrittenRelease, original: Flows, rows: _LocatedRows) -> None:
         areas = len(written.features)
         named = np.bincount(rows.origin, minlength=areas) + np.bincount(rows.destination, minlength=areas)
         runs = Runs.of(written.area_tiles, written.tile_count, named)
         self._original = original
-        self._place = np.full(len(original.zones), len(runs.place), np.int64)  # that is in no area
-        self._place[rows.zones] = runs.place
-        self._people = 1 if original.member is None else int(original.member.max(initial=0)) + 1
+        self._position = np.full(len(original.zones), len(runs.position), np.int64)  # a position in no area
+        self._position[rows.zones] = runs.position
+        self._ids = 1 if original.person_ids is None else int(original.person_ids.max(initial=0)) + 1
         n = len(rows.step)
-        self.volume, self.crowd = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self.volume, self.people = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._weight = np.zeros((2, n), np.int64)
         one_pair = (runs.size[rows.origin] == 1) & (runs.size[rows.destination] == 1)
-        self.sure_of_crowd: Mask = one_pair | (original.counts == "trips" or original.member is not None)
+        self.sure_of_people: Mask = one_pair | (original.k_unit == "trips" or original.person_ids is not None)
         order, (step, origin, destination) = by_step(rows.step, rows.origin, rows.destination)
         painted = blocks(runs, step, origin, destination, flows=np.diff(original.offsets))
         self.crossed = sum(in_order(partial(self._add, block) for block in painted))
         if order is not None:
-            for sums in (self.volume, self.crowd, *self._weight):
+            for sums in (self.volume, self.people, *self._weight):
                 sums[order] = sums.copy()
-        self.least = self.most = self.volume
+        self.lower = self.upper = self.volume
         if original.weight is not None:
             whole, rest = self._weight
-            self.least, self.most = whole + rest // WEIGHT_UNITS, whole - -rest // WEIGHT_UNITS
+            self.lower, self.upper = whole + rest // WEIGHT_UNITS, whole - -rest // WEIGHT_UNITS
 
     def _add(self, block: Block) -> int:
-        """Add up the flows of a few time steps; returns how many of these have a pair in two rows."""
+        """Add up the flows of a few time steps; return how many of these have a pair in two rows."""
         painted = block.painted()
         if painted.crossed.any():
             return int(painted.crossed.sum())
         data = self._original
         flows, number = _flows_of(data, block.steps)
-        origin, destination = self._place.take(data.origin[flows]), self._place.take(data.destination[flows])
+        origin, destination = self._position.take(data.origin[flows]), self._position.take(data.destination[flows])
         row = painted.row_at(number, origin, destination)
         volume, people = data.volume[flows], data.people[flows]
-        # Flows in no row have the number -1, and are added up behind the last.
+        # Flows in no row have the number -1, and are added behind the last row.
         sums = np.zeros(block.rows.stop - block.rows.start + 1, np.int64)
         np.add.at(sums, row, volume)
-        crowd = sums
+        group = sums
         if not np.array_equal(volume, people):
-            crowd = np.zeros(len(sums), np.int64)
-            np.add.at(crowd, row, people)
-        if data.counts == "people" and data.member is not None and data.member_offsets is not None:
-            crowd = crowd.copy()  # volumes are not to be counted with it where each person made one trip
-            self._count_people(data.member_offsets, data.member, flows, row, crowd)
-        self.volume[block.rows], self.crowd[block.rows] = sums[:-1], crowd[:-1]
+            group = np.zeros(len(sums), np.int64)
+            np.add.at(group, row, people)
+        if data.k_unit == "people" and data.person_ids is not None and data.person_offsets is not None:
+            group = group.copy()  # it may be the volumes themselves, where each person made one trip
+            self._count_people(data.person_offsets, data.person_ids, flows, row, group)
+        self.volume[block.rows], self.people[block.rows] = sums[:-1], group[:-1]
         if data.weight is not None:
-            for added, part in zip(self._weight, np.divmod(data.weight[flows], WEIGHT_UNITS), strict=True):
-                sums = np.zeros(len(crowd), np.int64)
-                np.add.at(sums, row, part)
+            for added, amount in zip(self._weight, np.divmod(data.weight[flows], WEIGHT_UNITS), strict=True):
+                sums = np.zeros(len(group), np.int64)
+                np.add.at(sums, row, amount)
                 added[block.rows] = sums[:-1]
         return 0
 
-    def _count_people(self, offsets: Ints, member: Ints, flows: Ints | slice, row: Ints, crowd: Ints) -> None:
-        """Put the number of different people in place of the sum where a row has several flows."""
+    def _count_people(self, offsets: Ints, person_ids: Ints, flows: Ints | slice, row: Ints, group: Ints) -> None:
+        """Replace the sum by the number of distinct people where a row has several flows."""
         several = (row >= 0) & (np.bincount(row + 1)[row + 1] > 1)
         which = np.arange(flows.start, flows.stop) if isinstance(flows, slice) else flows
         taken, bounds = take_slices(offsets, which[several])
-        different = distinct(row[several][row_slices(bounds)] * self._people + member[taken])
-        rows, people = np.unique(different // self._people, return_counts=True)
-        crowd[rows] = people
+        different = distinct(row[several][row_slices(bounds)] * self._ids + person_ids[taken])
+        rows, people = np.unique(different // self._ids, return_counts=True)
+        group[rows] = people
 
 
 def _flows_of(data: Flows, steps: Ints) -> tuple[Ints | slice, Ints]:
-    """The flows of some time steps, and the place of each one's step among them."""
+    """Return the flows of some time steps, and the index of each one's step among them."""
     lengths = np.diff(data.offsets)[steps]
     number: Ints = np.repeat(np.arange(len(steps)), lengths)
     first, last = int(steps[0]), int(steps[-1])
@@ -333,12 +332,12 @@ def _flows_of(data: Flows, steps: Ints) -> tuple[Ints | slice, Ints]:
     return take_slices(data.offsets, steps)[0], number
 
 
-def _wrong_totals(written: WrittenRelease, original: Flows, rows: _Rows, volume: Ints) -> int:
-    """Time steps whose published volume is not that of their rows or too large, or whose suppressed volume is not the rest."""
+def _count_wrong_totals(written: WrittenRelease, original: Flows, rows: _LocatedRows, volume: Ints) -> int:
+    """Count time steps whose published volume is not that of their rows or too large, or whose rest is not suppressed."""
     published = np.zeros(original.steps, np.int64)
     np.add.at(published, rows.step, volume)
-    told = written.listed("published"), written.listed("suppressed")
+    listed = written.listed("published"), written.listed("suppressed")
     wrong: Mask = (published > step_volumes(original))[rows.listed]
-    for (values, given), true in zip(told, (published, step_volumes(original) - published), strict=True):
+    for (values, given), true in zip(listed, (published, step_volumes(original) - published), strict=True):
         wrong |= given & (values != true[rows.listed])
     return int(wrong.sum())

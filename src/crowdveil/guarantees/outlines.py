@@ -1,4 +1,4 @@
-"""Outlines of areas as they are written: each must be a polygon that others can work with."""
+"""Check written outlines of areas: each must be a valid polygon."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def broken_outlines(features: Sequence[dict[str, Any]]) -> int:
-    """How many polygons are invalid, cannot be read, or have longitudes beyond ±180°; features without an outline are none."""
+    """Count polygons that are invalid, unreadable, or beyond ±180°; features without an outline do not count."""
     import shapely
 
     texts = [json.dumps(f["geometry"]) for f in features if f.get("geometry") is not None]
@@ -19,5 +19,5 @@ def broken_outlines(features: Sequence[dict[str, Any]]) -> int:
     shapes = shapely.from_geojson(np.array(texts, dtype=object), on_invalid="ignore")
     bounds = shapely.bounds(shapes).reshape(-1, 4)
     outside = (np.abs(bounds[:, [0, 2]]) > 180).any(axis=1) | (np.abs(bounds[:, [1, 3]]) > 90).any(axis=1)
-    # What is no geometry at all is neither valid nor empty.
+    # A shape that is no geometry is neither valid nor empty.
     return int((~shapely.is_valid(shapes) | outside).sum())

@@ -1,8 +1,8 @@
-"""The map of a time step, painted row by row: is a pair of tiles painted twice, and which row lies over it?
+"""Paint the tile pairs of each row of a time step: find pairs painted twice, and the row of a pair.
 
-Tiles are in an order in which areas are runs, so that a row of a release is one rectangle of pairs, or a few. It is painted
-as stripes: from one tile of its origin to a run of tiles of its destination. Sorted stripes of one tile overlap if
-and only if two neighbors do. Tiles that lie in the same runs have the same stripes, and are painted as one line.
+Tiles are ordered so that areas are runs; a row of a release is then one rectangle of pairs, or a few. It is painted as
+stripes: from one tile of its origin to a run of tiles of its destination. Sorted stripes of one tile overlap if and only
+if two neighbors do. Tiles of the same runs have the same stripes, and are painted as one line.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy.typing as npt
 from crowdveil.guarantees.runs import Runs
 from crowdveil.model.arrays import Indices, Ints, Mask
 
-MOST_PAIRS = 1 << 20
-"""Pairs of tiles that a map is drawn of: so few stay near the processor."""
-MOST_STRIPES = 1 << 15
-"""Time steps are painted together up to so many stripes."""
-MOST_FLOWS = 1 << 16
-"""Time steps are painted together up to so many flows that are to be looked up in them."""
-MOST_STEPS = 256
-"""Time steps that are painted together."""
+MAX_PAIRS = 1 << 20
+"""Pairs of tiles of a map: few enough for the processor's cache."""
+MAX_STRIPES = 1 << 15
+"""Stripes painted at once, unless one time step has more."""
+MAX_FLOWS = 1 << 16
+"""Flows looked up at once, unless one time step has more."""
+MAX_STEPS = 256
+"""Time steps painted at once."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Block:
     steps
         The time steps, rising.
     rows
-        Where their rows lie.
+        The slice of their rows.
     """
 
     steps: Ints
@@ -48,10 +48,10 @@ class Block:
     _turned: bool
 
     def painted(self) -> Painted:
-        """Paint the rows, except those of time steps that have more pairs in rows than there are: they overlap for sure."""
+        """Paint the rows, except of time steps with more pairs in rows than tiles squared: these overlap for certain."""
         runs, origin, destination = self._runs, self._origin, self._destination
         number = np.repeat(np.arange(len(self.steps)), np.diff(self._bounds))
-        crowded = _sums(runs.size[origin] * runs.size[destination], self._bounds[:-1]) > len(runs.place) ** 2
+        crowded = _sums(runs.size[origin] * runs.size[destination], self._bounds[:-1]) > len(runs.position) ** 2
         row = np.flatnonzero(~crowded[number])
         if len(row) < len(number):
             number, origin, destination = number[row], origin[row], destination[row]
@@ -60,7 +60,7 @@ class Block:
 
 
 def by_step(step: Ints, *columns: Ints) -> tuple[Ints | None, tuple[Ints, ...]]:
-    """Steps and columns of rows in the order of steps; and that order, None where rows are in it already."""
+    """Return steps and columns of rows in the order of steps; and that order, None where rows are sorted already."""
     if bool(np.all(step[1:] >= step[:-1])):
         return None, (step, *columns)
     order = np.argsort(step, kind="stable")
@@ -68,23 +68,23 @@ def by_step(step: Ints, *columns: Ints) -> tuple[Ints | None, tuple[Ints, ...]]:
 
 
 def blocks(runs: Runs, step: Ints, origin: Ints, destination: Ints, flows: Ints | None = None) -> Iterator[Block]:
-    """Cut rows into blocks of a few time steps. Steps are numbers from 0, rising; origins and destinations are areas.
+    """Split rows into blocks of a few time steps. Steps are numbers from 0, rising; origins and destinations are areas.
 
-    `flows` is how many flows are to be looked up in each time step, by its number.
+    `flows` is the number of flows to look up in each time step.
     """
     bounds = np.append(np.flatnonzero(np.diff(step, prepend=-1)), len(step))
-    steps, side = step[bounds[:-1]], len(runs.place) + 1
+    steps, side = step[bounds[:-1]], len(runs.position) + 1
     by_origin = _sums(runs.size[origin] * runs.count[destination], bounds[:-1])
     by_destination = _sums(runs.count[origin] * runs.size[destination], bounds[:-1])
     turned = bool(by_destination.sum() < by_origin.sum())
-    # Of what is painted at once, the share that each step takes.
-    share = (by_destination if turned else by_origin) / MOST_STRIPES
-    if side**2 <= MOST_PAIRS:
-        share = np.maximum(share, side**2 / MOST_PAIRS)
+    # The share of one block that each step takes.
+    share = (by_destination if turned else by_origin) / MAX_STRIPES
+    if side**2 <= MAX_PAIRS:
+        share = np.maximum(share, side**2 / MAX_PAIRS)
     if flows is not None:
-        share = np.maximum(share, flows[steps] / MOST_FLOWS)
+        share = np.maximum(share, flows[steps] / MAX_FLOWS)
     # Step, two tiles and the rectangle share the 63 bits of a key.
-    most_steps = max(1, min(MOST_STEPS, 2**62 // (2 * MOST_STRIPES * side**2)))
+    most_steps = max(1, min(MAX_STEPS, 2**62 // (2 * MAX_STRIPES * side**2)))
     for low, high in _cuts(share, most_steps):
         rows = slice(int(bounds[low]), int(bounds[high]))
         ends = bounds[low : high + 1] - rows.start
@@ -92,7 +92,7 @@ def blocks(runs: Runs, step: Ints, origin: Ints, destination: Ints, flows: Ints 
 
 
 def _cuts(share: npt.NDArray[np.float64], most: int) -> Iterator[tuple[int, int]]:
-    """Consecutive steps whose shares add up to 1 at most, or one step that has more."""
+    """Return ranges of consecutive steps whose shares add up to at most 1, or one step with more."""
     before = np.append(0.0, np.cumsum(share))
     low = 0
     while low < len(share):
@@ -103,28 +103,28 @@ def _cuts(share: npt.NDArray[np.float64], most: int) -> Iterator[tuple[int, int]
 
 
 def _sums(values: Ints, starts: Ints) -> Ints:
-    """Sums of the slices that begin at `starts`."""
+    """Return the sums of the slices that begin at `starts`."""
     sums: Ints = np.add.reduceat(values, starts) if len(starts) else np.zeros(0, np.int64)
     return sums
 
 
 @dataclass(frozen=True)
 class Painted:
-    """The rows of a few time steps, painted. Steps, rows and places are numbered from 0, the first of the block.
+    """The painted rows of a few time steps. Steps, rows and positions are numbered from 0, the first of the block.
 
     Attributes
     ----------
     crossed
-        Whether a pair of tiles is painted twice, in each of the steps. Nothing can be looked up there.
+        Whether a pair of tiles is painted twice, in each of the steps. Lookups there are invalid.
     """
 
     crossed: Mask
     _turned: bool
-    """Whether it is destinations that stand alone, and origins along them."""
+    """Whether destinations have lines of their own, and origins lie along them."""
     _side: int
-    """Places along a line: the tiles, and one for those that are in no area."""
+    """Positions along a line: the tiles, and one for tiles in no area."""
     _line: Ints
-    """The line of each tile that stands alone, step after step, rising."""
+    """The line of each tile, step after step, rising."""
     _first: Ints
     """Where each stripe begins, rising: the line, and the first tile along it."""
     _last: Ints
@@ -138,13 +138,13 @@ class Painted:
     def of(
         cls, runs: Runs, crowded: Mask, number: Ints, row: Ints, alone: Ints, along: Ints, turned: bool
     ) -> Painted:  # fmt: skip
-        """Paint rows that are not crowded."""
-        side = len(runs.place) + 1
+        """Paint rows of steps that are not crowded."""
+        side = len(runs.position) + 1
         at, down, across = _rectangles(runs, alone, along)
         top, bottom = (number[at] * side + ends[down] for ends in (runs.first, runs.last))
         line = _lines(top, bottom, len(crowded), side)
         corner = line[top] * side + runs.first[across]
-        # Each rectangle once for every line: its corner, moved on by a line each time.
+        # Each rectangle once for every line: its corner, shifted by a line each time.
         height, bits = line[bottom] - line[top], len(at).bit_length()
         keys = np.repeat((corner << bits) + np.arange(len(at)), height)
         keys += _counted(height) * (side << bits)
@@ -158,40 +158,40 @@ class Painted:
         return painted
 
     def _number(self, cell: Ints) -> Ints:
-        """The number of the step that cells lie in."""
+        """Return the number of the step of each cell."""
         return np.searchsorted(self._line[:: self._side], cell // self._side, "right") - 1
 
     def row_at(self, number: Ints, origin: Ints, destination: Ints) -> Ints:
-        """The row that lies over each pair of places, in the step of this number; -1 where none does.
+        """Return the row of each pair of positions, in the step of this number; -1 where there is none.
 
-        The place behind the last tile lies in no area.
+        The position behind the last tile lies in no area.
         """
         alone, along = (destination, origin) if self._turned else (origin, destination)
-        place = self._line.take(number * self._side + alone)
-        place *= self._side
-        place += along
+        at = self._line.take(number * self._side + alone)
+        at *= self._side
+        at += along
         if self._map is not None:
-            return self._map.take(place).astype(np.int64)
+            return self._map.take(at).astype(np.int64)
         if len(self._first) == 0:
-            return np.full(len(place), -1, np.int64)
-        # The last stripe that begins at the place or before it; where there is none, the last of all, which is elsewhere.
-        stripe = np.searchsorted(self._first, place, "right") - 1
-        found = (self._first[stripe] <= place) & (place < self._last[stripe])
+            return np.full(len(at), -1, np.int64)
+        # The last stripe that begins at the position or before it; without one, the last of all, which lies elsewhere.
+        stripe = np.searchsorted(self._first, at, "right") - 1
+        found = (self._first[stripe] <= at) & (at < self._last[stripe])
         return np.where(found, self._row[self._rectangle[stripe]], -1)
 
     @cached_property
     def _map(self) -> Indices | None:
-        """The row of every place, -1 where there is none; None where they are too many to draw."""
-        places = (int(self._line[-1]) + 1) * self._side
-        if places > MOST_PAIRS:
+        """Return the row of every position, -1 where there is none; None where there are too many positions."""
+        positions = (int(self._line[-1]) + 1) * self._side
+        if positions > MAX_PAIRS:
             return None
         kept = ~self.crossed[self._number(self._first)] if self.crossed.any() else slice(None)
-        # From the end of each stripe to the beginning of the next there is nothing.
+        # No row lies between the end of a stripe and the beginning of the next.
         first, last = self._first[kept], self._last[kept]
         rows = np.full(2 * len(first) + 1, -1, np.int32)
         rows[1::2] = self._row[self._rectangle[kept]]
         bounds = np.zeros(len(rows) + 1, np.int64)
-        bounds[1:-1:2], bounds[2::2], bounds[-1] = first, last, places
+        bounds[1:-1:2], bounds[2::2], bounds[-1] = first, last, positions
         return np.repeat(rows, np.diff(bounds))
 
 
@@ -204,7 +204,7 @@ def _lines(top: Ints, bottom: Ints, steps: int, side: int) -> Ints:
 
 
 def _rectangles(runs: Runs, one: Ints, other: Ints) -> tuple[Ints, Ints, Ints]:
-    """Every run of a row's one area with every run of the other: the row, and the two runs."""
+    """Return every pair of a run of one area and a run of the other: the row, and the two runs."""
     wide = runs.count[other]
     each = runs.count[one] * wide
     if bool(np.all(each == 1)):
@@ -215,7 +215,7 @@ def _rectangles(runs: Runs, one: Ints, other: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _counted(lengths: Ints) -> Ints:
-    """0, 1, … for each length, up to, not with, the length."""
+    """Return 0, 1, … below each length."""
     counted: Ints = np.arange(int(lengths.sum()))
     counted -= np.repeat(np.cumsum(lengths) - lengths, lengths)
     return counted

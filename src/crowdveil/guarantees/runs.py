@@ -1,7 +1,4 @@
-"""Tiles in an order in which areas are runs of consecutive ones, as far as that can be.
-
-Nothing is known here of trees, only which tiles each area has.
-"""
+"""Order tiles so that areas are runs of consecutive tiles, as far as possible, from the tiles of each area alone."""
 
 from __future__ import annotations
 
@@ -14,8 +11,8 @@ import numpy as np
 
 from crowdveil.model.arrays import Ints
 
-MOST_TRIED = 4000
-"""Of areas that do not all nest, so many are tried for a family that does."""
+MAX_TRIED = 4000
+"""Areas tried for a nested family where not all areas nest."""
 
 
 @dataclass(frozen=True)
@@ -24,15 +21,15 @@ class Runs:
 
     Attributes
     ----------
-    place
-        The place of each tile in the order.
+    position
+        The position of each tile in the order.
     offsets, first, last
-        The runs of area i are offsets[i] to offsets[i + 1]; a run holds the places from first up to, not with, last.
+        The runs of area i are offsets[i] to offsets[i + 1]; a run has the positions from first to below last.
     size
         Tiles of each area.
     """
 
-    place: Ints
+    position: Ints
     offsets: Ints
     first: Ints
     last: Ints
@@ -42,7 +39,7 @@ class Runs:
     def of(cls, areas: list[Ints], tiles: int, named: Ints) -> Runs:
         """Order the tiles so that each area is one run if areas nest; else the areas that rows name most often are.
 
-        `named` says how often. An area that is not one run is split, which costs time and changes no answer.
+        `named` is the number of rows of each area. An area that is not one run is split, which costs time and changes no result.
         """
         runs = cls._in_order(areas, _nested_order(areas, tiles, range(len(areas))))
         if runs.count.max(initial=0) <= 1:
@@ -51,26 +48,26 @@ class Runs:
 
     @classmethod
     def _in_order(cls, areas: list[Ints], order: Ints) -> Runs:
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        # Tiles of all areas in one line, area after area; a run begins where an area does, or where places jump.
+        position = np.empty(len(order), np.int64)
+        position[order] = np.arange(len(order))
+        # Tiles of all areas in one line, area after area; a run begins where an area does, or where positions jump.
         area, tile = _lines(areas)
-        key = distinct(area * (len(order) + 1) + place[tile])
+        key = distinct(area * (len(order) + 1) + position[tile])
         begins = np.flatnonzero(np.diff(key, prepend=-2) != 1)
         ends = np.append(begins[1:], len(key))[: len(begins)] - 1
         of_area, first = np.divmod(key[begins], len(order) + 1)
         offsets = np.searchsorted(of_area, np.arange(len(areas) + 1))
         size = np.bincount(key // (len(order) + 1), minlength=len(areas))
-        return cls(place, offsets, first, key[ends] % (len(order) + 1) + 1, size)
+        return cls(position, offsets, first, key[ends] % (len(order) + 1) + 1, size)
 
     @property
     def count(self) -> Ints:
-        """Runs of each area."""
+        """Return the number of runs of each area."""
         return np.diff(self.offsets)
 
 
 def distinct(values: Ints) -> Ints:
-    """Different values, rising. Several times faster than `np.unique` of numpy 2.4, which hashes."""
+    """Return the distinct values, rising. Several times faster than `np.unique` of numpy 2.4, which hashes."""
     values = np.sort(values)
     different: Ints = values[np.diff(values, prepend=values[:1] - 1) != 0]
     return different
@@ -82,9 +79,9 @@ def _lines(areas: list[Ints]) -> tuple[Ints, Ints]:
 
 
 def _nested_order(areas: list[Ints], tiles: int, family: Iterable[int]) -> Ints:
-    """Tiles by the areas that they lie in, the largest first.
+    """Return the tiles ordered by their areas, the largest first.
 
-    Of areas that nest, all tiles of one lie in the same larger ones, so that the order keeps them together.
+    Of nested areas, all tiles of one lie in the same larger ones, so that the order keeps them together.
     """
     inside: list[list[int]] = [[] for _ in range(tiles)]
     for rank, area in enumerate(sorted(family, key=lambda a: -len(areas[a]))):
@@ -94,11 +91,11 @@ def _nested_order(areas: list[Ints], tiles: int, family: Iterable[int]) -> Ints:
 
 
 def _nested_family(areas: list[Ints], tiles: int, named: Ints) -> list[int]:
-    """Areas of which any two nest or are apart; those come first that would cost most if they were split."""
+    """Return areas of which any two nest or are disjoint; first those with the highest cost of a split."""
     inside: list[list[int]] = [[] for _ in range(tiles)]
     size = np.array([len(a) for a in areas], np.int64)
     family = []
-    for area in np.argsort(-named * (size - 1), kind="stable")[:MOST_TRIED].tolist():
+    for area in np.argsort(-named * (size - 1), kind="stable")[:MAX_TRIED].tolist():
         mine = areas[area].tolist()
         common = Counter(chain.from_iterable(inside[tile] for tile in mine))
         if all(n in (len(mine), size[other]) for other, n in common.items()):

@@ -1,4 +1,4 @@
-"""Guarantees about a map of sectors, checked on the written GeoJSON, and with the original locations at hand."""
+"""Check guarantees about a map of sectors, on the written GeoJSON, with the original locations or without."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from crowdveil.model.arrays import Floats, Indices, Ints, Mask
 from crowdveil.model.trajectories import Trajectories
 
 NEAR_M = 0.25
-"""Coordinates are written to a tenth of a meter, so that outlines are this near to where they should be."""
+"""Coordinates are written to a tenth of a meter, so that outlines are this near to their exact position."""
 _BAND = 512
-"""Columns that are painted at once."""
+"""Columns painted at once."""
 NOWHERE, TWICE = -1, -2
 _FAULTS = {
     "properties": "properties are missing or more than they should be",
     "not_numbered": "sectors are not numbered 1, 2, …",
     "wrong_area": "an area is not that of its bounds",
     "wrong_density": "a density is not locations over area",
-    "few_locations": "a sector has fewer locations than a crowd has",
+    "few_locations": "a sector has fewer locations than people",
 }
 
 
@@ -31,130 +31,130 @@ class SectorGuarantee(Guarantee):
     """A guarantee about a map of sectors."""
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
-        """Whether the file keeps it, with the original locations at hand or without."""
+        """Check the file, with the original locations or without."""
         raise NotImplementedError
 
 
 class SectorKAnonymity(SectorGuarantee):
-    """Every sector has the locations of k people."""
+    """Every sector has the locations of at least k people."""
 
     name: ClassVar[str] = "sector-k-anonymity"
     kind: ClassVar[Kind] = "privacy"
     tallies: ClassVar[Mapping[str, Merge]] = {"sectors": "sum", "small": "sum", "wrong": "sum", "counts_differ": "max"}
     k: int
-    """Smallest crowd."""
-    counts: Literal["people", "trajectories"]
-    """What is counted."""
+    """Smallest group size."""
+    k_unit: Literal["people", "trajectories"]
+    """Unit of the group size."""
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
-        return f"Every sector of the map has locations of at least {self.k:,} {self.counts}."
+        """Return the guarantee in one sentence."""
+        return f"Every sector of the map has locations of at least {self.k:,} {self.k_unit}."
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
-        """Look at the numbers in the file; with the original count locations and people in each sector anew."""
-        if written.counts != self.counts:
-            return self.judged(True, {"counts_differ": 1})
+        """Check the numbers in the file; with the original count locations and people of each sector again."""
+        if written.counts != self.k_unit:
+            return self.make_finding(True, {"counts_differ": 1})
         small = int((written.crowd < self.k).sum())
         if small or original is None:
-            return self.judged(small > 0, {"sectors": len(written), "small": small})
-        place = sector_of(written, original)
-        there = place >= 0
-        locations = np.bincount(place[there], minlength=len(written))
-        pairs = np.sort(place[there] * original.people + _person(original)[there])
+            return self.make_finding(small > 0, {"sectors": len(written), "small": small})
+        sector = sector_of(written, original)
+        inside = sector >= 0
+        locations = np.bincount(sector[inside], minlength=len(written))
+        pairs = np.sort(sector[inside] * original.people + _person(original)[inside])
         first = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
-        crowd = np.bincount(first // original.people, minlength=len(written))
-        wrong = int(((locations != written.locations) | (crowd != written.crowd)).sum())
-        small = int((crowd < self.k).sum())
-        return self.judged(
+        people = np.bincount(first // original.people, minlength=len(written))
+        wrong = int(((locations != written.locations) | (people != written.crowd)).sum())
+        small = int((people < self.k).sum())
+        return self.make_finding(
             small + wrong > 0, {"sectors": len(written), "small": small, "wrong": wrong}, with_original=True
         )
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say how many sectors have too few."""
+        """Return how many sectors have too few."""
         if counts["counts_differ"]:
-            return f"the file does not count {self.counts}."
-        said = f"{counts['small']:,} with fewer than {self.k:,} {self.counts}"
-        return _looked(counts, f"{said}, {counts['wrong']:,} with other numbers" if with_original else said)
+            return f"the file does not count {self.k_unit}."
+        said = f"{counts['small']:,} with fewer than {self.k:,} {self.k_unit}"
+        return _checked(counts, f"{said}, {counts['wrong']:,} with other numbers" if with_original else said)
 
 
 class DisjointSectors(SectorGuarantee):
-    """No place lies in two sectors."""
+    """No location lies in two sectors."""
 
     name: ClassVar[str] = "disjoint-sectors"
     kind: ClassVar[Kind] = "privacy"
     tallies: ClassVar[Mapping[str, Merge]] = {"sectors": "sum", "strange": "sum", "overlap": "max"}
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
+        """Return the guarantee in one sentence."""
         return "No two sectors overlap, so that none can be subtracted from another."
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
-        """Paint every sector, and see whether anything is painted twice; the outlines must be those of what was painted."""
+        """Paint every sector, and find cells painted twice; outlines must match the painted sectors."""
         strange = int((~_outlined(written)).sum())
         if strange:
-            return self.judged(True, {"sectors": len(written), "strange": strange})
+            return self.make_finding(True, {"sectors": len(written), "strange": strange})
         twice = any(bool((band == TWICE).any()) for _, band in _painted(written, *_lines(written)))
-        return self.judged(twice, {"sectors": len(written), "overlap": twice})
+        return self.make_finding(twice, {"sectors": len(written), "overlap": twice})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say whether sectors overlap."""
+        """Return whether sectors overlap."""
         if counts["strange"]:
-            return _looked(counts, f"{counts['strange']:,} with another outline than its bounds")
-        return _looked(counts, "some overlap" if counts["overlap"] else "none overlap")
+            return _checked(counts, f"{counts['strange']:,} with another outline than its bounds")
+        return _checked(counts, "some overlap" if counts["overlap"] else "none overlap")
 
 
 class EveryLocationCounted(SectorGuarantee):
-    """Locations are in a sector or suppressed; how many were suppressed is told only if a crowd is behind them."""
+    """Locations are in a sector or suppressed; the number of suppressed ones is given only for a group of at least k."""
 
     name: ClassVar[str] = "every-location-counted"
     kind: ClassVar[Kind] = "privacy"
     tallies: ClassVar[Mapping[str, Merge]] = {"locations": "sum", "wrong": "max"}
     k: int
-    """Smallest crowd."""
+    """Smallest group size."""
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
+        """Return the guarantee in one sentence."""
         return (
-            "Every location is in one sector or suppressed, and how many are suppressed is told only where it is none "
+            "Every location is in one sector or suppressed, and the number of suppressed locations is given only where it is 0 "
             f"or they are of at least {self.k:,} people or trajectories."
         )
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
-        """Look whether the number can be one; with the original count what lies in no sector."""
-        told = written.suppressed
+        """Check whether the number is possible; with the original count the locations in no sector."""
+        given = written.suppressed
         if original is None:
-            many = told is None or told == 0 or told >= self.k
-            return self.judged(not many, {"wrong": not many}, open_=True)
+            possible = given is None or given == 0 or given >= self.k
+            return self.make_finding(not possible, {"wrong": not possible}, open_=True)
         outside = sector_of(written, original) < 0
         people = len(np.unique(_person(original)[outside]))
-        may_be_told = people == 0 or people >= self.k
-        right = int(outside.sum()) == told if may_be_told else told is None
-        return self.judged(not right, {"locations": original.points, "wrong": not right}, with_original=True)
+        may_be_given = people == 0 or people >= self.k
+        right = int(outside.sum()) == given if may_be_given else given is None
+        return self.make_finding(not right, {"locations": original.points, "wrong": not right}, with_original=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say whether the number of suppressed locations is right, or can be."""
+        """Return whether the number of suppressed locations is right, or possible."""
         if with_original:
-            told = "wrong" if counts["wrong"] else "right"
-            # Not how many: with the sum of the sectors that would tell a number that is suppressed.
-            return f"every location of the original looked at; what is told of suppressed ones is {told}."
+            verdict = "wrong" if counts["wrong"] else "right"
+            # Without the number: with the sum of the sectors it would reveal a number that is suppressed.
+            return f"every location of the original checked; the number of suppressed locations is {verdict}."
         if counts["wrong"]:
             return "the number of suppressed locations is too small."
         return "the number of suppressed locations is possible; files alone do not show whether it is right."
 
 
 class WellFormedSectors(SectorGuarantee):
-    """The file holds what a map of sectors holds, and nothing else."""
+    """The file has the content of a map of sectors, and nothing else."""
 
     name: ClassVar[str] = "well-formed-sectors"
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = {"sectors": "sum", **flags(_FAULTS)}
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
-        return "Sectors are numbered 1, 2, … and have area, locations, crowd and density that fit, and nothing else."
+        """Return the guarantee in one sentence."""
+        return "Sectors are numbered 1, 2, … and have consistent area, locations, group size and density, and nothing else."
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
-        """Look at the names, and reckon area and density anew."""
+        """Check the names, and compute area and density again."""
         names, faults = {"sector", "locations", written.counts, *NUMBERS}, []
         if any(set(entry) != names for entry in written.properties):
             faults.append("properties")
@@ -168,16 +168,16 @@ class WellFormedSectors(SectorGuarantee):
             faults.append("wrong_density")
         if np.any(written.locations < written.crowd):
             faults.append("few_locations")
-        return self.judged(bool(faults), {"sectors": len(written), **dict.fromkeys(faults, 1)})
+        return self.make_finding(bool(faults), {"sectors": len(written), **dict.fromkeys(faults, 1)})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say what is wrong, or how much was looked at."""
+        """Return the faults, or the number of sectors checked."""
         faults = faults_in(counts, _FAULTS)
-        return f"{faults}." if faults else _looked(counts, "all well formed")
+        return f"{faults}." if faults else _checked(counts, "all well formed")
 
 
 def sector_of(written: WrittenSectors, original: Trajectories) -> Ints:
-    """The sector that each original location lies in, as a number from 0; NOWHERE, or TWICE if it lies in several.
+    """Return the sector of each original location, as a number from 0; NOWHERE, or TWICE if it lies in several.
 
     A location on a line belongs to the sector east or north of it.
     """
@@ -194,12 +194,12 @@ def sector_of(written: WrittenSectors, original: Trajectories) -> Ints:
 
 
 def _lines(written: WrittenSectors) -> tuple[Floats, Floats]:
-    """All lines that a sector begins or ends at, from west to east, and from south to north."""
+    """Return all lines where a sector begins or ends, from west to east, and from south to north."""
     return np.unique(written.bounds[:, [0, 2]]), np.unique(written.bounds[:, [1, 3]])
 
 
 def _painted(written: WrittenSectors, columns: Floats, rows: Floats) -> Iterator[tuple[int, Indices]]:
-    """What lies between the lines: of each band of columns the first one, and the sector at each column and row."""
+    """Yield each band of columns: its first column, and the sector at each column and row between the lines."""
     west, east = (np.searchsorted(columns, written.bounds[:, i]) for i in (0, 2))
     south, north = (np.searchsorted(rows, written.bounds[:, i]) for i in (1, 3))
     for first in range(0, max(len(columns) - 1, 0), _BAND):
@@ -211,7 +211,7 @@ def _painted(written: WrittenSectors, columns: Floats, rows: Floats) -> Iterator
 
 
 def _outlined(written: WrittenSectors) -> Mask:
-    """Whether the outline of each sector is the rectangle that its bounds tell."""
+    """Return whether the outline of each sector is the rectangle of its bounds."""
     import shapely
 
     if not len(written):
@@ -219,13 +219,13 @@ def _outlined(written: WrittenSectors) -> Mask:
     plane = written.plane.polygons_to_plane(written.polygons)
     west, south, east, north = written.bounds.T
     for i in np.flatnonzero(shapely.get_type_id(plane) == 6):
-        # Cut at the date line: its parts must not overlap, and are one polygon on the plane but for a thin seam.
+        # Cut at the date line: its parts must not overlap, and are one polygon on the plane except for a thin seam.
         parts = shapely.get_parts(plane[i])
-        together = shapely.union_all(shapely.buffer(parts, NEAR_M / 10, join_style="mitre"))
-        apart = shapely.area(shapely.intersection(parts[:-1], parts[1:])).sum()
-        plane[i] = together if len(parts) == 2 and apart <= NEAR_M else plane[i]
+        joined = shapely.union_all(shapely.buffer(parts, NEAR_M / 10, join_style="mitre"))
+        overlap = shapely.area(shapely.intersection(parts[:-1], parts[1:])).sum()
+        plane[i] = joined if len(parts) == 2 and overlap <= NEAR_M else plane[i]
     near = np.all(np.abs(shapely.bounds(plane) - written.bounds) <= NEAR_M, axis=1)
-    # What fills the box around it but for a thin strip is that box.
+    # A shape that fills its bounding box except for a thin strip is that box.
     missing = np.abs((east - west) * (north - south) - shapely.area(plane))
     simple = (shapely.get_type_id(plane) == 3) & shapely.is_valid(plane)
     return np.asarray(simple & near & (missing <= NEAR_M * 2 * (east - west + north - south)))
@@ -235,5 +235,5 @@ def _person(original: Trajectories) -> Ints:
     return np.repeat(original.person, np.diff(original.offsets))
 
 
-def _looked(counts: Mapping[str, int], what: str) -> str:
-    return f"{counted(counts['sectors'], 'sector')} looked at, {what}."
+def _checked(counts: Mapping[str, int], what: str) -> str:
+    return f"{counted(counts['sectors'], 'sector')} checked, {what}."

@@ -1,4 +1,4 @@
-"""Guarantees about trajectories whose locations were swapped, held against the trajectories that they were made from."""
+"""Check guarantees about trajectories with swapped locations, against the original trajectories."""
 
 from __future__ import annotations
 
@@ -14,124 +14,124 @@ from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.trajectories import Trajectories
 
-_NOT_SEEN = "the files alone do not show this: the original trajectories are needed."
+_NEEDS_ORIGINAL = "the files alone do not show this: the original trajectories are needed."
 
 
-class _OfTheOriginal(Guarantee):
+class _ComparedWithTrajectories(Guarantee):
     """A guarantee that only the original trajectories can prove."""
 
     kind: ClassVar[Kind] = "structure"
 
     def check(self, written: WrittenRelease) -> Finding:
-        """The files do not tell."""
-        return self.judged(False, {}, open_=True)
+        """Return that the files do not show it."""
+        return self.make_finding(False, {}, open_=True)
 
 
-class OriginalPoints(_OfTheOriginal):
-    """Nothing is made up."""
+class OriginalPoints(_ComparedWithTrajectories):
+    """Every published point is an original point."""
 
     name: ClassVar[str] = "original-points"
     tallies: ClassVar[Mapping[str, Merge]] = {"points": "sum", "strange": "sum"}
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
-        return "Every published place with its time is one of the original data, and none is there more often than originally."
+        """Return the guarantee in one sentence."""
+        return "Every published location with its time is one of the original data, and none is more frequent than originally."
 
-    def check_from(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
-        """Look each written point up among the original ones, and count equal ones."""
+    def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
+        """Look up each written point among the original points, and count equal ones."""
         here, there = written.points_beside(original)
         size = int(max(here.max(initial=-1), there.max(initial=-1))) + 1
         more = np.bincount(here, minlength=size) - np.bincount(there, minlength=size)
         strange = int(more[more > 0].sum())
-        return self.judged(strange > 0, {"points": len(here), "strange": strange}, with_original=True)
+        return self.make_finding(strange > 0, {"points": len(here), "strange": strange}, with_original=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say how many points are not in the original."""
+        """Return how many points are not in the original."""
         if not with_original:
-            return _NOT_SEEN
+            return _NEEDS_ORIGINAL
         points = counted(counts["points"], "point")
-        return f"{points} looked up, {counts['strange']:,} of them not in the original or too often there."
+        return f"{points} checked, {counts['strange']:,} of them not in the original or too often there."
 
 
-class SwappedTrajectories(_OfTheOriginal):
-    """No published trajectory is one person's from beginning to end."""
+class SwappedTrajectories(_ComparedWithTrajectories):
+    """No published trajectory is of one person from beginning to end."""
 
     name: ClassVar[str] = "swapped-trajectories"
     tallies: ClassVar[Mapping[str, Merge]] = {"trajectories": "sum", "few": "sum"}
     swaps: int
     """Fewest swaps of a trajectory."""
-    counts: Literal["people", "trajectories"]
-    """Whose points are told apart."""
+    k_unit: Literal["people", "trajectories"]
+    """The owner of a point: a person or a trajectory."""
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
-        whose = "person" if self.counts == "people" else "original trajectory"
+        """Return the guarantee in one sentence."""
+        whose = "person" if self.k_unit == "people" else "original trajectory"
         return (
-            f"Along every published trajectory the {whose} that points are of changes at least "
-            f"{counted(self.swaps, 'time')}; points at one place and time that are of several count for none."
+            f"Along every published trajectory the {whose} of the points changes at least "
+            f"{counted(self.swaps, 'time')}; points at one location and time of several owners do not count."
         )
 
-    def check_from(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
-        """Find out whose each written point is, and count how often that changes."""
-        owner = _owners(written, original, self.counts)
+    def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
+        """Find the owner of each written point, and count its changes."""
+        owner = _owners(written, original, self.k_unit)
         number = _rising(written.column("trajectory_id"))
         known = np.flatnonzero(owner >= 0)
         change = (np.diff(owner[known]) != 0) & (np.diff(number[known]) == 0)
         changes = np.bincount(number[known][1:][change], minlength=int(number.max(initial=-1)) + 1)
         few = int((changes < self.swaps).sum())
-        return self.judged(few > 0, {"trajectories": len(changes), "few": few}, with_original=True)
+        return self.make_finding(few > 0, {"trajectories": len(changes), "few": few}, with_original=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say how many trajectories have fewer swaps."""
+        """Return how many trajectories have fewer swaps."""
         if not with_original:
-            return _NOT_SEEN
-        return f"{counted(counts['trajectories'], 'trajectory', 'trajectories')} followed, {counts['few']:,} with fewer swaps."
+            return _NEEDS_ORIGINAL
+        return f"{counted(counts['trajectories'], 'trajectory', 'trajectories')} checked, {counts['few']:,} with fewer swaps."
 
 
-class NoOwnPoints(_OfTheOriginal):
-    """No point stays with whom it is of."""
+class NoOwnPoints(_ComparedWithTrajectories):
+    """No point stays in the trajectory of its owner."""
 
     name: ClassVar[str] = "no-own-points"
     tallies: ClassVar[Mapping[str, Merge]] = {"points": "sum", "own": "sum", "other_number": "max"}
-    counts: Literal["people", "trajectories"]
-    """Whose points are told apart."""
+    k_unit: Literal["people", "trajectories"]
+    """The owner of a point: a person or a trajectory."""
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
-        whose = "person" if self.counts == "people" else "original trajectory"
-        return f"No point of a published trajectory is of the {whose} that the trajectory stands for."
+        """Return the guarantee in one sentence."""
+        whose = "person" if self.k_unit == "people" else "original trajectory"
+        return f"No point of a published trajectory is of the {whose} that the trajectory replaces."
 
-    def check_from(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
-        """Find out whose each written point is, and for whom the trajectory stands."""
+    def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
+        """Find the owner of each written point, and compare it with the owner of the trajectory."""
         if source is None:
             return self.check(written)
         number = _rising(written.column("trajectory_id"))
         if int(number.max(initial=-1)) + 1 != len(source):
-            return self.judged(True, {"other_number": 1}, with_original=True)
-        stands_for = original.person[source] if self.counts == "people" else source
-        own = int((_owners(written, original, self.counts) == stands_for[number]).sum())
-        return self.judged(own > 0, {"points": len(number), "own": own}, with_original=True)
+            return self.make_finding(True, {"other_number": 1}, with_original=True)
+        replaced = original.person[source] if self.k_unit == "people" else source
+        own = int((_owners(written, original, self.k_unit) == replaced[number]).sum())
+        return self.make_finding(own > 0, {"points": len(number), "own": own}, with_original=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say how many points are with the person that they are of."""
+        """Return how many points are in the trajectory of their owner."""
         if counts["other_number"]:
             return OTHER_NUMBER
         if not with_original:
-            return "which trajectory comes from which is known only while the release is made: files do not show it."
-        return f"{counted(counts['points'], 'point')} looked up, {counts['own']:,} are still with their own person."
+            return "the source of each trajectory is known only during the run: files do not show it."
+        return f"{counted(counts['points'], 'point')} checked, {counts['own']:,} are still with their own person."
 
 
 def _rising(number: Ints) -> Ints:
-    """Trajectories as 0, 1, …, in the order of the rows."""
+    """Return trajectories as 0, 1, …, in the order of the rows."""
     return np.cumsum(np.diff(number, prepend=number[:1]) != 0)
 
 
-def _owners(written: WrittenRelease, original: Trajectories, counts: str) -> Ints:
-    """Whose each written point is; -1 where several have a point of that place and time, or nobody has."""
+def _owners(written: WrittenRelease, original: Trajectories, k_unit: str) -> Ints:
+    """Return the owner of each written point; -1 where several owners or none have a point of that location and time."""
     here, there = written.points_beside(original)
-    whose = (original.person if counts == "people" else np.arange(len(original)))[original.trajectory]
+    whose = (original.person if k_unit == "people" else np.arange(len(original)))[original.trajectory]
     owner = np.full(int(max(here.max(initial=-1), there.max(initial=-1))) + 1, -1)
     owner[there] = whose
-    # Whoever did not come last at a place and time shares it.
+    # An owner that is not the last one at a location and time shares it.
     owner[there[owner[there] != whose]] = -1
     return owner[here]

@@ -1,4 +1,4 @@
-"""Guarantees about released trajectories, checked on the written table."""
+"""Check guarantees about released trajectories, on the written table."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, Pieces, faults_in, flags
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, Splitting, faults_in, flags
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.io.written import TRAJECTORY_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints
 
-OTHER_NUMBER = "the files have another number of trajectories than were made."
-WHOSE = "which people they belong to is known only while the release is made, and files do not show it"
+OTHER_NUMBER = "the files have another number of trajectories than the release."
+WHOSE = "the people behind them are known only during the run, and files do not show them"
 _FAULTS = {
     "columns": "columns are missing or more than they should be",
     "missing_values": "values are missing",
@@ -29,26 +29,26 @@ _FAULTS = {
 
 
 class WellFormedTrajectories(Guarantee):
-    """The file holds what a release of trajectories holds, and nothing else; ids are new."""
+    """The file has the content of a release of trajectories, and nothing else; ids are new."""
 
     name: ClassVar[str] = "well-formed-trajectories"
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = {"points": "sum", **flags(_FAULTS)}
-    pieces: ClassVar[Pieces] = "runs"
+    splitting: ClassVar[Splitting] = "runs"
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
+        """Return the guarantee in one sentence."""
         return (
             "The file has the columns of a release and no others; trajectories are numbered 1, 2, …, in order of time."
         )
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Look at columns, numbering, order and coordinates."""
+        """Check columns, numbering, order and coordinates."""
         table, faults = written.data, []
         if not set(TRAJECTORY_COLUMNS) <= set(table.column_names) <= {*TRAJECTORY_COLUMNS, "user_id"}:
-            return self.judged(True, {"points": len(table), "columns": 1})
+            return self.make_finding(True, {"points": len(table), "columns": 1})
         if any(table[c].null_count for c in table.column_names):
-            return self.judged(True, {"points": len(table), "missing_values": 1})
+            return self.make_finding(True, {"points": len(table), "missing_values": 1})
         number, t = written.column("trajectory_id"), written.column("timestamp")
         if len(number) and (number[0] != 1 or not np.isin(np.diff(number), (0, 1)).all()):
             faults.append("not_numbered")
@@ -61,16 +61,14 @@ class WellFormedTrajectories(Guarantee):
             faults += self._people(number, written.column("user_id"))
         if broken_outlines(written.features):
             faults.append("broken_outline")
-        return self.judged(bool(faults), {"points": len(table), **dict.fromkeys(faults, 1)})
+        return self.make_finding(bool(faults), {"points": len(table), **dict.fromkeys(faults, 1)})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say what is wrong, or how much was looked at."""
-        return (faults_in(counts, _FAULTS) or f"{counted(counts['points'], 'point')} looked at") + "."
+        """Return the faults, or the number of points checked."""
+        return (faults_in(counts, _FAULTS) or f"{counted(counts['points'], 'point')} checked") + "."
 
     @staticmethod
-    def _people(
-        number: np.ndarray[tuple[int], np.dtype[np.int64]], user: np.ndarray[tuple[int], np.dtype[np.int64]]
-    ) -> list[str]:
+    def _people(number: Ints, user: Ints) -> list[str]:
         faults = []
         if np.any((np.diff(number) == 0) & (np.diff(user) != 0)):
             faults.append("two_people")
@@ -81,87 +79,86 @@ class WellFormedTrajectories(Guarantee):
 
 
 class LocationsOnTileCenters(Guarantee):
-    """No exact position leaves: each is the center of a tile in the list of areas."""
+    """Every position is the center of a tile in the list of areas."""
 
     name: ClassVar[str] = "locations-on-tile-centers"
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = {"positions": "sum", "strange": "sum"}
-    pieces: ClassVar[Pieces] = "runs"
+    splitting: ClassVar[Splitting] = "runs"
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
+        """Return the guarantee in one sentence."""
         return "Every published position is the center of a tile in the list of areas."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Look each position up among the centers."""
+        """Look up each position among the centers."""
         centers = set(written.area_centers)
         positions = list(zip(written.column("lon").tolist(), written.column("lat").tolist(), strict=True))
         strange = sum(position not in centers for position in positions)
-        return self.judged(strange > 0, {"positions": len(positions), "strange": strange})
+        return self.make_finding(strange > 0, {"positions": len(positions), "strange": strange})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say how many positions are no center."""
-        return f"{counted(counts['positions'], 'position')} looked at, {counts['strange']:,} are no center."
+        """Return how many positions are no center."""
+        return f"{counted(counts['positions'], 'position')} checked, {counts['strange']:,} are no center."
 
 
 class TrajectoryKAnonymity(Guarantee):
-    """Every trajectory is one of k equal ones."""
+    """Every trajectory is in an equivalence class of at least k."""
 
     name: ClassVar[str] = "trajectory-k-anonymity"
     kind: ClassVar[Kind] = "privacy"
-    pieces: ClassVar[Pieces] = "equal"
+    splitting: ClassVar[Splitting] = "equal"
     tallies: ClassVar[Mapping[str, Merge]] = {
-        "trajectories": "sum", "groups": "sum", "small": "sum", "few_people": "sum", "whose": "max", "other_number": "max",
+        "trajectories": "sum", "classes": "sum", "small": "sum", "few_people": "sum", "whose": "max", "other_number": "max",
     }  # fmt: skip
     k: int
-    """Smallest crowd."""
-    counts: Literal["people", "trajectories"]
-    """What is counted."""
+    """Smallest group size."""
+    k_unit: Literal["people", "trajectories"]
+    """Unit of the group size."""
 
     def statement(self) -> str:
-        """The guarantee in one sentence."""
-        others = "of other people" if self.counts == "people" else "(people are not told apart)"
-        return (
-            f"Every published trajectory is equal, in all places and times, to at least {self.k - 1:,} others {others}."
-        )
+        """Return the guarantee in one sentence."""
+        others = "of other people" if self.k_unit == "people" else "(people are not known)"
+        return f"Every published trajectory is equal, in all locations and times, to at least {self.k - 1:,} others {others}."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Count equal trajectories. The files do not tell whose they are."""
-        counts = self._sizes(_equal_trajectories(written))
-        whose = self.counts == "people" and counts["trajectories"] > 0 and not counts["small"]
-        return self.judged(counts["small"] > 0, {"whose": whose, **counts}, open_=whose)
+        """Count the trajectories of each equivalence class. The files do not show their people."""
+        counts = self._sizes(_equivalence_classes(written))
+        whose = self.k_unit == "people" and counts["trajectories"] > 0 and not counts["small"]
+        return self.make_finding(counts["small"] > 0, {"whose": whose, **counts}, open_=whose)
 
-    def check_behind(self, written: WrittenRelease, person: Ints) -> Finding:
-        """Count the people of equal trajectories."""
-        group = _equal_trajectories(written)
+    def check_with_people(self, written: WrittenRelease, person: Ints) -> Finding:
+        """Count the people of each equivalence class."""
+        group = _equivalence_classes(written)
         counts = self._sizes(group)
-        if counts["small"] or self.counts != "people":
-            return self.judged(counts["small"] > 0, counts)
+        if counts["small"] or self.k_unit != "people":
+            return self.make_finding(counts["small"] > 0, counts)
         if len(group) != len(person):
-            return self.judged(True, {"other_number": 1}, with_original=True)
-        crowds = int(person.max(initial=0)) + 1
-        people = np.bincount(np.unique(group * crowds + person) // crowds)
+            return self.make_finding(True, {"other_number": 1}, with_original=True)
+        ids = int(person.max(initial=0)) + 1
+        people = np.bincount(np.unique(group * ids + person) // ids)
         few = int((people < self.k).sum())
-        return self.judged(few > 0, {"few_people": few, **counts}, with_original=True)
+        return self.make_finding(few > 0, {"few_people": few, **counts}, with_original=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Say how many groups of equal trajectories have too few."""
+        """Return how many equivalence classes have too few."""
         if counts["other_number"]:
             return OTHER_NUMBER
-        groups, k = counted(counts["groups"], "group"), f"fewer than {self.k:,}"
+        classes = counted(counts["classes"], "equivalence class", "equivalence classes")
+        k = f"fewer than {self.k:,}"
         if with_original and not counts["small"]:
-            return f"{groups} of equal trajectories, {counts['few_people']:,} with {k} people."
-        looked = counted(counts["trajectories"], "trajectory", "trajectories")
-        said = f"{looked} in {groups} of equal ones, {counts['small']:,} with {k}"
+            return f"{classes}, {counts['few_people']:,} with {k} people."
+        trajectories = counted(counts["trajectories"], "trajectory", "trajectories")
+        said = f"{trajectories} in {classes}, {counts['small']:,} with {k}"
         return f"{said}; {WHOSE}." if counts["whose"] else f"{said}."
 
     def _sizes(self, group: Ints) -> dict[str, int]:
         sizes = np.bincount(group)
-        return {"trajectories": len(group), "groups": len(sizes), "small": int((sizes < self.k).sum())}
+        return {"trajectories": len(group), "classes": len(sizes), "small": int((sizes < self.k).sum())}
 
 
-def _equal_trajectories(written: WrittenRelease) -> Ints:
-    """A number for each written trajectory, the same for those that are equal point for point, times included."""
+def _equivalence_classes(written: WrittenRelease) -> Ints:
+    """Return the equivalence class of each written trajectory: equal point for point, times included."""
     number, t = written.column("trajectory_id"), written.column("timestamp")
     points = np.column_stack([written.column("lon"), written.column("lat"), t.astype(np.float64)])
     begins = np.flatnonzero(np.diff(number, prepend=number[0] - 1 if len(number) else 0))

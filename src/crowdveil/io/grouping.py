@@ -31,7 +31,7 @@ from crowdveil.io.values import codes
 from crowdveil.io.weights import summed
 from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
-from crowdveil.model.flows import WEIGHT_UNITS, FlowCounts, Flows
+from crowdveil.model.flows import WEIGHT_UNITS, Flows, FlowUnit
 from crowdveil.model.zones import Zones
 from crowdveil.solve.od.weights import rounded
 
@@ -404,7 +404,7 @@ def to_flows(
     o, d, step, volume, people = side_by_side(*(partial(np.take, a, order) for a in (o, d, step, volume, people)))
     members = _members(grouped["members"].take(pa.array(order))) if "members" in grouped.column_names else (None, None)
     starts = np.flatnonzero(np.append(True, step[1:] != step[:-1]))
-    counts: FlowCounts = "people" if with_people else "trips"
+    counts: FlowUnit = "people" if with_people else "trips"
     offsets = np.append(starts, len(step))
     trips = rounded(volume // WEIGHT_UNITS, volume % WEIGHT_UNITS, offsets) if weighted else volume
     flows = flows_in_order(

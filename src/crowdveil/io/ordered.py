@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from crowdveil.io.od_rows import OdReader
 from crowdveil.io.steps import Steps
 from crowdveil.model.arrays import Indices, Ints
-from crowdveil.model.flows import FlowCounts, Flows
+from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.zones import Zones
 
 
@@ -34,7 +34,7 @@ def flows_in_order(
     numbers: Ints,
     offsets: Ints,
     rows: tuple[Indices, Indices, Ints, Ints],
-    counts: FlowCounts,
+    counts: FlowUnit,
     members: tuple[Ints | None, Ints | None] = (None, None),
     weight: Ints | None = None,
 ) -> Flows:
@@ -118,5 +118,5 @@ class _Rows:
         columns = {name: column[: self.count] for name, column in self._columns.items()}
         o, d, volume = (columns[name] for name in ("o", "d", "volume"))
         rows, offsets = (o, d, volume, columns.get("people", volume)), np.append(starts[begins], self.count)
-        counts: FlowCounts = "people" if self.with_people else "trips"
+        counts: FlowUnit = "people" if self.with_people else "trips"
         return flows_in_order(self.zones, self.steps, numbers[begins], offsets, rows, counts)

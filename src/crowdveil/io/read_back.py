@@ -13,7 +13,7 @@ from crowdveil.io.times import read_seconds
 from crowdveil.io.values import one_array
 from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Bytes, Ints
-from crowdveil.model.flows import FlowCounts, Flows
+from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
@@ -48,7 +48,7 @@ def trajectory_release_from(written: WrittenRelease) -> TrajectoryRelease:
 
 def trajectory_release_of(published: Trajectories, source: Ints | None) -> TrajectoryRelease:
     """Trajectories that somebody else published, as if they were a release of ours."""
-    people = published.person if published.counts == "people" else None
+    people = published.person if published.k_unit == "people" else None
     return TrajectoryRelease(published.lon, published.lat, published.t, published.offsets, people, source)
 
 
@@ -57,7 +57,7 @@ def _release(
 ) -> FlowRelease:  # fmt: skip
     if not written.is_flows:
         raise InputError(f"{written.folder}: wanted a release of flows, but it holds trajectories.")
-    counts: FlowCounts = "people" if "people" in written.data.column_names else "trips"
+    counts: FlowUnit = "people" if "people" in written.data.column_names else "trips"
     row_t, (t, suppressed) = _times(written, written.data, flows), _steps(written, flows)
     if len(np.setdiff1d(row_t, t)):
         raise InputError(f"{written.folder}: a row is of a time step that the table of steps does not list.")
@@ -72,7 +72,7 @@ def _release(
         people=written.column(counts)[order],
         state=_states(written)[order],
         suppressed=suppressed,
-        counts=counts,
+        k_unit=counts,
         step_s=step_s,
         tz=tz,
     )

@@ -62,7 +62,7 @@ def flow_table(release: FlowRelease, table_format: TableFormat) -> Callable[[sli
                 "origin_area": names.take(pa.array(release.origin[rows])),
                 "destination_area": names.take(pa.array(release.destination[rows])),
                 "volume": release.volume[rows],
-                release.counts: release.people[rows],
+                release.k_unit: release.people[rows],
                 "state": states.take(pa.array(release.state[rows])),
             }
         )

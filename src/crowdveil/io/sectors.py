@@ -83,7 +83,7 @@ class WrittenSectors:
     @property
     def counts(self) -> str:
         """What the crowd of a sector is: people or trajectories."""
-        return str(self.about["k_counts"])
+        return str(self.about["k_unit"])
 
     @property
     def k(self) -> int:
@@ -100,7 +100,7 @@ class WrittenSectors:
 def write_sectors(sectors: Sectors, about: dict[str, Any], path: Path) -> None:
     """Write sectors as polygons with their numbers, one a line. `about` is what the file says of itself, beside the plane."""
     plane = sectors.frame.projection
-    told = {**about, "k_counts": sectors.counts, "plane": {"projection": "Lambert azimuthal equal-area", "datum": "WGS84",
+    told = {**about, "k_unit": sectors.k_unit, "plane": {"projection": "Lambert azimuthal equal-area", "datum": "WGS84",
             "longitude": plane.lon0, "latitude": plane.lat0, "unit": "m"}}  # fmt: skip
     # Bounds to the last digit, so that what lies on a line is on the same side of it whoever looks; others as people read them.
     sizes = ([float(f"{v:.12g}") for v in values.tolist()] for values in (sectors.area_km2, sectors.density))
@@ -110,7 +110,7 @@ def write_sectors(sectors: Sectors, about: dict[str, Any], path: Path) -> None:
         file.write('{"type": "FeatureCollection",\n')
         file.write(f'"{ABOUT}": {json.dumps(told, ensure_ascii=False)},\n"features": [')
         for i, (ring, (locations, crowd), values) in enumerate(zip(_rings(sectors), crowds, numbers, strict=True)):
-            properties = {"sector": i + 1, "locations": locations, sectors.counts: crowd}
+            properties = {"sector": i + 1, "locations": locations, sectors.k_unit: crowd}
             properties |= dict(zip(NUMBERS, values, strict=True))
             feature = {"type": "Feature", "properties": properties, "geometry": _geometry(ring)}
             file.write((",\n" if i else "\n") + json.dumps(feature))
@@ -164,7 +164,7 @@ def read_sectors(path: Path) -> WrittenSectors:
         content = json.loads(path.read_text(encoding="utf-8"))
         about, features = content[ABOUT], content["features"]
         properties = [feature["properties"] for feature in features]
-        counts, plane = about["k_counts"], about["plane"]
+        counts, plane = about["k_unit"], about["plane"]
         whole = [np.array([p[name] for p in properties], np.int64) for name in ("sector", "locations", counts)]
         real = {name: np.array([p[name] for p in properties], np.float64) for name in NUMBERS}
         shapes = shapely.from_geojson(np.array([json.dumps(f["geometry"]) for f in features], dtype=object))

@@ -98,7 +98,7 @@ def write_flows(flows: Flows, path: str | Path, *, overwrite: bool = False) -> N
         columns["origin"] = ids.take(pa.array(flows.origin))
         columns["destination"] = ids.take(pa.array(flows.destination))
         columns["volume"] = flows.volume
-        if flows.counts == "people":
+        if flows.k_unit == "people":
             columns["people"] = flows.people
         write_table(pa.table(columns), file, as_input=True)
 
@@ -114,6 +114,6 @@ def write_trajectories(data: Trajectories, path: str | Path, *, overwrite: bool 
             "timestamp": time_column(data.t, "UTC", as_text=file.suffix.lower() == ".csv"),
             "trajectory_id": pa.array(data.ids.tolist()).take(of_point),
         }
-        if data.counts == "people":
+        if data.k_unit == "people":
             columns["user_id"] = pa.array(data.people_ids[data.person].tolist()).take(of_point)
         write_table(pa.table(columns), file, as_input=True)

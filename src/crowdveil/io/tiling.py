@@ -59,12 +59,12 @@ def places_in(batch: Any, columns: OdColumns, name: str, h3: int | None) -> Plac
     for lon, lat in _places(batch, columns, name):
         reach.append(Reach.of(lon, lat))
         cells.update(() if h3 is None else h3_cells(lon, lat, h3))
-    return Places(Reach.joined(reach), frozenset(cells))
+    return Places(Reach.merge(reach), frozenset(cells))
 
 
 def zones_around(found: Sequence[Places], grid: str | float | None, h3: int | None, name: str) -> Zones:
     """Squares or cells of H3 that cover all places."""
-    reach = Reach.joined(p.reach for p in found)
+    reach = Reach.merge(p.reach for p in found)
     if not np.isfinite(reach.west):
         raise InputError(f"{name}: no row has usable coordinates; wanted degrees, without a decimal comma.")
     if grid is not None:

@@ -33,7 +33,7 @@ from crowdveil.io.values import codes, comma_reason, decimal_commas, ids_of, one
 from crowdveil.io.zones import read_zones
 from crowdveil.model.arrays import Floats, Ints, Labels, Mask, frozen
 from crowdveil.model.canonical import points_in_order
-from crowdveil.model.trajectories import Trajectories, TrajectoryCounts
+from crowdveil.model.trajectories import Trajectories, TrajectoryUnit
 
 BESIDE = "are in a trajectory with such a row"
 """Why rows are left out that are usable themselves."""
@@ -139,7 +139,7 @@ class PointColumns:
         return self.user or self.trajectory
 
     @property
-    def counts(self) -> TrajectoryCounts:
+    def counts(self) -> TrajectoryUnit:
         """What k counts."""
         return "trajectories" if self.user is None else "people"
 
@@ -383,7 +383,7 @@ class Points:
 
 
 def assemble(
-    points: Points, labels: Labels, person: Ints, people: Labels, counts: TrajectoryCounts, keep_rows: bool
+    points: Points, labels: Labels, person: Ints, people: Labels, counts: TrajectoryUnit, keep_rows: bool
 ) -> Trajectories:
     """Sort the points by trajectory and time where they are not, and make the model."""
     from crowdveil.kernels.ordering import group_offsets, in_order, rows_by_group_and_time

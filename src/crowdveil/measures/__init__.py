@@ -1,1 +1,1 @@
-"""What was lost: one file a measure, or a family of close ones. The registry lists them."""
+"""Measure the loss of utility: one file for each measure, or for related ones. The registry lists them."""

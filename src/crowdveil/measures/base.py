@@ -1,4 +1,4 @@
-"""What a measure is: its record, how it is asked for, and what comes of it."""
+"""Define the record of a measure, a request for it, and its scores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Better = Literal["lower", "higher", "neither"]
 
 @dataclass(frozen=True)
 class Measure:
-    """The record of a measure: what the command line, the docs and every other door are drawn from.
+    """The record of a measure. The command line, the docs, the service and the web page are generated from it.
 
     Attributes
     ----------
@@ -27,28 +27,28 @@ class Measure:
     title
         A few words for a table.
     unit
-        What its numbers are in; "" for shares and other bare numbers.
+        Its unit; "" for shares and other bare numbers.
     better
-        Which way is better for the user of the data.
+        The better direction for users of the data.
     takes
         The model of the original: `Flows` or `Trajectories`.
     compute
-        comparison → a value for each group of it (a time step, or all of them together), NaN where it is undefined; with
+        comparison → a value for each group of it (a time step, or all of them pooled), NaN where it is undefined; with
         `parts`, a column for each of them. For flows the comparison is an `OdComparison`, for trajectories, which are one
-        group, a `TrajectoryComparison`. Where there are `params`, they are its second argument.
+        group, a `TrajectoryComparison`. `params`, if any, are the second argument.
     doc
-        What it means, in a sentence or two.
+        Its meaning, in a sentence or two.
     symbol
-        What the papers call it.
+        Its symbol in papers.
     parts
         The names of the columns of a measure that is a small table.
     params
-        Its parameters, None where it has none; chance comes from a seed among them. Where the columns depend on them, they have
-        `parts` of their own.
+        Its parameters, None where it has none; they include the seed of random choices. Where the columns depend on them,
+        they have `parts` of their own.
     aliases
-        Names elsewhere; one that stands with several measures means all of them.
+        Names in other tools; one that several measures share means all of them.
     parameter_aliases
-        Names of its parameters elsewhere, and here; "" for what ours does anyway.
+        Names of its parameters in other tools, and here; "" for parameters without effect here.
     """
 
     name: str
@@ -65,28 +65,28 @@ class Measure:
     parameter_aliases: tuple[tuple[str, str], ...] = ()
 
     def with_parts_of(self, params: Params | None) -> Measure:
-        """The measure with the columns that it has with these parameters."""
+        """Return the measure with its columns for these parameters."""
         parts = getattr(params, "parts", self.parts)
         return self if parts == self.parts else replace(self, parts=parts)
 
     def of(self, compared: Any, params: Params | None = None) -> Floats:
-        """Its values; with its defaults where no parameters are given."""
+        """Return its values; with its defaults where no parameters are given."""
         if self.params is None:
             return self.compute(compared)
         return self.compute(compared, self.params() if params is None else params)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A measure with its parameters, None where it has none, and what it is called beside others."""
+class MeasureRequest:
+    """A measure with its parameters, None where it has none, and its label among others."""
 
     label: str
     measure: Measure
     params: Params | None = None
 
     @classmethod
-    def of(cls, measure: Measure, values: Mapping[str, Any] | None = None) -> Asked:
-        """With parameters by name; the first thing that is wrong with them is told in one sentence."""
+    def of(cls, measure: Measure, values: Mapping[str, Any] | None = None) -> MeasureRequest:
+        """Make a request with parameters by name; raise `ParameterError` with the first problem."""
         given = dict(values or {})
         if measure.params is None:
             if given:
@@ -102,32 +102,32 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The values of one measure; NaN wherever it is undefined. With `parts` each has one column a part.
+    """The values of one measure; NaN where it is undefined. With `parts` each has one column a part.
 
     Attributes
     ----------
     asked
-        Whose they are, with which parameters.
+        The measure, with its parameters.
     by_step
         One for each time step (matrix) of the original; trajectories are one group.
     mean
-        The mean over the steps in which it is defined: what papers report.
+        The mean over the steps in which it is defined, as in papers.
     pooled
-        Over all steps at once, as if they were one large matrix with a row for each origin and step.
+        Over all steps at once, as one large matrix with a row for each origin and step.
     """
 
-    asked: Asked
+    asked: MeasureRequest
     by_step: Floats
     mean: Floats
     pooled: Floats
 
     @property
     def measure(self) -> Measure:
-        """Whose they are."""
+        """Return the measure."""
         return self.asked.measure
 
     def columns(self) -> list[tuple[str, Floats, float, float]]:
-        """Part, values by step, mean and pooled value of each column; one without a name where there are no parts."""
+        """Return part, values by step, mean and pooled value of each column; one without a name where there are no parts."""
         if not self.measure.parts:
             return [("", self.by_step, float(self.mean), float(self.pooled))]
         return [
@@ -136,33 +136,33 @@ class Scores:
         ]
 
 
-def scores(asked: Asked, compared: Any) -> Scores:
-    """Compute a measure by step and over all steps. A comparison has `all_steps()`, the same with one group."""
+def scores(asked: MeasureRequest, compared: Any) -> Scores:
+    """Compute a measure by step and over all steps. A comparison has `all_steps()`, itself with one group."""
     by_step = asked.measure.of(compared, asked.params)
-    together = compared.all_steps()
-    pooled = by_step if together is compared else asked.measure.of(together, asked.params)
+    whole = compared.all_steps()
+    pooled = by_step if whole is compared else asked.measure.of(whole, asked.params)
     return Scores(asked, by_step, mean_of_steps(by_step), pooled[0])
 
 
 def mean_of_steps(by_step: Floats) -> Floats:
-    """The mean over the steps in which a measure is defined."""
+    """Return the mean over the steps in which a measure is defined."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is NaN, as it should be
+        warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is NaN, as intended
         return np.asarray(np.nanmean(by_step, axis=0), np.float64)
 
 
 def shown(value: float, unit: str) -> str:
-    """A number of four digits or so, "–" where it is undefined."""
+    """Return a number with about four digits, "–" where it is undefined."""
     if not np.isfinite(value):
         return "–"
-    whole = value == int(value) and value != 1  # a share of 1 is shown as the other shares are
+    whole = value == int(value) and value != 1  # a share of 1 is shown like the other shares
     size = abs(value)
     text = f"{value:,.0f}" if size >= 1000 or whole else f"{value:.4g}" if size > 1 else f"{value:.4f}"
     return f"{text} {unit}".rstrip()
 
 
 def ratio(part: Floats, whole: Floats) -> Floats:
-    """part / whole, NaN where the whole is nothing."""
+    """Return part / whole, NaN where the whole is 0."""
     quotient: Floats = np.full(np.shape(part), np.nan)
     np.divide(part, whole, out=quotient, where=whole != 0)
     return quotient

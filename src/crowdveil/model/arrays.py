@@ -1,4 +1,4 @@
-"""What all models share: read-only arrays of one type, and the checks that stand at the door."""
+"""Define the array types of all models, and the checks of their columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Labels = npt.NDArray[Any]
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """`values` as a contiguous read-only array of `dtype`; copied only where it must be."""
+    """Return `values` as a contiguous read-only array of `dtype`; copy only where necessary."""
     array = np.ascontiguousarray(values, dtype=dtype)
     if array is values and array.flags.writeable:
         array = array.view()
@@ -27,7 +27,7 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 
 def refrozen(model: Any) -> None:
-    """Make the arrays of a model read-only again: they are not when they come from another process."""
+    """Make the arrays of a model read-only again: they are writable when they come from another process."""
     for value in vars(model).values():
         for array in value if isinstance(value, tuple) else (value,):
             if isinstance(array, np.ndarray):
@@ -61,7 +61,7 @@ def check_lengths(what: str, n: int, **columns: npt.NDArray[Any]) -> None:
 def check_coordinates(what: str, lon: Floats, lat: Floats) -> None:
     """Check that longitudes and latitudes are finite and on the globe."""
     for name, values, bound in (("lon", lon, 180.0), ("lat", lat, 90.0)):
-        # A comparison with NaN is false, and the least of values with a NaN is NaN: two numbers tell for all.
+        # A comparison with NaN is false, and the minimum of values with a NaN is NaN: two numbers decide for all.
         if len(values) == 0 or (values.min() >= -bound and values.max() <= bound):
             continue
         bad = ~(np.abs(values) <= bound)
@@ -72,20 +72,20 @@ def check_coordinates(what: str, lon: Floats, lat: Floats) -> None:
 
 
 def row_slices(offsets: Ints) -> Ints:
-    """The slice that each row belongs to: offsets (0, 2, 3) give (0, 0, 1)."""
+    """Return the slice of each row: offsets (0, 2, 3) give (0, 0, 1)."""
     return np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets))
 
 
 def distinct(values: npt.NDArray[Any], below: int) -> tuple[Ints, Ints]:
-    """The different ones of whole numbers from 0 to `below` - 1, rising, and the place of each value among them."""
-    there = np.zeros(below, np.bool_)
-    there[values] = True
-    place: Ints = (np.cumsum(there) - 1)[values]
-    return np.flatnonzero(there), place
+    """Return the distinct whole numbers from 0 to `below` - 1 in `values`, rising, and the rank of each value among them."""
+    present = np.zeros(below, np.bool_)
+    present[values] = True
+    rank: Ints = (np.cumsum(present) - 1)[values]
+    return np.flatnonzero(present), rank
 
 
 def slice_sums(offsets: Ints, values: Ints) -> Ints:
-    """The sum of the values of each slice."""
+    """Return the sum of the values of each slice."""
     before = np.zeros(len(values) + 1, np.int64)
     np.cumsum(values, out=before[1:])
     sums: Ints = np.diff(before[offsets])
@@ -93,7 +93,7 @@ def slice_sums(offsets: Ints, values: Ints) -> Ints:
 
 
 def take_slices(offsets: Ints, order: Ints) -> tuple[Ints, Ints]:
-    """Slices in another order: the rows that they hold, one after the other, and their new offsets."""
+    """Return the rows of slices in another order, one after the other, and their new offsets."""
     lengths = np.diff(offsets)[order]
     new = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
     rows = np.arange(new[-1]) + np.repeat(offsets[:-1][order] - new[:-1], lengths)

@@ -1,11 +1,11 @@
-"""One order of trajectories and people for one content, whatever the order of rows and the spelling of ids.
+"""Put trajectories and people into one order for one content, whatever the order of rows and the spelling of ids.
 
-Every choice of a method that falls by index (ties, draws, sums of floating-point numbers) then depends on the content alone, and
-the numbers of published trajectories say nothing that their points do not say.
+Every choice of a method by index (ties, draws, sums of floating-point numbers) then depends on the content alone, and the
+numbers of published trajectories reveal nothing that their points do not reveal.
 
 The key of a trajectory is a hash of its points; that of a person, the first of their trajectories and a hash of them all. Keys
-are sums over points, so that a cluster can add them up in any order. They are hashed once more for the order, which follows
-neither lengths nor times then. Trajectories that are equal in both keys are interchangeable: either order gives the same arrays.
+are sums over points, so that a cluster can add them in any order. They are hashed again for the order, which then follows
+neither lengths nor times. Trajectories that are equal in both keys are interchangeable: either order gives the same arrays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Words = npt.NDArray[np.uint64]
 
 
 def canonical(data: Trajectories) -> Trajectories:
-    """Return the same trajectories in canonical order; `ids`, `people_ids` and `row` follow their trajectories and people."""
+    """Return the same trajectories in canonical order; `ids`, `people_ids` and `row` are reordered with them."""
     data = points_in_order(data)
     order, people = _order_of(data)
     rows, offsets = take_slices(data.offsets, order)
@@ -43,7 +43,7 @@ def canonical(data: Trajectories) -> Trajectories:
 
 def _known(data: Trajectories) -> bool:
     """Whether it is known who of the people each trajectory is of."""
-    return data.counts == "people" or data.people != len(data)
+    return data.k_unit == "people" or data.people != len(data)
 
 
 def _order_of(data: Trajectories) -> tuple[Ints, Ints]:
@@ -77,7 +77,7 @@ def with_canonical_source(release: TrajectoryRelease, given: object, original: T
 
 
 def points_in_order(data: Trajectories) -> Trajectories:
-    """Return the same trajectories, those points of each that have one time by longitude, then latitude."""
+    """Return the same trajectories, with points of one time ordered by longitude, then latitude."""
     order = _tied_times(data.lon, data.lat, data.t, data.offsets)
     if order is None:
         return data
@@ -86,7 +86,7 @@ def points_in_order(data: Trajectories) -> Trajectories:
 
 
 def numbered(release: TrajectoryRelease) -> TrajectoryRelease:
-    """Return the same release in the order of its published content, keys of people from 1 in that order, too."""
+    """Return the same release in the order of its published content; keys of people count from 1 in that order."""
     order, keys = published_order(release)
     rows, offsets = take_slices(release.offsets, order)
     return replace(
@@ -96,7 +96,7 @@ def numbered(release: TrajectoryRelease) -> TrajectoryRelease:
 
 
 def published_order(release: TrajectoryRelease) -> tuple[Ints, Ints | None]:
-    """Return the order in which trajectories are published, and their persons' keys in that order where they have any."""
+    """Return the order in which trajectories are published, and the keys of their people in that order, if any."""
     keys = trajectory_keys(release.lon, release.lat, release.t, release.offsets, in_places=True)
     if release.person is None:
         return canonical_order(keys, None, 0)[0], None
@@ -108,14 +108,14 @@ def published_order(release: TrajectoryRelease) -> tuple[Ints, Ints | None]:
 
 
 def point_hashes(lon: Floats, lat: Floats, t: Ints) -> Ints:
-    """Return `HASHES` numbers below 2**32 for each point, a row each: sums of them over a trajectory are those of its key."""
+    """Return `HASHES` numbers below 2**32 for each point, a row each; their sums over a trajectory are its key."""
     return _hashed([_bits(lon), _bits(lat), _bits(t), np.zeros(len(t), np.uint64)])
 
 
 def trajectory_keys(lon: Floats, lat: Floats, t: Ints, offsets: Ints, *, in_places: bool = False) -> Ints:
     """Return the key of each trajectory, a column each: the sums of the hashes of its points.
 
-    `in_places`: the order of points with equal times counts, as it does where it is published.
+    `in_places`: the order of points with equal times counts, as it does in a published table.
     """
     from crowdveil.kernels.trajectory.content import HASHES, summed
 
@@ -125,8 +125,9 @@ def trajectory_keys(lon: Floats, lat: Floats, t: Ints, offsets: Ints, *, in_plac
 
 
 def canonical_order(keys: Ints, person: Ints | None, people: int) -> tuple[Ints, Ints]:
-    """Return trajectories in the order of their keys, and people in the order of theirs; equal keys of trajectories in the
-    order of people. Without people, the order that is given decides between equal keys.
+    """Return trajectories in the order of their keys, and people in the order of theirs.
+
+    Trajectories with equal keys are in the order of people; without people, in the order given.
     """
     keys = _hashed([_bits(row) for row in keys])
     order = np.lexsort(keys[::-1])
@@ -140,10 +141,10 @@ def canonical_order(keys: Ints, person: Ints | None, people: int) -> tuple[Ints,
     sums = np.add.reduceat(keys[:, by_person], begins, axis=1)
     first = np.minimum.reduceat(rank[by_person], begins)
     ranked = known[np.lexsort((*sums[::-1], first))]
-    place = np.full(people, people, np.int64)
-    place[ranked] = np.arange(len(ranked))
+    position = np.full(people, people, np.int64)
+    position[ranked] = np.arange(len(ranked))
     without = np.setdiff1d(np.arange(people), known)
-    return np.lexsort((place[person], rank)), np.concatenate([ranked, without])
+    return np.lexsort((position[person], rank)), np.concatenate([ranked, without])
 
 
 def _bits(values: Floats | Ints) -> _Words:
@@ -161,7 +162,7 @@ def _hashed(words: list[_Words]) -> Ints:
 
 
 def _tied_times(lon: Floats, lat: Floats, t: Ints, offsets: Ints) -> Ints | None:
-    """Return an order of points that has those of one trajectory and time by position; None where they are so already."""
+    """Return an order that sorts points of one trajectory and time by position; None where they are sorted already."""
     if len(t) < 2:
         return None
     same = t[1:] == t[:-1]

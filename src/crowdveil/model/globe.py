@@ -1,7 +1,7 @@
-"""Longitudes are angles: the smallest arc around them, turning them to one side of the date line, and shapes that cross it.
+"""Handle longitudes as angles: the smallest arc around them, one side of the date line, shapes that cross it.
 
-Positions are written within ±180°. Shapes are kept in one piece instead: their longitudes may go beyond 180°, and they are cut at
-the date line where they are written (RFC 7946, 3.1.9).
+Positions are written within ±180°. Shapes are kept in one piece instead: their longitudes may exceed 180°, and they are cut at
+the date line when they are written (RFC 7946, 3.1.9).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from crowdveil.model.arrays import Floats, Labels
 
 HALF, FULL = 180.0, 360.0
 MOST_LATITUDE = 89.0
-"""Nearer to a pole, outlines in degrees are wrong: longitudes turn by whole degrees from one meter to the next."""
+"""Nearer to a pole, outlines in degrees are wrong: longitudes change by whole degrees from one meter to the next."""
 AROUND_POLE = 60.0
-"""Data that goes around more than half of the globe and lies beyond this latitude surrounds a pole."""
+"""Data that span more than half of the globe and lie beyond this latitude surround a pole."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """The smallest box around places, in degrees; `east` is never below `west`, and above 180 where it crosses the date line."""
+    """The smallest box around points, in degrees; `east` is never below `west`, and above 180 where it crosses the date line."""
 
     west: float
     south: float
@@ -33,16 +33,16 @@ class Box:
 
     @classmethod
     def of(cls, lon: Floats, lat: Floats) -> Box:
-        """Around points; around none, nothing."""
+        """Return the box around points; an empty box around none."""
         return Reach.of(lon, lat).box
 
     @property
     def middle(self) -> tuple[float, float]:
-        """Longitude, which may be above 180, and latitude."""
+        """Return the longitude, which may be above 180, and latitude of the middle."""
         return (self.west + self.east) / 2, (self.south + self.north) / 2
 
     def check_poles(self) -> None:
-        """Raise where maps in degrees would be wrong."""
+        """Raise `InputError` where maps in degrees would be wrong."""
         far = max(abs(self.south), abs(self.north))
         same_side = self.south > AROUND_POLE or self.north < -AROUND_POLE
         if far > MOST_LATITUDE or (same_side and self.east - self.west > HALF):
@@ -54,10 +54,10 @@ class Box:
 
 @dataclass(frozen=True)
 class Reach:
-    """How far places go, with longitudes counted from -180° and from 0°: parts of a data set are joined without their points.
+    """The range of points, with longitudes counted from -180° and from 0°: partitions are merged without their points.
 
-    An arc of less than half of the globe cannot cross both the date line and the meridian of Greenwich. So one of the two counts
-    gives the smallest arc, and the ends of it are those of points, to the last digit.
+    An arc of less than half of the globe cannot cross both the date line and the meridian of Greenwich. So one of the two
+    counts gives the smallest arc, and its ends are those of points, to the last digit.
     """
 
     west: float = np.inf
@@ -71,7 +71,7 @@ class Reach:
 
     @classmethod
     def of(cls, lon: Floats, lat: Floats) -> Reach:
-        """Of points."""
+        """Return the reach of points."""
         if len(lon) == 0:
             return cls()
         west, east = float(np.min(lon)), float(np.max(lon))
@@ -84,19 +84,19 @@ class Reach:
         return cls(west, float(np.min(lat)), east, float(np.max(lat)), low, high)
 
     @classmethod
-    def joined(cls, parts: Iterable[Reach]) -> Reach:
-        """Of all parts together."""
-        least, most = np.full(3, np.inf), np.full(3, -np.inf)
+    def merge(cls, parts: Iterable[Reach]) -> Reach:
+        """Return the reach of all partitions."""
+        lower, upper = np.full(3, np.inf), np.full(3, -np.inf)
         for part in parts:
-            least = np.minimum(least, [part.west, part.south, part.low])
-            most = np.maximum(most, [part.east, part.north, part.high])
-        west, south, low = least.tolist()
-        east, north, high = most.tolist()
+            lower = np.minimum(lower, [part.west, part.south, part.low])
+            upper = np.maximum(upper, [part.east, part.north, part.high])
+        west, south, low = lower.tolist()
+        east, north, high = upper.tolist()
         return cls(west, south, east, north, low, high)
 
     @property
     def box(self) -> Box:
-        """The smallest box."""
+        """Return the smallest box."""
         if not np.isfinite(self.west):
             return Box(0.0, 0.0, 0.0, 0.0)
         across = self.east - self.west > HALF and self.high - self.low < self.east - self.west
@@ -105,30 +105,30 @@ class Reach:
 
 
 JOINED = {"west": "min", "south": "min", "east": "max", "north": "max", "low": "min", "high": "max"}
-"""How each number of a reach comes of those of parts, for engines that have no Python for it."""
+"""How each number of a reach is merged over partitions, for engines that merge without Python."""
 
 
 def wrapped(lon: Floats) -> Floats:
-    """Longitudes from -180° on and below 180°; those that are there already stay as they are, to the last digit."""
+    """Return longitudes from -180° to below 180°; those already in this range stay the same, to the last digit."""
     lon = np.asarray(lon, np.float64)
     return np.where((lon >= -HALF) & (lon < HALF), lon, (lon + HALF) % FULL - HALF)
 
 
 def rounded(lon: Floats, decimals: int) -> Floats:
-    """Longitudes to so many decimals, within ±180°: one name for each place."""
+    """Return longitudes rounded to `decimals`, within ±180°, so that each position has one longitude."""
     found: Floats = np.round(lon, decimals)
     return np.where(found >= HALF, found - FULL, found)
 
 
 def near(lon: Floats, middle: float | Floats) -> Floats:
-    """Longitudes turned to at most half a circle from a middle; those that are there already stay as they are."""
+    """Return longitudes turned to at most half a circle from a middle; those already there stay the same."""
     turns = np.ceil((np.asarray(lon) - middle - HALF) / FULL)
     back = np.floor((np.asarray(lon) - middle + HALF) / FULL)
     return np.asarray(lon - FULL * np.where(turns > 0, turns, np.minimum(back, 0)), np.float64)
 
 
 def turned(shapes: Labels, middle: float) -> Labels:
-    """Shapes in degrees turned to at most half a circle from a middle, each in one piece."""
+    """Return shapes in degrees turned to at most half a circle from a middle, each in one piece."""
     import shapely
 
     found = np.asarray(_near(shapes, middle), dtype=object)
@@ -151,9 +151,9 @@ def _near(shapes: Any, middle: float) -> Any:
 
 
 def in_one_piece(shapes: Labels) -> Labels:
-    """Polygons and points in degrees, turned so that neighbors across the date line touch; what was cut there is joined.
+    """Return polygons and points in degrees, turned so that neighbors across the date line touch; join what was cut there.
 
-    They stay as they are where they do not cross the date line, or go around the whole globe.
+    They stay the same where they do not cross the date line, or span the whole globe.
     """
     import shapely
 
@@ -174,7 +174,7 @@ def in_one_piece(shapes: Labels) -> Labels:
 
 
 def cut_at_date_line(shape: Any) -> Any:
-    """A shape in one piece, within ±180°: cut into several parts where it crosses the date line."""
+    """Return a shape within ±180°, cut into several parts where it crosses the date line."""
     import shapely
 
     west, _, east, _ = shapely.bounds(shape)
@@ -192,7 +192,7 @@ def cut_at_date_line(shape: Any) -> Any:
 
 
 def long_sides(shapes: Labels) -> Any:
-    """Whether each shape has a side over more than half of the globe: it was meant to cross the date line."""
+    """Return whether each shape has a side over more than half of the globe: it was meant to cross the date line."""
     import shapely
 
     rings, shape = shapely.get_parts(shapely.boundary(shapes), return_index=True)

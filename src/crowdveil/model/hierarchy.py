@@ -1,4 +1,4 @@
-"""A tree over tiles, as arrays: every node is a range of leaves in depth-first order."""
+"""Define a tree over tiles, as arrays: every node is a range of leaves in depth-first order."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Hierarchy:
 
     @classmethod
     def from_parents(cls, parent: npt.ArrayLike, tile: npt.ArrayLike, kind: str = "custom") -> Hierarchy:
-        """A tree from the parent of each node, with nodes in any order; nodes with one child are left out.
+        """Make a tree from the parent of each node, in any order; nodes with one child are left out.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Hierarchy:
         kind
             What built the tree.
 
-        Children are kept in order of their numbers. Takes linear time and no recursion, however deep the tree.
+        Children stay in order of their numbers. Takes linear time and no recursion, whatever the depth.
         """
         from crowdveil.kernels.trees import collapse, post_order
 
@@ -129,7 +129,7 @@ class Hierarchy:
 
     @classmethod
     def from_units(cls, units: Sequence[npt.NDArray[Any]], kind: str = "custom") -> Hierarchy:
-        """A tree from the unit that holds each tile, one array of units a level, from fine to coarse.
+        """Make a tree from the unit of each tile, one array of units a level, from fine to coarse.
 
         Tiles of one unit must have one unit at each coarser level (not checked here). One root is put above all.
         Units are ordered by their number.
@@ -154,27 +154,27 @@ class Hierarchy:
 
     @property
     def root(self) -> int:
-        """The number of the root, which is the last node."""
+        """Return the number of the root, which is the last node."""
         return len(self.parent) - 1
 
     @property
     def tiles(self) -> int:
-        """Number of tiles, which is the number of leaves."""
+        """Return the number of tiles, which is the number of leaves."""
         return len(self.leaf_tile)
 
     @cached_property
     def size(self) -> Indices:
-        """Number of leaves under each node."""
+        """Return the number of leaves under each node."""
         return frozen(self.last_leaf - self.first_leaf, np.int32)
 
     @cached_property
     def is_leaf(self) -> Mask:
-        """Whether each node is a tile."""
+        """Return whether each node is a tile."""
         return frozen(self.size == 1, np.bool_)
 
     @cached_property
     def depth(self) -> Indices:
-        """Number of nodes above each node; 0 at the root."""
+        """Return the number of nodes above each node; 0 at the root."""
         # In pre-order the nodes before a node are its ancestors and the nodes that ended before it began.
         rank = np.empty(len(self), np.int64)
         rank[np.lexsort((-self.size, self.first_leaf))] = np.arange(len(self))
@@ -183,57 +183,57 @@ class Hierarchy:
 
     @cached_property
     def child_offsets(self) -> Indices:
-        """The children of node i are child_nodes[child_offsets[i] : child_offsets[i + 1]]."""
+        """Return offsets: the children of node i are child_nodes[child_offsets[i] : child_offsets[i + 1]]."""
         return frozen(np.concatenate([[0], np.cumsum(self._child_counts())]), np.int32)
 
     @cached_property
     def child_nodes(self) -> Indices:
-        """The children of all nodes, node after node, each node's in depth-first order."""
+        """Return the children of all nodes, node after node, each node's in depth-first order."""
         return frozen(np.argsort(self.parent[:-1], kind="stable"), np.int32)
 
     @cached_property
     def tile_leaf(self) -> Indices:
-        """The leaf position of each tile."""
+        """Return the leaf position of each tile."""
         position = np.empty(self.tiles, np.int32)
         position[self.leaf_tile] = np.arange(self.tiles, dtype=np.int32)
         return frozen(position, np.int32)
 
     @cached_property
     def leaf_node(self) -> Indices:
-        """The node at each leaf position."""
+        """Return the node at each leaf position."""
         return frozen(np.flatnonzero(self.is_leaf), np.int32)
 
     @cached_property
     def tile_node(self) -> Indices:
-        """The node that is each tile."""
+        """Return the node of each tile."""
         return frozen(self.leaf_node[self.tile_leaf], np.int32)
 
     def children(self, node: int) -> Indices:
-        """The children of a node in depth-first order; none for a leaf."""
+        """Return the children of a node in depth-first order; none for a leaf."""
         return self.child_nodes[self.child_offsets[node] : self.child_offsets[node + 1]]
 
     def node_tiles(self, node: int) -> Indices:
-        """The tiles under a node, in depth-first order."""
+        """Return the tiles under a node, in depth-first order."""
         return self.leaf_tile[self.first_leaf[node] : self.last_leaf[node]]
 
     def parts(self, nodes: Ints) -> tuple[Ints, Ints]:
-        """The children of several nodes one after the other, rising, and the place of their node in the list."""
+        """Return the children of several nodes one after the other, rising, and the position of their node in the list."""
         rows, offsets = take_slices(self.child_offsets.astype(np.int64), nodes)
         return self.child_nodes[rows].astype(np.int64), row_slices(offsets)
 
     def tiles_of(self, nodes: Ints) -> tuple[Ints, Ints]:
-        """The tiles of several nodes one after the other, and where those of each begin and end."""
+        """Return the offsets of the tiles of several nodes, and these tiles one after the other."""
         size = self.size[nodes]
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(size, dtype=np.int64)])
         rows = np.arange(offsets[-1]) + np.repeat(self.first_leaf[nodes] - offsets[:-1], size)
         return offsets, self.leaf_tile[rows].astype(np.int64)
 
     def is_ancestor(self, above: int, below: int) -> bool:
-        """Whether all tiles of `below` are tiles of `above`; a node is an ancestor of itself."""
+        """Return whether all tiles of `below` are tiles of `above`; a node is an ancestor of itself."""
         return bool(self.first_leaf[above] <= self.first_leaf[below] and self.last_leaf[below] <= self.last_leaf[above])
 
     def subtree_sums(self, values_by_tile: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The sum of `values_by_tile` under each node; exact for whole numbers, to rounding of the total for floats."""
+        """Return the sum of `values_by_tile` under each node; exact for whole numbers, to rounding of the total for floats."""
         if len(values_by_tile) != self.tiles:
             raise InputError(
                 f"hierarchy: wanted {counted(self.tiles, 'value')}, one a tile, got {len(values_by_tile):,}."
@@ -245,11 +245,11 @@ class Hierarchy:
         return sums
 
     def level_cut(self, max_leaves: int) -> Indices:
-        """The largest nodes with at most `max_leaves` leaves, in depth-first order; they hold every tile once."""
+        """Return the largest nodes with at most `max_leaves` leaves, in depth-first order; they hold every tile once."""
         if max_leaves < 1:
             raise ParameterError(f"max_leaves: wanted a whole number above zero, got {max_leaves}.")
         fits = self.size <= max_leaves
-        # At the root parent is -1, which is the root itself: its own size must not hide it.
+        # At the root parent is -1, which indexes the root itself: its own size must not hide it.
         parent_fits = fits[self.parent]
         parent_fits[-1] = False
         return frozen(np.flatnonzero(fits & ~parent_fits), np.int32)

@@ -1,4 +1,4 @@
-"""Planar meters around a data set: one equal-area projection, chosen once from its middle."""
+"""Project a data set to planar meters: one equal-area projection, chosen once from its middle."""
 
 from __future__ import annotations
 
@@ -41,40 +41,40 @@ class LocalProjection:
 
     @classmethod
     def around(cls, lon: Floats, lat: Floats) -> LocalProjection:
-        """The projection around the middle of the box that holds all points."""
+        """Return the projection around the middle of the box of all points."""
         return cls.around_box(Box.of(lon, lat))
 
     @classmethod
     def around_box(cls, box: Box) -> LocalProjection:
-        """The projection around the middle of a box."""
+        """Return the projection around the middle of a box."""
         box.check_poles()
-        return cls.around_place(*box.middle, 4)
+        return cls.around_point(*box.middle, 4)
 
     @classmethod
-    def around_place(cls, lon: float, lat: float, decimals: int) -> LocalProjection:
-        """The projection around a place, its degrees rounded and its longitude within ±180."""
+    def around_point(cls, lon: float, lat: float, decimals: int) -> LocalProjection:
+        """Return the projection around a point, its degrees rounded and its longitude within ±180."""
         # Rounded on the side of the date line that it was given on, so that all longitudes round alike.
         return cls(float(wrapped(np.array([round(lon, decimals)]))[0].round(decimals)), round(lat, decimals))
 
     def to_plane(self, lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
-        """Degrees to meters east and north of the middle."""
+        """Convert degrees to meters east and north of the middle."""
         x, y = _transformer(self.lon0, self.lat0).transform(lon, lat)
         return np.asarray(x, np.float64), np.asarray(y, np.float64)
 
     def to_globe(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Meters east and north of the middle to degrees."""
+        """Convert meters east and north of the middle to degrees."""
         lon, lat = _transformer(self.lon0, self.lat0).transform(x, y, direction="INVERSE")
         return np.asarray(lon, np.float64), np.asarray(lat, np.float64)
 
     def polygons_to_globe(self, polygons: Any) -> Any:
-        """Shapely polygons in meters to the same polygons in degrees, in one piece: longitudes are within 180 of the middle's."""
+        """Convert shapely polygons in meters to degrees, in one piece: longitudes are within 180 of the middle's."""
         import shapely
 
         degrees = shapely.transform(polygons, lambda xy: np.column_stack(self.to_globe(xy[:, 0], xy[:, 1])))
         return turned(degrees, self.lon0)
 
     def polygons_to_plane(self, polygons: Any) -> Any:
-        """Shapely polygons in degrees to the same polygons in meters."""
+        """Convert shapely polygons in degrees to meters."""
         import shapely
 
         return shapely.transform(polygons, lambda xy: np.column_stack(self.to_plane(xy[:, 0], xy[:, 1])))
@@ -92,7 +92,7 @@ def centroids(polygons: Any) -> tuple[Floats, Floats]:
     if len(polygons) > 1 and max(east - west, north - south) > WIDEST:
         each = [centroids(polygons[i : i + 1]) for i in range(len(polygons))]
         return np.concatenate([lon for lon, _ in each]), np.concatenate([lat for _, lat in each])
-    plane = LocalProjection.around_place((west + east) / 2, (south + north) / 2, 4)
+    plane = LocalProjection.around_point((west + east) / 2, (south + north) / 2, 4)
     # Sides are straight in degrees, and not on the plane: long ones are given corners, so that a cut changes nothing.
     middle = shapely.centroid(plane.polygons_to_plane(shapely.segmentize(polygons, SIDE)))
     lon, lat = plane.to_globe(shapely.get_x(middle), shapely.get_y(middle))
@@ -100,7 +100,7 @@ def centroids(polygons: Any) -> tuple[Floats, Floats]:
 
 
 def great_circle_m(lon: Floats, lat: Floats, to_lon: Floats, to_lat: Floats) -> Floats:
-    """Meters between places in degrees, along a great circle of a round earth (haversine)."""
+    """Return the meters between points in degrees, along a great circle of a round earth (haversine)."""
     lon, lat, to_lon, to_lat = (np.radians(degrees) for degrees in (lon, lat, to_lon, to_lat))
     half = np.sin((to_lat - lat) / 2) ** 2 + np.cos(lat) * np.cos(to_lat) * np.sin((to_lon - lon) / 2) ** 2
     meters: Floats = 2 * EARTH_RADIUS_M * np.arcsin(np.sqrt(np.clip(half, 0, 1)))

@@ -1,4 +1,4 @@
-"""What leaves the house: generalized flows or trajectories, before they are written.
+"""Define a release: generalized flows or trajectories, before they are written.
 
 A release holds no original id. A flow that is not in it is suppressed: fewer than k people, possibly none.
 """
@@ -28,7 +28,7 @@ from crowdveil.model.arrays import (
     row_slices,
     take_slices,
 )
-from crowdveil.model.flows import FlowCounts
+from crowdveil.model.flows import FlowUnit
 from crowdveil.model.globe import rounded
 from crowdveil.model.zones import Zones
 
@@ -43,7 +43,7 @@ NOT_GIVEN = -1
 
 @dataclass(frozen=True, eq=False)
 class Areas:
-    """The places that a release speaks of, each a set of tiles.
+    """The areas that a release names, each a set of tiles.
 
     Attributes
     ----------
@@ -71,12 +71,12 @@ class Areas:
 
     @classmethod
     def of_tiles(cls, zones: Zones, tiles: Indices) -> Areas:
-        """Areas of one tile each."""
+        """Return areas of one tile each."""
         return cls(zones, zones.ids[tiles], np.arange(len(tiles) + 1), tiles)
 
     @classmethod
     def of_parts(cls, zones: Zones, part: Ints) -> Areas:
-        """Areas that the map is cut into, from the part of each tile; parts are numbered 0, 1, …, each with a tile."""
+        """Return the areas of a partition of the map, from the part of each tile; parts are 0, 1, …, each with a tile."""
         order = np.argsort(part, kind="stable")
         offsets = np.searchsorted(part[order], np.arange(int(part.max(initial=-1)) + 2))
         prefix = _free_prefix(zones, "area")
@@ -88,32 +88,32 @@ class Areas:
     def of_nodes(
         cls, zones: Zones, nodes: Sequence[tuple[Hierarchy | DyadicRegions, Ints]]
     ) -> tuple[Areas, list[Ints]]:
-        """Areas from nodes of one or more trees, or from regions; also the area of each node, tree by tree.
+        """Return areas of nodes of one or more trees, or of regions; also the area of each node, tree by tree.
 
-        A node of one tile is that tile, whichever tree it is of; others are named after the tree and the node.
+        A node of one tile is that tile, whatever its tree; others are named after the tree and the node.
         """
         prefix = _free_prefix(zones, "area")
         number: dict[str, int] = {}
         tiles: list[Indices] = []
-        places = []
+        found = []
         for which, (tree, wanted) in enumerate(nodes):
-            place = np.empty(len(wanted), np.int64)
+            area = np.empty(len(wanted), np.int64)
             for i, node in enumerate(wanted.tolist()):
                 of_node = tree.node_tiles(node)
                 name = zones.ids[of_node[0]] if len(of_node) == 1 else f"{prefix}{'-to' if which else ''}-{node}"
                 if name not in number:
                     number[name] = len(tiles)
                     tiles.append(np.sort(of_node))
-                place[i] = number[name]
-            places.append(place)
+                    area[i] = number[name]
+                found.append(area)
         offsets = np.cumsum([0, *(len(t) for t in tiles)])
         flat = np.concatenate([np.zeros(0, np.int32), *tiles])
-        return cls(zones, np.array(list(number), dtype=object), offsets, flat), places
+        return cls(zones, np.array(list(number), dtype=object), offsets, flat), found
 
     def and_more(self, tiles: Sequence[Indices], word: str) -> Areas:
-        """These areas and more, named after a word and their tiles.
+        """Return these areas and more, named after a word and a digest of their tiles.
 
-        A number would depend on what else is published; so a time step gives the same names alone and among others.
+        A running number would depend on the rest of the release; with a digest a time step has the same names in any release.
         """
         word = _free_prefix(self.zones, word)
         names = [self.zones.ids[here[0]] if len(here) == 1 else f"{word}-{_digest(here)}" for here in tiles]
@@ -126,7 +126,7 @@ class Areas:
         )
 
     def only(self, used: Ints) -> Areas:
-        """The areas in `used`."""
+        """Return the areas in `used`."""
         rows, offsets = take_slices(self.offsets, used)
         return Areas(self.zones, self.names[used], offsets, self.tiles[rows])
 
@@ -135,12 +135,12 @@ class Areas:
 
     @property
     def size(self) -> Ints:
-        """Number of tiles of each area."""
+        """Return the number of tiles of each area."""
         return np.diff(self.offsets)
 
     @property
     def area_m2(self) -> Floats:
-        """Square meters of each area; NaN where the tiles have no outlines."""
+        """Return the square meters of each area; NaN where the tiles have no outlines."""
         if not len(self):
             return np.zeros(0)
         tile_area = self.zones.area_m2[self.tiles]
@@ -148,7 +148,7 @@ class Areas:
         return sums
 
     def centers(self, decimals: int) -> tuple[Floats, Floats]:
-        """Longitude and latitude of each area, rounded: its tile's, or the mean of its tiles' in planar meters."""
+        """Return longitude and latitude of each area, rounded: its tile's, or the mean of its tiles' in planar meters."""
         if not len(self):
             return np.zeros(0), np.zeros(0)
         zones, first = self.zones, self.tiles[self.offsets[:-1]]
@@ -161,13 +161,13 @@ class Areas:
 
 
 def _digest(tiles: Indices) -> str:
-    """Twelve letters and digits that tell a set of tiles from all others."""
+    """Return twelve letters and digits that identify a set of tiles."""
     digest = hashlib.blake2b(np.ascontiguousarray(tiles, "<i4").tobytes(), digest_size=10).digest()
     return base64.b32encode(digest).decode("ascii").lower()[:12]
 
 
 def _free_prefix(zones: Zones, word: str) -> str:
-    """A word that no id of a zone begins with, so that names made of it are new."""
+    """Return a word that no zone id begins with, so that names made of it are new."""
     while any(name.startswith(word) for name in zones.ids):
         word = "_" + word
     return word
@@ -180,26 +180,26 @@ class FlowRelease:
     Attributes
     ----------
     areas
-        The areas that origins and destinations are indices of.
+        The areas; origins and destinations are indices of them.
     t, offsets
-        Start of each time step (seconds since 1970-01-01 UTC), and where its rows lie.
+        Start of each time step (seconds since 1970-01-01 UTC), and the offsets of its rows.
     origin, destination
         Area indices.
     volume
         Trips of the row.
     people
-        The crowd behind the row, which k is compared with; what it counts is in `counts`.
+        The group size of the row, which k is compared with; its unit is `k_unit`.
     state
-        PUBLISHED (a box with its volume) or REPORTED (small destinations of an origin taken together).
+        PUBLISHED (a box with its volume) or REPORTED (small flows of an origin, aggregated).
     suppressed
-        Volume that was suppressed in each time step, or NOT_GIVEN where fewer than k people made it.
-    counts, step_s, tz
+        Volume suppressed in each time step, or NOT_GIVEN where fewer than k people made it.
+    k_unit, step_s, tz
         As in `Flows`.
     facts
-        What the method says of how it was made, for the manifest; published, so nothing in it may tell of a person.
+        Facts about the run for the manifest; published, so nothing in it may reveal a person.
     figures
-        The numbers of each time step that the facts were told from, a row each, NaN where a step has none; None where
-        facts are not made of such. They stay in the house.
+        The numbers of each time step that the facts summarize, a row each, NaN where a step has none; None where there
+        are none. Confidential, do not publish.
     """
 
     areas: Areas
@@ -211,7 +211,7 @@ class FlowRelease:
     people: Ints
     state: Bytes
     suppressed: Ints
-    counts: FlowCounts
+    k_unit: FlowUnit
     step_s: int | None = None
     tz: str = "UTC"
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -243,15 +243,15 @@ class FlowRelease:
 
     @property
     def step(self) -> Ints:
-        """The time step of each row."""
+        """Return the time step of each row."""
         return row_slices(self.offsets)
 
     def with_suppressed(self, suppressed: Ints) -> FlowRelease:
-        """The same with what is suppressed in each time step."""
+        """Return the release with the volume suppressed in each time step."""
         return replace(self, suppressed=suppressed)
 
     def without_empty_rows(self) -> FlowRelease:
-        """The same without rows whose weights are rounded to nothing: a flow of 0 trips is none."""
+        """Return the release without rows whose weights round to nothing: a flow of 0 trips is none."""
         if self.volume.all():
             return self
         keep = self.volume > 0
@@ -260,36 +260,35 @@ class FlowRelease:
         return replace(self, offsets=before[self.offsets], **columns)
 
     def without_unused_areas(self) -> FlowRelease:
-        """The same without areas that no row names: that they are there would say that somebody was."""
-        used, place = distinct(np.concatenate([self.origin, self.destination]), len(self.areas))
+        """Return the release without areas that no row names: their presence would reveal a visit."""
+        used, number = distinct(np.concatenate([self.origin, self.destination]), len(self.areas))
         n = len(self)
-        return replace(
-            self, areas=self.areas.only(used), origin=place[:n].astype(np.int32), destination=place[n:].astype(np.int32)
-        )
+        origin, destination = number[:n].astype(np.int32), number[n:].astype(np.int32)
+        return replace(self, areas=self.areas.only(used), origin=origin, destination=destination)
 
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryRelease:
-    """Anonymized trajectories. They are written with the ids 1, 2, … in the order of their content: `model/canonical.numbered`.
+    """Anonymized trajectories, written with the ids 1, 2, … in the order of their content (`model/canonical.numbered`).
 
     Attributes
     ----------
     lon, lat, t, offsets
         As in `Trajectories`.
     person
-        A new key of each trajectory's person, or None where trajectories of one person are not to be linked.
+        A new key of the person of each trajectory, or None where trajectories of one person must not be linked.
     source
-        The trajectory of the input that each one comes from, by its place there. Confidential: it is never written.
+        The input trajectory of each one, by its position in the input. Confidential: it is never written.
     original
-        The hash of that input in its order (`model/canonical.digest`), set by `Method.run`; None stands for the canonical order
-        that `reading.read` puts trajectories into. Confidential: it is never written.
+        The hash of that input in its order (`model/canonical.digest`), set by `Method.run`; None stands for the canonical
+        order of `reading.read`. Confidential: it is never written.
     areas
-        The tiles that locations were generalized to, or None.
+        The tiles of generalized locations, or None.
     facts
-        What the manifest says of how it was made.
+        Facts about the run for the manifest.
     figures
-        The numbers that the facts were told from, a row for each part that can be made apart; None where facts are not made of
-        such. They stay in the house.
+        The numbers that the facts summarize, a row for each partition; None where there are none. Confidential, do not
+        publish.
     """
 
     lon: Floats
@@ -322,7 +321,7 @@ class TrajectoryRelease:
 
     @property
     def points(self) -> int:
-        """Number of points of all trajectories."""
+        """Return the number of points of all trajectories."""
         return len(self.lon)
 
 

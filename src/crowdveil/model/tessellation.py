@@ -1,4 +1,4 @@
-"""Tiles made here (square grid, H3 cells, Voronoi cells), their outlines, and which tile a point lies in."""
+"""Make tiles (square grid, H3 cells, Voronoi cells) and their outlines, and find the tile of a point."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from crowdveil.model.globe import Box, cut_at_date_line, near, turned
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.zones import Grid, Zones
 
-MOST_TILES = 4_000_000
+MAX_TILES = 4_000_000
 H3_RESOLUTIONS = range(16)
 
 
 def grid_frame(lon: Floats, lat: Floats, size_m: float) -> Grid:
-    """The grid of squares of `size_m` meters on the ground that covers all points."""
+    """Return the grid of squares of `size_m` meters on the ground that covers all points."""
     return grid_over(Box.of(lon, lat), size_m)
 
 
 def grid_over(box: Box, size_m: float) -> Grid:
-    """The grid of squares of `size_m` meters on the ground that covers a box."""
+    """Return the grid of squares of `size_m` meters on the ground that covers a box."""
     projection = LocalProjection.around_box(box)
     x, y = projection.to_plane(*_box_outline(box))
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
@@ -32,16 +32,16 @@ def grid_over(box: Box, size_m: float) -> Grid:
         )
     x0, y0 = np.floor(x.min() / size_m) * size_m, np.floor(y.min() / size_m) * size_m
     columns, rows = int((x.max() - x0) // size_m) + 1, int((y.max() - y0) // size_m) + 1
-    if columns * rows > MOST_TILES:
+    if columns * rows > MAX_TILES:
         raise ParameterError(
-            f"a grid of {size_m:g} m over these points has {columns * rows:,} tiles, and at most {MOST_TILES:,} are "
+            f"a grid of {size_m:g} m over these points has {columns * rows:,} tiles, and at most {MAX_TILES:,} are "
             "possible; choose larger tiles, or leave out far points with a bounding box."
         )
     return Grid(projection, float(x0), float(y0), float(size_m), columns, rows)
 
 
 def _box_outline(box: Box) -> tuple[Floats, Floats]:
-    """Points along a box: its sides are not straight in the plane."""
+    """Return points along a box: its sides are not straight in the plane."""
     along = np.linspace(0.0, 1.0, 33)
     west, east, south, north = box.west, box.east, box.south, box.north
     lons, lats = west + along * (east - west), south + along * (north - south)
@@ -53,7 +53,7 @@ def _box_outline(box: Box) -> tuple[Floats, Floats]:
 
 
 def grid_cells(grid: Grid, lon: Floats, lat: Floats) -> tuple[Indices, Indices]:
-    """Column and row of each point; a point on a border belongs to the tile north or east of it."""
+    """Return column and row of each point; a point on a border belongs to the tile north or east of it."""
     x, y = grid.projection.to_plane(lon, lat)
     column = np.floor((x - grid.x0) / grid.size_m).astype(np.int32)
     row = np.floor((y - grid.y0) / grid.size_m).astype(np.int32)
@@ -61,7 +61,7 @@ def grid_cells(grid: Grid, lon: Floats, lat: Floats) -> tuple[Indices, Indices]:
 
 
 def grid_zones(grid: Grid, column: Indices | None = None, row: Indices | None = None) -> Zones:
-    """The tiles of a grid as zones: all of them, or those at the given places. Ids are like r3c14."""
+    """Return the tiles of a grid as zones: all of them, or those at the given columns and rows. Ids are like r3c14."""
     if column is None or row is None:
         number = np.arange(grid.columns * grid.rows)
         column, row = (number % grid.columns).astype(np.int32), (number // grid.columns).astype(np.int32)
@@ -73,7 +73,7 @@ def grid_zones(grid: Grid, column: Indices | None = None, row: Indices | None = 
 
 
 def h3_zones(cells: Sequence[str]) -> Zones:
-    """H3 cells, all of one resolution, as zones."""
+    """Return H3 cells, all of one resolution, as zones."""
     import h3
 
     ids = sorted(set(cells))
@@ -93,7 +93,7 @@ def h3_zones(cells: Sequence[str]) -> Zones:
 
 
 def h3_cells(lon: Floats, lat: Floats, resolution: int) -> list[str]:
-    """The H3 cell of each point."""
+    """Return the H3 cell of each point."""
     import h3
 
     if resolution not in H3_RESOLUTIONS:
@@ -102,22 +102,22 @@ def h3_cells(lon: Floats, lat: Floats, resolution: int) -> list[str]:
 
 
 def h3_cover(shapes: Labels, resolution: int) -> list[str]:
-    """The H3 cells of a resolution that cover shapes (degrees), and some just beside them."""
+    """Return the H3 cells of a resolution that cover shapes (degrees), and some neighbors."""
     import h3
     import shapely
 
-    # Half an edge from point to point along a border misses no cell by more than one ring around those that are met.
-    apart = float(h3.average_hexagon_edge_length(resolution, unit="m")) / 111_320 / 2
+    # Half an edge between points along a border misses no cell by more than one ring around those found.
+    spacing = float(h3.average_hexagon_edge_length(resolution, unit="m")) / 111_320 / 2
     cells: set[str] = set()
     for shape in shapely.get_parts(cut_at_date_line(shapely.union_all(shapes))):
-        cells.update(h3_cells(*_along(shape, apart), resolution))
+        cells.update(h3_cells(*_along(shape, spacing), resolution))
         if shape.geom_type == "Polygon":
             cells.update(h3.geo_to_cells(shape, resolution))
     return sorted({near for cell in cells for near in h3.grid_disk(cell, 1)})
 
 
-def _along(shape: Any, apart: float) -> tuple[Floats, Floats]:
-    """Points along the borders of a shape, its corners among them, not farther apart than that in degrees."""
+def _along(shape: Any, spacing: float) -> tuple[Floats, Floats]:
+    """Return points along the borders of a shape, with its corners, at most `spacing` degrees apart."""
     import shapely
 
     corners, ring = shapely.get_coordinates(shapely.get_rings(shape), return_index=True)
@@ -126,21 +126,21 @@ def _along(shape: Any, apart: float) -> tuple[Floats, Floats]:
         return corners[:, 0], corners[:, 1]
     here = np.flatnonzero(ring[1:] == ring[:-1])
     step = corners[here + 1] - corners[here]
-    pieces = np.ceil(np.hypot(step[:, 0], step[:, 1]) / apart).astype(np.int64)
+    pieces = np.ceil(np.hypot(step[:, 0], step[:, 1]) / spacing).astype(np.int64)
     which = np.repeat(np.arange(len(here)), pieces)
-    place = (np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) / pieces[which]
-    points = corners[here[which]] + place[:, None] * step[which]
+    share = (np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) / pieces[which]
+    points = corners[here[which]] + share[:, None] * step[which]
     return points[:, 0], points[:, 1]
 
 
 def voronoi_zones(ids: Labels, lon: Floats, lat: Floats) -> Zones:
-    """Each point's Voronoi cell, in planar meters, cut off at the box around all points with a margin of a tenth."""
+    """Return the Voronoi cell of each point, in planar meters, clipped to the box of all points with a margin of a tenth."""
     import shapely
 
     projection = LocalProjection.around(lon, lat)
     x, y = projection.to_plane(lon, lat)
     if len(np.unique(np.column_stack([x, y]), axis=0)) < len(x):
-        raise InputError("voronoi: some points lie on the same place; leave each place once.")
+        raise InputError("voronoi: some points have the same position; keep each position once.")
     margin = max(float(np.ptp(x)), float(np.ptp(y)), 1000.0) / 10
     box = shapely.box(x.min() - margin, y.min() - margin, x.max() + margin, y.max() + margin)
     cells = [box] if len(x) == 1 else _voronoi_cells(x, y, box)
@@ -154,17 +154,17 @@ def _voronoi_cells(x: Floats, y: Floats, box: Any) -> Any:
     points = shapely.multipoints(np.column_stack([x, y]))
     collection = shapely.voronoi_polygons(points, extend_to=box)
     cells = shapely.get_parts(collection)
-    # The cells come in no order: give each point the cell that holds it.
+    # The cells come in no order: give each point its own cell.
     point, cell = shapely.STRtree(cells).query(shapely.points(x, y), predicate="intersects")
     order = np.empty(len(x), np.int64)
     order[point] = cell
     cut = shapely.intersection(cells[order], box)
-    # A cell that touches a side of the box from within may come with a line of that side, which is no part of a zone.
+    # A cell that touches a side of the box from within may include a line of that side, which is no part of a zone.
     return np.where(shapely.get_type_id(cut) == 3, cut, shapely.buffer(cut, 0))
 
 
 def outlines(zones: Zones, tiles: Indices) -> Labels:
-    """The shapes (degrees) of some tiles: polygons, points where only centroids are known, None where nothing is."""
+    """Return the shapes (degrees) of some tiles: polygons, points where only centroids are known, else None."""
     import shapely
 
     if zones.polygons is not None:
@@ -190,7 +190,7 @@ def _grid_outlines(grid: Grid, column: Indices, row: Indices) -> Labels:
 
 
 def locate(zones: Zones, lon: Floats, lat: Floats) -> Indices:
-    """The tile that each point lies in, -1 where it lies in none. A point on a border gets the first of its tiles."""
+    """Return the tile of each point, -1 where it lies in none. A point on a border gets the first of its tiles."""
     zones.need_location("points")
     if len(lon) == 0 or len(zones) == 0:
         return np.full(len(lon), -1, np.int32)
@@ -214,15 +214,15 @@ def _locate_in_grid(zones: Zones, lon: Floats, lat: Floats) -> Indices:
         raise InputError("zones: a grid lacks its frame.")
     column, row = grid_cells(grid, lon, lat)
     inside = (column >= 0) & (column < grid.columns) & (row >= 0) & (row < grid.rows)
-    place = np.full(grid.columns * grid.rows, -1, np.int32)
-    place[zones.row.astype(np.int64) * grid.columns + zones.column] = np.arange(len(zones), dtype=np.int32)
+    number = np.full(grid.columns * grid.rows, -1, np.int32)
+    number[zones.row.astype(np.int64) * grid.columns + zones.column] = np.arange(len(zones), dtype=np.int32)
     tile = np.full(len(lon), -1, np.int32)
-    tile[inside] = place[row[inside].astype(np.int64) * grid.columns + column[inside]]
+    tile[inside] = number[row[inside].astype(np.int64) * grid.columns + column[inside]]
     return tile
 
 
 def _locate_in_polygons(polygons: Labels, lon: Floats, lat: Floats) -> Indices:
-    """Each polygon looks at the points between its west and east ends only: points are sorted by longitude once."""
+    """Return the tile of each point. Points are sorted by longitude, so that a polygon tests only those in its range."""
     import shapely
 
     west, _, east, _ = shapely.total_bounds(polygons)

@@ -1,4 +1,4 @@
-"""Trajectories: where somebody was, in order of time."""
+"""Define trajectories: the locations of a person in order of time."""
 
 from __future__ import annotations
 
@@ -24,34 +24,20 @@ from crowdveil.model.globe import Box
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.zones import Zones
 
-TrajectoryCounts = Literal["people", "trajectories"]
+TrajectoryUnit = Literal["people", "trajectories"]
 
 
 @dataclass(frozen=True)
-class Extent:
-    """The smallest box around all points of a data set, in degrees, and its first time: meters and tiles are laid out by it.
+class Extent(Box):
+    """The smallest box around all points of a data set, in degrees, and its first time: it defines meters and tiles."""
 
-    `east` is above 180 where the box crosses the date line.
-    """
-
-    west: float
-    south: float
-    east: float
-    north: float
     start: int
 
     @classmethod
-    def of(cls, lon: Floats, lat: Floats, t: Ints) -> Extent:
-        """Of points; of none, nothing."""
-        if len(lon) == 0:
-            return cls(0.0, 0.0, 0.0, 0.0, 0)
+    def of_points(cls, lon: Floats, lat: Floats, t: Ints) -> Extent:
+        """Return the extent of points; an empty one of none."""
         box = Box.of(lon, lat)
-        return cls(box.west, box.south, box.east, box.north, int(t.min()))
-
-    @property
-    def box(self) -> Box:
-        """The box alone."""
-        return Box(self.west, self.south, self.east, self.north)
+        return cls(box.west, box.south, box.east, box.north, int(t.min()) if len(t) else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,18 +55,17 @@ class Trajectories:
     ids
         The id of each trajectory as read (whole numbers or text). Never published.
     person
-        The person of each trajectory, as a number from 0. Where people are not known, each trajectory is one.
+        The person of each trajectory, as a number from 0. Where people are not known, each trajectory has its own.
     people_ids
         The id of each person as read. Never published.
-    counts
-        What k counts here: "people" where people are known, otherwise "trajectories".
+    k_unit
+        The unit of k: "people" where people are known, otherwise "trajectories".
     row
         The row of the input (from 0) that each point was read from, or None.
     zones
-        Tiles that the user gave, for methods that put points into tiles, or None.
+        Tiles given by the user, for methods that assign points to tiles, or None.
     within
-        The extent of the data that these are a part of, so that a part has the meters and tiles of the whole; None where they
-        are all.
+        The extent of the whole data set, so that a partition has its meters and tiles; None where this is the whole.
     """
 
     lon: Floats
@@ -90,7 +75,7 @@ class Trajectories:
     ids: Labels
     person: Ints
     people_ids: Labels
-    counts: TrajectoryCounts = "people"
+    k_unit: TrajectoryUnit = "people"
     row: Ints | None = None
     zones: Zones | None = None
     within: Extent | None = None
@@ -129,46 +114,46 @@ class Trajectories:
 
     @property
     def points(self) -> int:
-        """Number of points of all trajectories."""
+        """Return the number of points of all trajectories."""
         return len(self.lon)
 
     @property
     def people(self) -> int:
-        """Number of people."""
+        """Return the number of people."""
         return len(self.people_ids)
 
     @property
-    def crowd(self) -> int:
-        """Number of people, or of trajectories where people are not known."""
+    def total_people(self) -> int:
+        """Return the number of people, or of trajectories where people are not known."""
         return self.people
 
     @property
     def trajectory(self) -> Ints:
-        """The trajectory of each point."""
+        """Return the trajectory of each point."""
         return row_slices(self.offsets)
 
     @cached_property
     def extent(self) -> Extent:
-        """Box and first time of all of the data."""
-        return self.within or Extent.of(self.lon, self.lat, self.t)
+        """Return the extent of the whole data set."""
+        return self.within or Extent.of_points(self.lon, self.lat, self.t)
 
     @property
     def start(self) -> int:
-        """The first time of all of the data; 0 where there is none."""
+        """Return the first time of the whole data set; 0 where there is none."""
         return self.extent.start
 
     @cached_property
     def projection(self) -> LocalProjection:
-        """The plane that meters are measured in."""
-        return LocalProjection.around_box(self.extent.box)
+        """Return the projection in which meters are measured."""
+        return LocalProjection.around_box(self.extent)
 
     @cached_property
     def xy(self) -> tuple[Floats, Floats]:
-        """Positions in planar meters."""
+        """Return positions in planar meters."""
         return self.projection.to_plane(self.lon, self.lat)
 
     def where(self, keep: Mask) -> Trajectories:
-        """The trajectories in `keep`; people without a trajectory left go too."""
+        """Return the trajectories in `keep`, and only their people."""
         lengths = np.diff(self.offsets)
         points = np.repeat(keep, lengths)
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[keep], dtype=np.int64)])
@@ -181,7 +166,7 @@ class Trajectories:
             self.ids[keep],
             person,
             self.people_ids[left],
-            self.counts,
+            self.k_unit,
             None if self.row is None else self.row[points],
             self.zones,
             self.within,
@@ -190,7 +175,7 @@ class Trajectories:
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """What is known of trajectories without their points, a value for each: enough to say which must be done together.
+    """Numbers of each trajectory without its points: enough to partition trajectories.
 
     Attributes
     ----------
@@ -209,7 +194,7 @@ class Outline:
 
     @classmethod
     def of(cls, data: Trajectories) -> Outline:
-        """Of trajectories whose points are at hand."""
+        """Return the outline of trajectories."""
         since, begins = data.t - data.start, data.offsets[:-1]
         total = np.add.reduceat(since, begins) if data.points else since
         return cls(np.diff(data.offsets), since[begins], total, data.person)

@@ -1,4 +1,4 @@
-"""Trees over tiles that a table describes: units of every level, or the parent of each node."""
+"""Make trees over tiles from a table: units of every level, or the parent of each node."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ TableLike = Mapping[str, Sequence[Any]]
 
 
 def levels(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
-    """The tree of a table with one row a tile: its id, then the units that hold it, from fine to coarse.
+    """Make the tree of a table with one row a tile: its id, then its units, from fine to coarse.
 
     Parameters
     ----------
     zones
         The tiles. Each must have exactly one row.
     table
-        The first column has tile ids, every further column the unit of a level (tract, district, city). Units are
-        told apart by name within their column. A unit must lie in one unit of the next column.
+        The first column has tile ids, every further column the unit of a level (tract, district, city). Names of units
+        are unique within their column. A unit must lie in one unit of the next column.
 
-    The tree does not depend on the order of the rows; units come in the order of their first tile.
+    The tree does not depend on the order of the rows; units are in the order of their first tile.
     """
     table = _as_table(table)
     names = table.column_names
@@ -45,10 +45,10 @@ def levels(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
 
 
 def parents(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
-    """The tree of a table with one row a node: its name in column `node`, the name above it in column `parent`.
+    """Make the tree of a table with one row a node: its name in column `node`, the name above it in column `parent`.
 
     The tiles' ids are the names of the leaves. The root has no row, or a row without parent. The tree does not
-    depend on the order of the rows; children come in order of their names, tiles in their own.
+    depend on the order of the rows; children are in order of their names, tiles in their own.
     """
     table = _as_table(table)
     absent = [name for name in ("node", "parent") if table.column_names.count(name) != 1]
@@ -57,7 +57,7 @@ def parents(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
     parent_text, is_root = _text(table, table.column_names.index("parent"))
     names = _all_names(zones, node_text, parent_text.filter(_arrow(~is_root)))
     node, above = _positions(node_text, names), _positions(parent_text, names)
-    # No value is no name, even where a tile is called "nan".
+    # A missing value is no name, even where a tile is called "nan".
     above[is_root] = -1
     _check_edges(zones, node, above, len(names))
     parent = np.full(len(names), -1, np.int64)
@@ -79,7 +79,7 @@ def _as_table(table: pa.Table | TableLike) -> pa.Table:
 
 
 def _text(table: pa.Table, column: int) -> tuple[pa.Array, Mask]:
-    """A column as text, and which rows have none: null, NaN, or empty as in a CSV file."""
+    """Return a column as text, and which rows have none: null, NaN, or empty as in a CSV file."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -93,7 +93,7 @@ def _text(table: pa.Table, column: int) -> tuple[pa.Array, Mask]:
 
 
 def _complete(table: pa.Table, column: int) -> pa.Array:
-    """A column as text, refused if a row has none."""
+    """Return a column as text; raise `InputError` if a row has none."""
     text, missing = _text(table, column)
     name = table.column_names[column]
     _refuse(np.flatnonzero(missing) + 1, f"hierarchy: column {name} has no value in", "fill it in")
@@ -107,7 +107,7 @@ def _arrow(mask: Mask) -> pa.Array:
 
 
 def _positions(text: pa.Array, names: pa.Array) -> Ints:
-    """The place of each text in `names`, -1 if it has none."""
+    """Return the position of each text in `names`, -1 if it has none."""
     import pyarrow.compute as pc
 
     return np.array(pc.fill_null(pc.index_in(text, value_set=names), -1), np.int64)
@@ -120,7 +120,7 @@ def _zone_ids(zones: Zones) -> pa.Array:
 
 
 def _row_of_tile(zones: Zones, ids: pa.Array) -> Ints:
-    """The row of each tile, which must be exactly one."""
+    """Return the row of each tile, which must be exactly one."""
     tile = _positions(ids, _zone_ids(zones))
     _refuse(np.flatnonzero(tile < 0) + 1, "table of levels: the zones lack the tile of", "leave those out")
     _refuse(_repeats(tile), "table of levels: wanted one row a tile, but an earlier tile is repeated in", "leave one")
@@ -138,14 +138,14 @@ def _refuse(rows: Ints, wrong: str, remedy: str) -> None:
 
 
 def _repeats(values: Ints) -> Ints:
-    """The rows, counted from 1, whose value stands in an earlier row too."""
+    """Return the rows, counted from 1, whose value is in an earlier row too."""
     again = np.ones(len(values), np.bool_)
     again[np.unique(values, return_index=True)[1]] = False
     return np.flatnonzero(again) + 1
 
 
 def _first_seen(text: pa.Array, row: Ints) -> Ints:
-    """The unit of each tile, numbered in the order of their first tile."""
+    """Return the unit of each tile, numbered in the order of their first tile."""
     import pyarrow as pa
 
     return np.array(text.take(pa.array(row)).dictionary_encode().indices, np.int64)
@@ -159,12 +159,12 @@ def _check_nested(fine: Ints, coarse: Ints, row: Ints, fine_name: str, coarse_na
     _refuse(
         row[coarse != coarse[first][fine]] + 1,
         f"hierarchy is no tree: a unit of column {fine_name} lies in two of column {coarse_name} in",
-        "give columns from fine to coarse, and tell apart units of the same name",
+        "give columns from fine to coarse, and give units unique names",
     )
 
 
 def _all_names(zones: Zones, node: pa.Array, parent: pa.Array) -> pa.Array:
-    """Every name once: the tiles' ids as they come, then the others in order."""
+    """Return every name once: the tiles' ids in their order, then the others sorted."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -174,7 +174,7 @@ def _all_names(zones: Zones, node: pa.Array, parent: pa.Array) -> pa.Array:
 
 
 def _check_edges(zones: Zones, node: Ints, above: Ints, names: int) -> None:
-    """Check what the rows alone can tell: one row a node, every tile there, and below only tiles."""
+    """Check the rows: one row a node, every tile present, and only tiles as leaves."""
     _refuse(_repeats(node), "hierarchy is no tree: an earlier node gets a second parent in", "leave one")
     has_child = np.zeros(names, np.bool_)
     has_child[above[above >= 0]] = True

@@ -1,4 +1,4 @@
-"""Builders of trees over tiles: by place (Ward, k-d), by the tiles' own system (quadtree, H3), by a table."""
+"""Build trees over tiles: by position (Ward, k-d), by the tiles' own system (quadtree, H3), by a table."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _HALF_MM = 5e-4
 
 
 _made: WeakKeyDictionary[Zones, Hierarchy] = WeakKeyDictionary()
-"""Trees of zones that are in use: parts of a data set, and methods that are compared, ask for the same one."""
+"""Ward trees of zones in use: partitions of a data set, and methods that are compared, use the same tree."""
 
 
 def ward(zones: Zones) -> Hierarchy:
-    """The Ward dendrogram of the tiles' centroids: neighbors join first, into compact areas.
+    """Build the Ward dendrogram of the tiles' centroids: neighbors merge first, into compact areas.
 
-    Every place counts once: tiles with the same centroid (to a millimeter) become children of one node, and
+    Every position counts once: tiles with the same centroid (to a millimeter) become children of one node, and
     that node enters the dendrogram like a single tile.
     """
     if zones not in _made:
@@ -43,20 +43,20 @@ def _ward(zones: Zones) -> Hierarchy:
     import fastcluster
 
     x, y = _plane(zones, "Ward trees")
-    places, place = np.unique(np.column_stack((x, y)), axis=0, return_inverse=True)
-    n, m = len(zones), len(places)
+    positions, position = np.unique(np.column_stack((x, y)), axis=0, return_inverse=True)
+    n, m = len(zones), len(positions)
     parent = np.full(n + 2 * m - 1, -1, np.int64)
-    parent[:n] = n + place.ravel()
+    parent[:n] = n + position.ravel()
     if m > 1:
-        joined = fastcluster.linkage_vector(places, method="ward")[:, :2].astype(np.int64)
+        joined = fastcluster.linkage_vector(positions, method="ward")[:, :2].astype(np.int64)
         parent[n + joined] = (n + m + np.arange(m - 1))[:, None]
     return Hierarchy.from_parents(parent, _tiles_first(n, len(parent)), "ward")
 
 
 def kd(zones: Zones) -> Hierarchy:
-    """Balanced splits: every node is halved at the median, across the longer side of the box of its centroids.
+    """Build balanced splits: halve every node at the median, across the longer side of the box of its centroids.
 
-    The halves differ by at most one tile. Equal coordinates are told apart by the other coordinate, then by tile.
+    The halves differ by at most one tile. Equal coordinates are ordered by the other coordinate, then by tile.
     """
     x, y = _plane(zones, "k-d trees")
     along_x, along_y = _ranks(x, y), _ranks(y, x)
@@ -81,7 +81,7 @@ def kd(zones: Zones) -> Hierarchy:
 
 
 def quadtree(zones: Zones) -> Hierarchy:
-    """Quarters of quarters of the square that covers the grid: south-west, south-east, north-west, north-east.
+    """Build quarters of quarters of the square that covers the grid: south-west, south-east, north-west, north-east.
 
     Sides are powers of two tiles, counted from the grid's south-west corner. Quarters without tiles are left out.
     """
@@ -98,7 +98,7 @@ def quadtree(zones: Zones) -> Hierarchy:
 
 
 def h3(zones: Zones) -> Hierarchy:
-    """The parents of H3 cells at every coarser resolution, and one root above the cells of resolution 0."""
+    """Build the parents of H3 cells at every coarser resolution, and one root above the cells of resolution 0."""
     if zones.kind != "h3":
         raise InputError(
             f"an H3 tree needs H3 cells as zones, but these are of kind {zones.kind}; make them with --h3."
@@ -115,13 +115,13 @@ def h3(zones: Zones) -> Hierarchy:
 
 
 BUILDERS: dict[str, Callable[[Zones], Hierarchy]] = {"ward": ward, "kd": kd, "quadtree": quadtree, "h3": h3}
-"""The trees that need nothing but the tiles, by the name that `--hierarchy` takes."""
+"""The trees that need tiles alone, by their names in `--hierarchy`."""
 
 
 def build(zones: Zones, kind: str | pa.Table) -> Hierarchy:
-    """The tree named `kind`, or the tree that a table describes.
+    """Build the tree named `kind`, or the tree of a table.
 
-    A table with just the columns `node` and `parent` is read by `parents`, every other by `levels`.
+    A table with the columns `node` and `parent` alone is read by `parents`, every other by `levels`.
     """
     if not isinstance(kind, str):
         edges = set(kind.column_names) == {"node", "parent"}
@@ -136,17 +136,17 @@ def _need_tiles(zones: Zones) -> None:
 
 
 def _tiles_first(tiles: int, nodes: int) -> Ints:
-    """The tile of each node where the first nodes are the tiles."""
+    """Return the tile of each node where the first nodes are the tiles."""
     tile = np.full(nodes, -1, np.int64)
     tile[:tiles] = np.arange(tiles)
     return tile
 
 
 def _plane(zones: Zones, purpose: str) -> tuple[Floats, Floats]:
-    """Centroids in meters, such that equal ones are equal.
+    """Return centroids in meters, such that equal centroids have equal meters.
 
-    A projection leaves noise of nanometers, which must not decide on which side of a split a tile comes: grids take
-    their columns and rows, all others are rounded to a millimeter.
+    A projection leaves noise of nanometers, which must not decide the side of a split: grids use their columns and
+    rows, all others are rounded to a millimeter.
     """
     zones.need_location(purpose)
     _need_tiles(zones)
@@ -158,21 +158,21 @@ def _plane(zones: Zones, purpose: str) -> tuple[Floats, Floats]:
 
 
 def _ranks(major: Floats, minor: Floats) -> Ints:
-    """The place of each tile in order of `major`, then `minor`, then its index."""
+    """Return the rank of each tile in order of `major`, then `minor`, then its index."""
     rank = np.empty(len(major), np.int64)
     rank[np.lexsort((minor, major))] = np.arange(len(major))
     return rank
 
 
 def _extents(values: Floats, bounds: Ints) -> Floats:
-    """Largest less smallest value of each piece."""
+    """Return the largest minus the smallest value of each node."""
     begins = bounds[:-1]
     extents: Floats = np.maximum.reduceat(values, begins) - np.minimum.reduceat(values, begins)
     return extents
 
 
 def _halved(bounds: Ints) -> tuple[Ints, Ints, Mask]:
-    """All pieces of more than one tile cut in half: bounds, the old piece of each piece, whether it is a new one."""
+    """Halve all nodes of more than one tile: return bounds, the old node of each node, and whether it is new."""
     sizes = np.diff(bounds)
     split = sizes > 1
     middles = (bounds[:-1] + sizes // 2)[split]
@@ -181,7 +181,7 @@ def _halved(bounds: Ints) -> tuple[Ints, Ints, Mask]:
 
 
 def _spread(values: Indices) -> Codes:
-    """The bits of each value with a zero bit above each, so that two of them can be interleaved (Morton)."""
+    """Return the bits of each value with a zero bit above each, so that two values can be interleaved (Morton)."""
     spread = values.astype(np.uint64)
     for shift, mask in _SPREADING:
         spread = (spread | (spread << np.uint64(shift))) & np.uint64(mask)
@@ -207,7 +207,7 @@ def _h3_cells(zones: Zones) -> Codes:
 
 
 def _h3_parents(cells: Codes, resolution: int) -> Codes:
-    """The parents at a resolution: it is put into bits 52 to 55, and all finer digits, 3 bits each, become 7."""
+    """Return the parents at a resolution: it goes into bits 52 to 55, and all finer digits, 3 bits each, become 7."""
     unused = np.uint64((1 << (3 * (15 - resolution))) - 1)
     kept = cells & ~np.uint64(15 << 52)
     return kept | np.uint64(resolution << 52) | unused

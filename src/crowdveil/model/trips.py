@@ -1,4 +1,4 @@
-"""Trips: one row for each time that somebody went from one tile to another."""
+"""Define trips: one row for each journey of a person from one tile to another."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from crowdveil.model.zones import Zones
 
 @dataclass(frozen=True, eq=False)
 class Trips:
-    """Trips in memory. (A file of trips is turned to flows without passing through here: `io.trips`.)
+    """Trips in memory. (A file of trips is read into flows directly: `io.trips`.)
 
     Attributes
     ----------
     zones
-        The tiles that origins and destinations are indices of.
+        The tiles; origins and destinations are indices of them.
     origin, destination
         Tile indices.
     t
-        Departure, seconds since 1970-01-01 UTC; None where the data has no times.
+        Departure, seconds since 1970-01-01 UTC; None where the data have no times.
     person
-        A number for the person who made the trip; None where people are not known.
+        The number of the person who made the trip; None where people are not known.
     weight
-        How many trips of the population this one stands for; None where each stands for itself.
-        It is summed into volumes and never counts towards k.
+        Trips of the population that this one represents; None where each represents itself. Summed into volumes, never
+        counted towards k.
     """
 
     zones: Zones

@@ -1,4 +1,4 @@
-"""Tiles: the smallest places that OD data speaks of."""
+"""Define zones: the tiles of OD data, its smallest units of space."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Zones:
     polygons
         The tile's outline (shapely, degrees WGS84), or None where there are no outlines.
     kind
-        Where the tiles come from; decides how points are put into them.
+        The source of the tiles; it decides how points are assigned to them.
     grid, column, row
-        For kind `grid`: the grid, and each tile's place in it.
+        For kind `grid`: the grid, and each tile's column and row in it.
     h3_resolution
         For kind `h3`: the resolution of the cells.
     """
@@ -93,7 +93,7 @@ class Zones:
 
     @classmethod
     def from_ids(cls, ids: Sequence[str]) -> Zones:
-        """Tiles of which only the names are known."""
+        """Return tiles with ids alone."""
         unknown = np.full(len(ids), np.nan)
         return cls(np.array(list(ids), dtype=object), unknown, unknown, kind="ids")
 
@@ -102,16 +102,16 @@ class Zones:
 
     @property
     def located(self) -> bool:
-        """Whether it is known where the tiles are."""
+        """Return whether the tiles' positions are known."""
         return self.kind != "ids"
 
     def index_of(self, zone_id: str) -> int:
-        """The index of a tile by its id, -1 if there is none."""
+        """Return the index of a tile by its id, -1 if there is none."""
         return self._index.get(zone_id, -1)
 
     @cached_property
     def projection(self) -> LocalProjection:
-        """The plane that the tiles' meters are measured in."""
+        """Return the projection in which the tiles' meters are measured."""
         if self.grid is not None:
             return self.grid.projection
         self.need_location("meters")
@@ -119,19 +119,19 @@ class Zones:
 
     @cached_property
     def xy(self) -> tuple[Floats, Floats]:
-        """Centroids in planar meters."""
+        """Return centroids in planar meters."""
         x, y = self.projection.to_plane(self.lon, self.lat)
         return frozen(x, np.float64), frozen(y, np.float64)
 
     @cached_property
     def in_order(self) -> tuple[Ints, Ints]:
-        """The tiles in order of x of their centroids, and in order of y."""
+        """Return the tiles in order of x of their centroids, and in order of y."""
         x, y = (frozen(np.argsort(values, kind="stable"), np.int64) for values in self.xy)
         return x, y
 
     @cached_property
     def area_m2(self) -> Floats:
-        """Areas of the tiles in square meters; NaN where there are no outlines."""
+        """Return the areas of the tiles in square meters; NaN where there are no outlines."""
         if self.grid is not None:
             return np.full(len(self), self.grid.size_m**2)
         if self.polygons is None:
@@ -142,8 +142,8 @@ class Zones:
         return np.asarray(shapely.area(planar), np.float64)
 
     def need_location(self, purpose: str) -> None:
-        """Raise unless it is known where the tiles are."""
+        """Raise unless the tiles' positions are known."""
         if not self.located:
             raise InputError(
-                f"{purpose} need to know where the zones are, but only their ids are known; give --zones FILE."
+                f"{purpose} need the positions of the zones, but only their ids are known; give --zones FILE."
             )

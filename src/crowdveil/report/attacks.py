@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.attacks.adversary_view import AttackScenario, Units
-from crowdveil.attacks.base import USUAL_K, AllParams, Attack, Exposure, Interval, Risk, SightParams
+from crowdveil.attacks.base import DEFAULT_K, AdversaryParams, AllAttackParams, Attack, Exposure, Interval, Risk
 from crowdveil.attacks.od.published import Published
 from crowdveil.compare.candidates import aligned
 from crowdveil.errors import InputError, ParameterError, counted
@@ -126,7 +126,7 @@ class Exposed:
         """What each one finds, in a sentence, and its numbers."""
         lines = []
         for found in self.exposures:
-            verdict = f"finds fewer than {self.k:,}" if found.beats_k else f"finds no crowd below {self.k:,}"
+            verdict = f"finds fewer than {self.k:,}" if found.below_k else f"finds no crowd below {self.k:,}"
             lines += [
                 f"{found.title}: {verdict if found.name != 'homogeneity' else 'told, not guaranteed'}",
                 f"  {found.explanation}",
@@ -143,7 +143,7 @@ class Exposed:
                     "title": found.title,
                     "values": dict(found.values),
                     "worst": found.worst,
-                    "beats_k": found.beats_k,
+                    "below_k": found.below_k,
                     "explanation": found.explanation,
                 }
                 for found in self.exposures
@@ -179,9 +179,9 @@ def named_attacks(name: str, takes: type) -> list[Attack]:
 
 def attack_params(attacks: Sequence[Attack], name: str, values: dict[str, Any]) -> list[Params]:
     """The parameters of each attack; those of all are given together, and each takes its own."""
-    if name != ALL or not issubclass(attacks[0].params, SightParams):
+    if name != ALL or not issubclass(attacks[0].params, AdversaryParams):
         return [attack.params.checked(values) for attack in attacks]
-    shared = AllParams.checked(values)
+    shared = AllAttackParams.checked(values)
     return [attack.params(**{n: getattr(shared, n) for n in attack.params.model_fields}) for attack in attacks]
 
 
@@ -196,28 +196,28 @@ def attacked(
     """Attack trajectories, and a release of them where there is one."""
     if len(data) == 0:
         raise InputError("input: there is no trajectory in it, so that nobody can be found.")
-    scene = AttackScenario(data, release, _units(params[0].units, data, release), data.counts)
+    scene = AttackScenario(data, release, _units(params[0].units, data, release), data.k_unit)
     risks = {}
     for attack, chosen in zip(attacks, params, strict=True):
-        before = attack.run(scene.before(), chosen, progress)
+        before = attack.run(scene.on_original(), chosen, progress)
         after = None if release is None else attack.run(scene, chosen, progress)
         risks[attack.name] = before, after
     told = {a.name: p.model_dump(mode="json") for a, p in zip(attacks, params, strict=True)}
-    return Attacked(data, params[0].k or k or USUAL_K, risks, told)
+    return Attacked(data, params[0].k or k or DEFAULT_K, risks, told)
 
 
 def exposed(published: Published, attacks: Sequence[Attack], params: Sequence[Any]) -> Exposed:
     """Attack a release of flows."""
     found = tuple(attack.run(published, chosen) for attack, chosen in zip(attacks, params, strict=True))
-    return Exposed(published.crowd(params[0]), found)
+    return Exposed(published.threshold(params[0]), found)
 
 
 def _units(wanted: str, data: Trajectories, release: TrajectoryRelease | None) -> Units:
     """Whose records go together, as asked for or as is known."""
-    if wanted == "people" and data.counts != "people":
+    if wanted == "people" and data.k_unit != "people":
         raise ParameterError("units: people are not known here; name their column with --user, or leave units out.")
     if wanted == "people" or (
-        wanted == "auto" and data.counts == "people" and (release is None or release.person is not None)
+        wanted == "auto" and data.k_unit == "people" and (release is None or release.person is not None)
     ):
         return "people"
     return "trajectories"

@@ -105,7 +105,7 @@ def _in_words(shade: Shade) -> str:
 
 def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[Figure]:
     made = []
-    least, counts = smallest_crowd(written, manifest), manifest["k_counts"]
+    least, counts = smallest_crowd(written, manifest), manifest["k_unit"]
     if least is not None:
         crowd = written.column(counts).astype(np.int64)
         values, labels = figures.spread(crowd, max(least, 1))
@@ -186,7 +186,7 @@ def _tiles(written: WrittenRelease, manifest: dict[str, Any]) -> list[tuple[str,
     if "suppressed_volume_percent" in cost:
         tiles.append(("of all trips suppressed", f"{cost['suppressed_volume_percent']} %"))
     if least is not None:
-        tiles.append((f"smallest crowd, {manifest['k_counts']}", f"{least:,}"))
+        tiles.append((f"smallest crowd, {manifest['k_unit']}", f"{least:,}"))
     return tiles
 
 

@@ -15,7 +15,7 @@ from crowdveil.errors import CrowdveilError, InputError, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_table
 from crowdveil.io.times import time_column
-from crowdveil.measures.base import Asked, Scores, scores, shown
+from crowdveil.measures.base import MeasureRequest, Scores, scores, shown
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats
@@ -157,15 +157,15 @@ class Measurement:
         draw(self.scores, Path(file))
 
 
-def named_measures(names: Sequence[str | Asked] | None, takes: type = Flows) -> list[Asked]:
+def named_measures(names: Sequence[str | MeasureRequest] | None, takes: type = Flows) -> list[MeasureRequest]:
     """The measures of these names, symbols or aliases, with parameters as in `rmse:distance=dtw`, each once; all that there are
     for flows, or for trajectories, where none are named.
     """
     if names is None:
-        return [Asked.of(measure) for measure in all_measures().values() if measure.takes is takes]
-    found: dict[str, Asked] = {}
+        return [MeasureRequest.of(measure) for measure in all_measures().values() if measure.takes is takes]
+    found: dict[str, MeasureRequest] = {}
     for name in names:
-        for asked in [name] if isinstance(name, Asked) else parsed(name):
+        for asked in [name] if isinstance(name, MeasureRequest) else parsed(name):
             if asked.measure.takes is not takes:
                 raise ParameterError(
                     f"{asked.measure.name}: wanted a measure of {_KINDS[takes]}, but this one is of "
@@ -177,13 +177,13 @@ def named_measures(names: Sequence[str | Asked] | None, takes: type = Flows) -> 
     return list(found.values())
 
 
-def parsed(text: str) -> list[Asked]:
+def parsed(text: str) -> list[MeasureRequest]:
     """The measures of a name with parameters, as in `rmse:distance=dtw`."""
     name, values = named_parameters(text, "rmse:distance=dtw")
     return asked_for(name, values)
 
 
-def asked_for(name: str, values: Mapping[str, Any]) -> list[Asked]:
+def asked_for(name: str, values: Mapping[str, Any]) -> list[MeasureRequest]:
     """The measures of a name with these parameters; where it stands for several, each gets those that it has."""
     measures = find_measures(name)
     known = {key for measure in measures if measure.params is not None for key in measure.params.model_fields}
@@ -192,7 +192,9 @@ def asked_for(name: str, values: Mapping[str, Any]) -> list[Asked]:
         listed = f"known are {', '.join(sorted(known))}" if known else "it has none"
         raise ParameterError(f"{name}: {unknown[0]}: there is no such parameter; {listed}.")
     return [
-        Asked.of(measure, {key: v for key, v in values.items() if key in getattr(measure.params, "model_fields", {})})
+        MeasureRequest.of(
+            measure, {key: v for key, v in values.items() if key in getattr(measure.params, "model_fields", {})}
+        )
         for measure in measures
     ]
 
@@ -200,7 +202,7 @@ def asked_for(name: str, values: Mapping[str, Any]) -> list[Asked]:
 def measured(
     original: Flows | Trajectories,
     release: Release,
-    measures: Sequence[Asked],
+    measures: Sequence[MeasureRequest],
     *,
     all_of_them: bool = False,
     progress: Progress = no_progress,

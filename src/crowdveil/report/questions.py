@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.attacks.adversary_view import ranks
-from crowdveil.attacks.od.homogeneity import AREA, TILE, Known
+from crowdveil.attacks.od.homogeneity import AREA, TILE, KnownEnds
 from crowdveil.errors import counted
 from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Ints
@@ -46,14 +46,14 @@ def guaranteed(manifest: dict[str, Any], name: str) -> dict[str, Any] | None:
 
 def smallest_crowd(written: WrittenRelease, manifest: dict[str, Any]) -> int | None:
     """The smallest crowd behind a published flow; None where crowds are not told."""
-    counts = manifest["k_counts"]
+    counts = manifest["k_unit"]
     if guaranteed(manifest, NOISY) is not None or counts not in written.data.column_names or not len(written.data):
         return None
     return int(written.column(counts).min())
 
 
 def _of_flows(written: WrittenRelease, manifest: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
-    counts, noise, k = manifest["k_counts"], guaranteed(manifest, NOISY), guaranteed(manifest, "flow-k-anonymity")
+    counts, noise, k = manifest["k_unit"], guaranteed(manifest, NOISY), guaranteed(manifest, "flow-k-anonymity")
     if not len(written.data):
         nothing = ["Nothing was published, so that there is nothing to find."]
         return nothing, nothing, nothing
@@ -103,7 +103,7 @@ def _conclusions(written: WrittenRelease, noise: dict[str, Any] | None) -> list[
     destination = written.area_numbers("destination_area")
     sizes = np.array([len(tiles) for tiles in written.area_tiles], np.int64)
     group, _ = ranks(step * max(len(written.features), 1) + origin)
-    known, largest = Known.of(group, destination, sizes, volume), np.zeros(int(group.max()) + 1, np.int64)
+    known, largest = KnownEnds.of(group, destination, sizes, volume), np.zeros(int(group.max()) + 1, np.int64)
     np.maximum.at(largest, group, volume)
     trips = max(float(volume.sum()), 1.0)
     area, tile, guessed = (

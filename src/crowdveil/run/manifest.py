@@ -63,7 +63,7 @@ def build_manifest(
             "notes": notes.said,
             "dropped": notes.dropped,
         },
-        "k_counts": counts,
+        "k_unit": counts,
         "guarantees": [
             {
                 "name": guarantee.name,
@@ -142,7 +142,7 @@ def reading_again(manifest: dict[str, Any], given: dict[str, Any]) -> dict[str, 
 
 def refuse_other_counts(manifest: dict[str, Any], counts: str) -> None:
     """Raise if an original counts something else than its release did. Trajectories may be counted although people are known."""
-    before = manifest["k_counts"]
+    before = manifest["k_unit"]
     if counts != before and before != "trajectories":
         raise InputError(f"the original counts {counts}, but the release counts {before}; read it as for the release.")
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map
 from crowdveil.attacks.known_points import measured_lines
-from crowdveil.attacks.risk import against_guarantees, refuse_beaten
-from crowdveil.entropy import apart
+from crowdveil.attacks.risk import attack_release, require_withstood
+from crowdveil.entropy import derive_seed
 from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.guarantees import BoundedVolumes, Finding, Guarantee, TrueVolumes, guarantee_from_manifest
-from crowdveil.guarantees.base import refuse_unchecked, tally
+from crowdveil.guarantees.base import require_checked, tally
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, recover
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import kept_pairing
@@ -158,7 +158,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     with going_on_from(finished), pairing as keep:
         stage("reading")
         notes = ReadNotes()
-        data = read(method.takes, request.data, reading, notes, members=method.needs_members)
+        data = read(method.takes, request.data, reading, notes, person_ids=method.needs_person_ids)
         check_k_feasible(data, params)
 
         stage("anonymizing")
@@ -179,12 +179,12 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
             stage("verifying")
             written = read_release(folder, files)
             checked = check(written, guarantees, data, getattr(release, "source", None))
-            refuse_unchecked(checked)
+            require_checked(checked)
             trials = []
             if request.attack:
                 stage("attacking")
-                trials = against_guarantees(data, release, guarantees, method.status, apart(seed, ATTACKS), progress)
-                refuse_beaten(trials)
+                trials = attack_release(data, release, guarantees, method.status, derive_seed(seed, ATTACKS), progress)
+                require_withstood(trials)
             manifest = build_manifest(
                 method=method, params=params, reading=reading, seed_given=request.seed is not None, data=request.data,
                 notes=notes, counts=what_k_counts(data, params), checked=checked, cost=numbers,
@@ -192,7 +192,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
                 facts=getattr(release, "facts", {}),
                 files={role: file_entry(folder / name) for role, name in files.items()},
             )  # fmt: skip
-            if method.rows == "noisy":
+            if method.row_semantics == "noisy":
                 manifest = without_exact_figures(manifest)
             if request.report:
                 stage("reporting")
@@ -276,9 +276,9 @@ def verified(
     manifest, written = open_release(Path(folder))
     guarantees = stated_guarantees(manifest)
     if original is None:
-        return check(written, guarantees), manifest["k_counts"]
+        return check(written, guarantees), manifest["k_unit"]
     takes = Flows if written.is_flows else Trajectories
-    return check(written, guarantees, _read_again(manifest, takes, original, reading or {})), manifest["k_counts"]
+    return check(written, guarantees, _read_again(manifest, takes, original, reading or {})), manifest["k_unit"]
 
 
 def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
@@ -383,6 +383,6 @@ def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, ori
 def _read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:
     """The original flows or trajectories, read as they were when the release was made."""
     options = READINGS[takes].checked({} if isinstance(original, takes) else reading_again(manifest, given))
-    data: Flows | Trajectories = read(takes, original, options, ReadNotes(), members=manifest["k_counts"] == "people")
-    refuse_other_counts(manifest, data.counts)
+    data: Flows | Trajectories = read(takes, original, options, ReadNotes(), person_ids=manifest["k_unit"] == "people")
+    refuse_other_counts(manifest, data.k_unit)
     return data

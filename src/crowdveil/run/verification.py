@@ -18,11 +18,11 @@ from crowdveil.guarantees import (
     WellFormedTrajectories,
     guarantee_from_manifest,
 )
-from crowdveil.guarantees.base import refuse_broken
+from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import side_by_side
 from crowdveil.io.written import WrittenRelease
-from crowdveil.method import Method, Rows
+from crowdveil.method import Method, RowSemantics
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -42,13 +42,13 @@ def check(
     if original is None:
         checks = [partial(guarantee.check, written) for guarantee in guarantees]
     elif isinstance(original, Trajectories):
-        checks = [partial(guarantee.check_from, written, original, source) for guarantee in guarantees]
+        checks = [partial(guarantee.check_with_trajectories, written, original, source) for guarantee in guarantees]
     else:
-        checks = [partial(guarantee.check_with, written, original) for guarantee in guarantees]
+        checks = [partial(guarantee.check_with_flows, written, original) for guarantee in guarantees]
     return list(zip(guarantees, side_by_side(*checks), strict=True))
 
 
-_VOLUMES: dict[Rows, tuple[Guarantee, ...]] = {
+_VOLUMES: dict[RowSemantics, tuple[Guarantee, ...]] = {
     "exact": (TrueVolumes(),),
     "overlapping": (BoundedVolumes(),),
     "noisy": (),
@@ -58,7 +58,7 @@ _VOLUMES: dict[Rows, tuple[Guarantee, ...]] = {
 def structural_guarantees(method: Method) -> tuple[Guarantee, ...]:
     """What every release of its kind guarantees, whatever made it."""
     if method.takes is Flows:
-        return (WellFormedFlows(), *_VOLUMES[method.rows])
+        return (WellFormedFlows(), *_VOLUMES[method.row_semantics])
     return (WellFormedTrajectories(),)
 
 
@@ -96,7 +96,7 @@ def _without_data(guarantee: Guarantee) -> dict[str, Any]:
 def validate_release_tables(written: WrittenRelease) -> None:
     """Raise unless files are of the form that every release of their kind has; for whoever shows what is in them."""
     form = WellFormedFlows() if written.is_flows else WellFormedTrajectories()
-    refuse_broken([(form, form.check(written))])
+    require_not_violated([(form, form.check(written))])
 
 
 def without_exact_figures(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -117,17 +117,17 @@ def add_run_warnings(
     *,
     seed_given: bool,
 ) -> None:
-    """Tell whoever signs what is easily overlooked, with the cost as the manifest tells it.
+    """Add warnings to the notes of a run, from its cost as the manifest has it.
 
-    Of data on a cluster, `data` is what all parts have in common.
+    On Spark, `data` is what all partitions have in common.
     """
-    if seed_given and method.rows == "noisy":
+    if seed_given and method.row_semantics == "noisy":
         notes.say(
             "the noise was drawn with the seed that was given: who knows the seed can remove the noise, so keep it secret."
         )
-    if hasattr(params, "k") and data.counts != "people":
-        notes.say(f"people are not known, so k counts {data.counts} (name the column of people with --user).")
-    elif what_k_counts(data, params) != data.counts:
+    if hasattr(params, "k") and data.k_unit != "people":
+        notes.say(f"people are not known, so k counts {data.k_unit} (name the column of people with --user).")
+    elif what_k_counts(data, params) != data.k_unit:
         notes.say("k counts trajectories, as asked: all of a group may be one person's.")
     rounded_off = cost.get("flows_rounded_to_0_percent")
     if rounded_off is not None:
@@ -142,14 +142,14 @@ def add_run_warnings(
 
 def what_k_counts(data: Flows | Trajectories, params: Params) -> str:
     """People, trips or trajectories: what the data knows, unless trajectories are asked for."""
-    return "trajectories" if getattr(params, "count_trajectories", False) else data.counts
+    return "trajectories" if getattr(params, "count_trajectories", False) else data.k_unit
 
 
 def check_k_feasible(data: Flows | Trajectories, params: Params) -> None:
     """A k that all people together do not reach can only be a mistake."""
     counts = what_k_counts(data, params)
-    exact = not isinstance(data, Flows) or data.crowd_is_exact
-    refuse_large_k(params, data.crowd if counts == data.counts else len(data), counts, exact=exact)
+    exact = not isinstance(data, Flows) or data.total_people_is_exact
+    refuse_large_k(params, data.total_people if counts == data.k_unit else len(data), counts, exact=exact)
 
 
 def refuse_large_k(params: Params, crowd: int, counts: str, *, exact: bool = True) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.study import Study
 from crowdveil.errors import ParameterError
-from crowdveil.measures.base import Asked
+from crowdveil.measures.base import MeasureRequest
 from crowdveil.method import Method
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_aggregation, find_distance, find_measures, find_method
@@ -129,7 +129,7 @@ class MeasureFile:
 
     original: str
     release: str
-    measures: tuple[Asked, ...]
+    measures: tuple[MeasureRequest, ...]
     output: Path | None
 
 
@@ -158,7 +158,7 @@ def measures_of(path: Path, content: dict[str, Any]) -> MeasureFile:
     )
 
 
-def _mdl_measure(path: Path, entry: dict[str, Any]) -> list[Asked]:
+def _mdl_measure(path: Path, entry: dict[str, Any]) -> list[MeasureRequest]:
     """One entry of the list: the measures of a name, with parameters under our names."""
     known_only(path, entry, ("name", "params"))
     name, values = need(path, entry, "name"), entry.get("params") or {}

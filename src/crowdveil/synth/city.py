@@ -1,8 +1,8 @@
-"""A made-up city: tiles, what is in them, and people who live in one and work in another.
+"""Make a synthetic city: tiles, their land use, and people with a home and a work tile.
 
-Homes are dense around the center and in a few towns and thin out between them; jobs crowd in the center and in
-some of the towns. Both carry heavy-tailed noise, as real tiles do. Work places and errands are drawn by gravity:
-the attraction of a tile times exp(−distance / decay).
+Homes are dense around the center and in a few towns and sparse between them; jobs concentrate in the center and in some of the
+towns. Both have heavy-tailed noise, as real tiles do. Work tiles and errands are drawn by gravity: the attraction of a tile
+times exp(−distance / decay).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from crowdveil.model.projection import LocalProjection
 from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.zones import Grid, Zones
 
-MOST_TILES = 1_000_000
-MOST_PEOPLE = 1_000_000_000
-MOST_BLOCKS = 2500
-"""Gravity tables have this many places at most; above it, neighboring tiles share a place (see `Gravity`)."""
+MAX_TILES = 1_000_000
+MAX_PEOPLE = 1_000_000_000
+MAX_BLOCKS = 2500
+"""Most blocks of a gravity table; above it, neighboring tiles share a block (see `Gravity`)."""
 TOWNS = 7
 TOWNS_WITH_JOBS = 3
 
@@ -34,7 +34,7 @@ def wanted_between(name: str, value: float, low: float, high: float) -> None:
 
 
 def generators(seed: int, purpose: int, count: int) -> Iterator[np.random.Generator]:
-    """One generator for each of `count` chunks; `purpose` keeps trips, drives and cities of one seed apart."""
+    """Yield one generator for each of `count` chunks; `purpose` separates trips, trajectories and cities of one seed."""
     if seed < 0:
         raise ParameterError(f"seed must not be below 0, but is {seed}.")
     for child in np.random.SeedSequence([seed, purpose]).spawn(count):
@@ -43,10 +43,10 @@ def generators(seed: int, purpose: int, count: int) -> Iterator[np.random.Genera
 
 @dataclass(frozen=True, eq=False)
 class Gravity:
-    """A table to draw destinations by attraction and distance, one look at memory a draw.
+    """A table to draw destinations by attraction and distance, with one memory access per draw.
 
-    The table is square in its places, so above 2,500 tiles a place is a square block of neighboring tiles:
-    distances are between blocks, and the tile inside a block is drawn by attraction alone.
+    The table is square, so above 2,500 tiles an entry is a square block of neighboring tiles: distances are between blocks,
+    and the tile inside a block is drawn by attraction alone.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Gravity:
     first, tile, share
         The tiles of block b are tile[first[b]:first[b + 1]]; `share` is their running share of its attraction.
     keep, alias
-        Alias tables, one row for each block that somebody comes from.
+        Alias tables, one row for each origin block.
     """
 
     block: Indices
@@ -67,7 +67,7 @@ class Gravity:
 
     @classmethod
     def make(cls, zones: Zones, attraction: Floats, decay_m: float) -> Gravity:
-        """The table for the tiles of a grid."""
+        """Make the table for the tiles of a grid."""
         from crowdveil.kernels.synth.city import gravity_tables
 
         block = _blocks(zones)
@@ -84,31 +84,31 @@ class Gravity:
 
     @property
     def arrays(self) -> tuple[Labels, ...]:
-        """What the kernels take, in their order."""
+        """Return the arguments of the kernels, in their order."""
         return (self.block, self.first, self.tile, self.share, self.keep, self.alias)
 
-    def draw(self, rng: np.random.Generator, places: Indices) -> Indices:
-        """A destination for somebody at each of `places`."""
+    def draw(self, rng: np.random.Generator, origins: Indices) -> Indices:
+        """Return a destination for a person at each of `origins`."""
         from crowdveil.kernels.synth.city import gravity_draws
 
-        drawn: Indices = gravity_draws(places, rng.random(len(places)), *self.arrays)
+        drawn: Indices = gravity_draws(origins, rng.random(len(origins)), *self.arrays)
         return drawn
 
 
 @dataclass(frozen=True, eq=False)
 class City:
-    """A made-up city.
+    """A synthetic city.
 
     Attributes
     ----------
     zones
         Its tiles: squares of a grid, named as in "r12c7".
     homes, jobs
-        How many people live and work in each tile, as shares that add up to 1.
+        The people who live and work in each tile, as shares that add up to 1.
     home, work
-        The tile that each person lives and works in.
+        The home and the work tile of each person.
     errands
-        Where people go otherwise.
+        The gravity of other destinations.
     """
 
     zones: Zones
@@ -138,16 +138,16 @@ class City:
         seed
             The same seed and sizes give the same city.
         tiles, people
-            How many; both exact. The grid is square where `tiles` is, otherwise its last row is short.
+            Their numbers; both exact. The grid is square where `tiles` is, otherwise its last row is short.
         tile_m
             Side of a tile.
         lon, lat
             The middle of the city, degrees.
         commute_m, errand_m
-            Distances over which the chance to work, or to run an errand, somewhere falls by e.
+            Distances over which the probability of a work or errand tile falls by e.
         """
-        wanted_between("tiles", tiles, 1, MOST_TILES)
-        wanted_between("people", people, 1, MOST_PEOPLE)
+        wanted_between("tiles", tiles, 1, MAX_TILES)
+        wanted_between("people", people, 1, MAX_PEOPLE)
         for name, meters in (("tile_m", tile_m), ("commute_m", commute_m), ("errand_m", errand_m)):
             wanted_between(name, meters, 1.0, 1_000_000.0)
         (rng,) = generators(seed, 0, 1)
@@ -160,22 +160,22 @@ class City:
 
     @property
     def people(self) -> int:
-        """Number of people."""
+        """Return the number of people."""
         return len(self.home)
 
     @property
     def grid(self) -> Grid:
-        """The grid that the tiles lie in."""
+        """Return the grid of the tiles."""
         return _grid(self.zones)
 
     @property
     def reach_m(self) -> float:
-        """Half the width of the city."""
+        """Return half the width of the city, meters."""
         return self.grid.columns * self.grid.size_m / 2
 
 
 def square_zones(tiles: int, tile_m: float, lon: float, lat: float) -> Zones:
-    """Square tiles around a place, row by row from the south-west."""
+    """Return square tiles around a position, row by row from the south-west."""
     columns = math.isqrt(tiles - 1) + 1
     rows = -(-tiles // columns)
     grid = Grid(LocalProjection(lon, lat), -columns * tile_m / 2, -rows * tile_m / 2, tile_m, columns, rows)
@@ -185,14 +185,14 @@ def square_zones(tiles: int, tile_m: float, lon: float, lat: float) -> Zones:
 
 def _grid(zones: Zones) -> Grid:
     if zones.grid is None:
-        raise ParameterError("a made-up city needs zones that are a grid.")
+        raise ParameterError("a synthetic city needs zones that are a grid.")
     return zones.grid
 
 
 def _blocks(zones: Zones) -> Indices:
-    """Number square blocks of tiles, as small as `MOST_BLOCKS` allows."""
+    """Number square blocks of tiles, as small as `MAX_BLOCKS` allows."""
     grid, side = _grid(zones), 1
-    while -(-grid.columns // side) * -(-grid.rows // side) > MOST_BLOCKS:
+    while -(-grid.columns // side) * -(-grid.rows // side) > MAX_BLOCKS:
         side += 1
     row, column = np.divmod(np.arange(len(zones)), grid.columns)
     number = (row // side) * -(-grid.columns // side) + column // side
@@ -200,7 +200,7 @@ def _blocks(zones: Zones) -> Indices:
 
 
 def _land_use(zones: Zones, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Shares of homes and jobs in each tile."""
+    """Return the shares of homes and jobs in each tile."""
     x, y = zones.xy
     reach = max(float(np.abs(x).max()), _grid(zones).size_m)
     radius = np.hypot(x, y) / reach
@@ -215,6 +215,6 @@ def _land_use(zones: Zones, rng: np.random.Generator) -> tuple[Floats, Floats]:
     offices = (size * np.exp(-((far / 0.07) ** 2)))[:TOWNS_WITH_JOBS].sum(axis=0)
     jobs = np.exp(-radius / 0.13) + 1.2 * offices + 0.008
     homes *= rng.lognormal(0.0, 0.55, len(zones))
-    # A station, a hospital, a shopping center: a few tiles have a dozen times the jobs of those around.
+    # A station, a hospital, a shopping center: a few tiles have a dozen times the jobs of their neighbors.
     jobs *= np.minimum(0.3 + rng.pareto(1.8, len(zones)), 9.0)
     return homes / homes.sum(), jobs / jobs.sum()

@@ -1,23 +1,23 @@
-"""Movers on a road network, in the manner of Brinkhoff's generator of network-based moving objects (2002).
+"""Make movers on a road network, after Brinkhoff's generator of network-based moving objects (2002).
 
-At each time-stamp some movers appear. Each is of a class with a maximum speed, takes the shortest route from one node to
-another, tells where it is at every time-stamp, and is gone when it arrives or when its lifespan is over. External objects
-(a shower, an accident, a fair) appear too: rectangles that drift for ten time-stamps and slow down who is inside.
+At each time-stamp some movers appear. Each has a class with a maximum speed, takes the shortest route from one node to another,
+reports its position at every time-stamp, and disappears when it arrives or when its lifespan is over. External objects (a
+shower, an accident, a fair) appear too: rectangles that drift for ten time-stamps and slow down movers inside.
 
 Notes
 -----
 - The classes are those of Brinkhoff's generator: "speed" divides, so that a mover of the fastest class may go (width + height
   of the network) / speed in a time-stamp, and each class half as fast as the one before; every class has half as many movers as
-  the one before, and the last two as many. External objects: the largest class is up to (width + height) / 5 wide, and
-  each class before it half as wide and twice as frequent; they leave 64 %, 32 %, 16 %, and then always 8 % of the speed.
-- There, roads have classes as well, and it is these that decide how fast movers are. Our files say nothing of them, so there
-  is one class of roads, on which nobody goes faster than `ROAD` of the fastest class, and the fastest route is the shortest.
-  Where several external objects overlap, the worst counts. Movers do not hinder each other, and none turns round.
-- `ROAD` and `LENGTH` were chosen so that the settings of Torres and Trujillo-Rasua (2016) on the network of Oldenburg
-  give what they report: 5,000 movers with 98 points each, on trajectories of 7,284 units. These settings are the defaults. They
-  do not say for how long movers appeared; 5 a time-stamp make 5,000 in 1,000 time-stamps. Here all of them go on to their goal.
+  the one before, and the last two as many. External objects: the largest class is up to (width + height) / 5 wide, and each
+  class before it half as wide and twice as frequent; they leave 64 %, 32 %, 16 %, and then always 8 % of the speed.
+- In the generator, roads have classes as well, which limit the speed of movers. Our files lack them, so there is one class of
+  roads with the speed limit `ROAD` of the fastest class, and the fastest route is the shortest. Where several external objects
+  overlap, the slowest counts. Movers do not obstruct each other, and none turns round.
+- `ROAD` and `LENGTH` were chosen so that the settings of Torres and Trujillo-Rasua (2016) on the network of Oldenburg give
+  their results: 5,000 movers with 98 points each, on trajectories of 7,284 units. These settings are the defaults. The paper
+  does not give the period; 5 a time-stamp make 5,000 in 1,000 time-stamps. Here all movers continue to their goal.
 - Public copies of that network are scaled to 10,000 × 10,000, while the generator's own is about 23,600 × 26,900. With
-  `length = 2600`, `speed = 25` and `unit_m = 2.52` trajectories are as many points and meters on a map of its size.
+  `length = 2600`, `speed = 25` and `unit_m = 2.52` trajectories have as many points and meters as on a map of its size.
 
 References
 ----------
@@ -42,48 +42,49 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 from crowdveil.synth.city import generators, wanted_between
 from crowdveil.synth.network import RoadNetwork
-from crowdveil.synth.trajectories import DriveRows, in_memory, stream_drives
+from crowdveil.synth.trajectories import TrajectoryRows, in_memory, stream_trajectories
 
 CHUNK = 5000
 """Movers made at a time: about half a million points."""
 BLOCK = 250
-"""Movers that one thread takes at a time."""
-MOST_MOVERS = 10**7
+"""Movers of one task."""
+MAX_MOVERS = 10**7
 ROAD = 0.0535
-"""What roads allow, as a share of the speed of the fastest class."""
+"""Speed limit of roads, as a share of the speed of the fastest class."""
 LENGTH = 0.405
-"""How far movers want to go on average, as a share of width + height. Few nodes are so far apart: they go 0.36 of it."""
+"""Mean wanted distance of movers, as a share of width + height. Few nodes are that far apart: they go 0.36 of it."""
 SPREAD = (0.5, 1.5)
-"""A mover wants to go this many times as far as others do on average."""
+"""Wanted distance of a mover, as a multiple of the mean."""
 STRAIGHT = 0.8
 """The straight line between the ends of a route, as a share of the route."""
 PAIRS = 24
-"""Pairs of nodes that a mover chooses from: the one whose distance is nearest to what it wants."""
+"""Pairs of nodes that a mover chooses from: the one nearest to its wanted distance."""
 LIFE = 10
-"""Time-stamps for which an external object is there."""
+"""Lifespan of an external object, time-stamps."""
 LARGEST = 1 / 5
 """Width of the largest external objects, as a share of width + height."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What is on the roads; the defaults are the settings of the paper.
+    """The movers and external objects on the roads; the defaults are the settings of the paper.
 
     Attributes
     ----------
     classes, external_classes
-        How many classes of movers, and of external objects, there are.
+        Numbers of classes of movers, and of external objects.
     per_stamp, external_per_stamp
-        How many of them appear at each time-stamp.
+        Numbers of movers and external objects that appear at each time-stamp.
     lifespan
-        Time-stamps at which a mover is seen at most.
+        Largest number of time-stamps of a mover.
     speed
         The fastest class may go (width + height) / speed in a time-stamp, as far as roads allow: the larger, the slower.
     report
-        With what probability, in thousandths, a mover tells where it is at a time-stamp. The first and the last are always told.
+        Probability, in thousandths, that a mover reports its position at a time-stamp. The first and the last are always
+        reported.
     length
-        How far movers want to go on average, in the unit of the network; None for `LENGTH` of its width and height. Short
-        routes turn out a little longer, since roads are not straight, and very long ones shorter, since there are few.
+        Mean wanted distance, in the unit of the network; None for `LENGTH` of its width and height. Short routes turn out a
+        little longer, since roads are not straight, and very long ones shorter, since there are few.
     """
 
     classes: int = 6
@@ -105,14 +106,14 @@ class Traffic:
             wanted_between("length", self.length, 1e-6, 1e9)
 
     def speeds(self, network: RoadNetwork) -> Floats:
-        """How far movers of each class go in a time-stamp at most."""
+        """Return the largest distance of each class in a time-stamp."""
         fastest = sum(network.extent) / self.speed
         return np.asarray(np.minimum(fastest / 2.0 ** np.arange(self.classes), fastest * ROAD), np.float64)
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where and when a network lies.
+class NetworkPlacement:
+    """The position and time of a network.
 
     Attributes
     ----------
@@ -141,7 +142,7 @@ class Place:
 
     @property
     def first_s(self) -> int:
-        """Seconds since 1970 of the first time-stamp."""
+        """Return the first time-stamp in seconds since 1970."""
         try:
             when = datetime.fromisoformat(self.start)
         except ValueError:
@@ -150,31 +151,36 @@ class Place:
             ) from None
         return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
 
-    def on_the_globe(self, network: RoadNetwork, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Longitudes and latitudes, to a centimeter."""
+    def to_degrees(self, network: RoadNetwork, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Return longitudes and latitudes, to a centimeter."""
         (middle_x, middle_y), plane = network.middle, LocalProjection(self.lon, self.lat)
         lon, lat = plane.to_globe((x - middle_x) * self.unit_m, (y - middle_y) * self.unit_m)
         return lon.round(7), lat.round(7)
 
 
 def mover_chunks(
-    network: RoadNetwork, movers: int, traffic: Traffic, place: Place, *, seed: int, chunk: int = CHUNK
-) -> Iterator[DriveRows]:
-    """Chunks of at most `chunk` movers that make `movers` in all, in the order in which they appear."""
-    wanted_between("movers", movers, 0, MOST_MOVERS)
-    _on_the_earth(network, place)
+    network: RoadNetwork, movers: int, traffic: Traffic, placement: NetworkPlacement, *, seed: int, chunk: int = CHUNK
+) -> Iterator[TrajectoryRows]:
+    """Yield chunks of at most `chunk` movers that make `movers` in all, in the order in which they appear."""
+    wanted_between("movers", movers, 0, MAX_MOVERS)
+    _check_width(network, placement)
     events = _external_objects(network, traffic, -(-movers // traffic.per_stamp) + traffic.lifespan, seed)
     starts = range(0, movers, chunk)
     for rng, low in zip(generators(seed, 4, len(starts)), starts, strict=True):
         number = np.arange(low, min(low + chunk, movers), dtype=np.int64)
-        yield _chunk(network, traffic, place, rng, number, events)
+        yield _chunk(network, traffic, placement, rng, number, events)
 
 
 def make_movers(
-    network: RoadNetwork, movers: int, traffic: Traffic | None = None, place: Place | None = None, *, seed: int
+    network: RoadNetwork,
+    movers: int,
+    traffic: Traffic | None = None,
+    placement: NetworkPlacement | None = None,
+    *,
+    seed: int,
 ) -> Trajectories:
-    """Movers in memory: the very rows that `write_movers` writes, with ids from 0. Each is a person of its own."""
-    return in_memory(mover_chunks(network, movers, traffic or Traffic(), place or Place(), seed=seed))
+    """Return movers in memory: the rows of `write_movers`, with ids from 0. Each is a person."""
+    return in_memory(mover_chunks(network, movers, traffic or Traffic(), placement or NetworkPlacement(), seed=seed))
 
 
 def write_movers(
@@ -182,7 +188,7 @@ def write_movers(
     path: str | Path,
     movers: int,
     traffic: Traffic | None = None,
-    place: Place | None = None,
+    placement: NetworkPlacement | None = None,
     *,
     seed: int,
     progress: Progress | None = None,
@@ -192,41 +198,46 @@ def write_movers(
     Parameters
     ----------
     network
-        What they move on.
+        The network.
     path
         The file; replaced if there is one.
     movers
-        How many, exactly.
-    traffic, place
-        What is on the roads, and where and when they lie.
+        Their exact number.
+    traffic, placement
+        The traffic, and the position and time of the network.
     seed
         The same seed, network and version give the same bytes.
     progress
         Called with (movers written, movers).
     """
-    chunks = mover_chunks(network, movers, traffic or Traffic(), place or Place(), seed=seed)
-    stream_drives(path, chunks, movers, progress)
+    chunks = mover_chunks(network, movers, traffic or Traffic(), placement or NetworkPlacement(), seed=seed)
+    stream_trajectories(path, chunks, movers, progress)
 
 
 def _chunk(
-    network: RoadNetwork, traffic: Traffic, place: Place, rng: np.random.Generator, number: Ints, events: Floats
-) -> DriveRows:
-    """The movers of these numbers."""
+    network: RoadNetwork,
+    traffic: Traffic,
+    placement: NetworkPlacement,
+    rng: np.random.Generator,
+    number: Ints,
+    events: Floats,
+) -> TrajectoryRows:
+    """Return the movers of these numbers."""
     of_class = rng.choice(traffic.classes, len(number), p=_shares(traffic.classes))
     begin, goal = _ends(network, traffic, rng, len(number))
     appears = number // traffic.per_stamp
     x, y, offsets = _moved(network, traffic, traffic.speeds(network)[of_class], begin, goal, appears, events)
     stamp = np.arange(len(x)) + np.repeat(appears - offsets[:-1], np.diff(offsets))
-    told = _told(traffic, rng, offsets)
-    kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(told)])[offsets]
-    lon, lat = place.on_the_globe(network, x[told], y[told])
-    return DriveRows(lon, lat, place.first_s + stamp[told] * place.step_s, kept, number)
+    reported = _reported(traffic, rng, offsets)
+    kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(reported)])[offsets]
+    lon, lat = placement.to_degrees(network, x[reported], y[reported])
+    return TrajectoryRows(lon, lat, placement.first_s + stamp[reported] * placement.step_s, kept, number)
 
 
 def _moved(
     network: RoadNetwork, traffic: Traffic, speed: Floats, begin: Ints, goal: Ints, appears: Ints, events: Floats
 ) -> tuple[Floats, Floats, Ints]:
-    """Positions of movers at all their time-stamps, and their offsets; blocks of movers on the engine."""
+    """Return the positions of movers at all their time-stamps, and their offsets; blocks of movers run on the engine."""
     from crowdveil.kernels.synth.movers import shortest_routes, stamps_on_routes
 
     first, to, length = network.leaving
@@ -234,7 +245,7 @@ def _moved(
     def task(block: int) -> tuple[Floats, Floats, Ints]:
         those = slice(block * BLOCK, (block + 1) * BLOCK)
         roads, ends = shortest_routes(
-            network.x, network.y, first, to, length, network.least_ratio, begin[those], goal[those]
+            network.x, network.y, first, to, length, network.min_ratio, begin[those], goal[those]
         )
         return stamps_on_routes(
             network.x, network.y, to, length, roads, ends, begin[those], speed[those], appears[those],
@@ -247,26 +258,26 @@ def _moved(
 
 
 def _ends(network: RoadNetwork, traffic: Traffic, rng: np.random.Generator, n: int) -> tuple[Ints, Ints]:
-    """The first and the last node of movers: of some random pairs, the one that is most nearly as far apart as wanted."""
+    """Return the first and the last node of movers: of some random pairs, the one nearest to the wanted distance."""
     mean = traffic.length or LENGTH * sum(network.extent)
     wanted = mean * STRAIGHT * rng.uniform(*SPREAD, (n, 1))
     begin = rng.integers(0, network.nodes, (n, PAIRS))
-    goal = (begin + rng.integers(1, network.nodes, (n, PAIRS))) % network.nodes  # never where it began
-    apart = np.hypot(network.x[begin] - network.x[goal], network.y[begin] - network.y[goal])
-    best = np.abs(apart - wanted).argmin(axis=1)[:, None]
+    goal = (begin + rng.integers(1, network.nodes, (n, PAIRS))) % network.nodes  # never the first node
+    distance = np.hypot(network.x[begin] - network.x[goal], network.y[begin] - network.y[goal])
+    best = np.abs(distance - wanted).argmin(axis=1)[:, None]
     return tuple(np.take_along_axis(nodes, best, axis=1)[:, 0] for nodes in (begin, goal))  # type: ignore[return-value]
 
 
-def _told(traffic: Traffic, rng: np.random.Generator, offsets: Ints) -> Mask:
-    """Which of all positions movers tell."""
-    told: Mask = rng.integers(0, 1000, offsets[-1]) < traffic.report
-    told[offsets[:-1]] = True
-    told[offsets[1:] - 1] = True
-    return told
+def _reported(traffic: Traffic, rng: np.random.Generator, offsets: Ints) -> Mask:
+    """Return which positions movers report."""
+    reported: Mask = rng.integers(0, 1000, offsets[-1]) < traffic.report
+    reported[offsets[:-1]] = True
+    reported[offsets[1:] - 1] = True
+    return reported
 
 
 def _external_objects(network: RoadNetwork, traffic: Traffic, stamps: int, seed: int) -> Floats:
-    """A row for each external object, in the order in which they appear; see `kernels.movers` for its columns."""
+    """Return a row for each external object, in the order in which they appear; columns as in `kernels.movers`."""
     (rng,) = generators(seed, 5, 1)
     n = stamps * traffic.external_per_stamp if traffic.external_classes else 0
     of_class = rng.choice(max(traffic.external_classes, 1), n, p=_shares(max(traffic.external_classes, 1)))
@@ -275,7 +286,7 @@ def _external_objects(network: RoadNetwork, traffic: Traffic, stamps: int, seed:
     events = np.empty((n, 7))
     events[:, 0] = left + rng.random(n) * network.extent[0]
     events[:, 1] = bottom + rng.random(n) * network.extent[1]
-    # In its life it drifts as far as it may be wide, at most.
+    # In its lifespan it drifts at most by its largest width.
     events[:, 2:4] = rng.uniform(-1, 1, (n, 2)) * (width / LIFE)[:, None]
     events[:, 4:6] = rng.random((n, 2)) * (width / 2)[:, None]
     events[:, 6] = np.maximum(0.64 / 2.0**of_class, 0.08)
@@ -283,13 +294,13 @@ def _external_objects(network: RoadNetwork, traffic: Traffic, stamps: int, seed:
 
 
 def _shares(classes: int) -> Floats:
-    """Half are of the first class, a quarter of the second, and so on; the last has as many as the one before."""
+    """Return 1/2 for the first class, 1/4 for the second, and so on; the last has the share of the one before."""
     shares: Floats = 0.5 ** np.arange(1, classes + 1, dtype=np.float64)
     shares[-1] *= 2
     return shares
 
 
-def _on_the_earth(network: RoadNetwork, place: Place) -> None:
-    wide = max(network.extent) * place.unit_m
+def _check_width(network: RoadNetwork, placement: NetworkPlacement) -> None:
+    wide = max(network.extent) * placement.unit_m
     if wide > 2e6:
         raise ParameterError(f"the network is {wide / 1000:,.0f} km wide on the globe; give --unit-m, meters a unit.")

@@ -1,6 +1,6 @@
-"""Road networks: nodes on a plane and the roads between them; read from files, or made up.
+"""Define road networks: nodes on a plane and the roads between them; read from files, or synthetic.
 
-Roads lead both ways. Only what is connected can be traveled: of a network in several parts the largest is taken.
+Roads lead both ways. Of a network in several parts the largest connected part is used.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from crowdveil.errors import InputError, rows_that
 from crowdveil.model.arrays import Floats, Ints, Mask, frozen, require
 from crowdveil.synth.city import generators, wanted_between
 
-MOST_SIDE = 3000
-"""Streets of a made-up network in either direction."""
+MAX_SIDE = 3000
+"""Streets of a synthetic network in either direction."""
 OFF = 0.25
-"""How far a made-up crossing is moved at most, in distances between streets."""
+"""Largest shift of a synthetic crossing, in distances between streets."""
 MISSING = 0.15
-"""Share of made-up roads that were never built."""
+"""Share of missing roads in a synthetic network."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +30,12 @@ class RoadNetwork:
     Attributes
     ----------
     x, y
-        Place of each node.
+        Position of each node.
     begin, end, length
-        The nodes at either end of each road, and how long it is; at least 0, and no shorter than the straight line
-        but for rounding if movers are to keep to their speed limits.
+        The nodes at either end of each road, and its length; at least 0, and no shorter than the straight line except for
+        rounding, so that movers keep to their speed limits.
     left_out
-        Nodes that were left out since no road leads to the others from them.
+        Number of nodes left out because they are not connected.
     """
 
     x: Floats
@@ -54,7 +54,7 @@ class RoadNetwork:
 
     @classmethod
     def largest_part(cls, x: Floats, y: Floats, begin: Ints, end: Ints, length: Floats) -> RoadNetwork:
-        """The largest connected part of a network; the first of those that are equally large."""
+        """Return the largest connected part of a network; the first of equally large ones."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
@@ -69,22 +69,22 @@ class RoadNetwork:
 
     @property
     def nodes(self) -> int:
-        """How many nodes there are."""
+        """Return the number of nodes."""
         return len(self.x)
 
     @property
     def extent(self) -> tuple[float, float]:
-        """Width and height."""
+        """Return width and height."""
         return float(np.ptp(self.x)), float(np.ptp(self.y))
 
     @property
     def middle(self) -> tuple[float, float]:
-        """The middle of the rectangle around all nodes."""
+        """Return the middle of the rectangle around all nodes."""
         return (float(self.x.min() + self.x.max()) / 2, float(self.y.min() + self.y.max()) / 2)
 
     @cached_property
     def leaving(self) -> tuple[Ints, Ints, Floats]:
-        """`first`, `to` and `length` as kernels take them: each road once in either direction, by the node that it leaves."""
+        """Return `first`, `to` and `length` for the kernels: each road once in either direction, by the node that it leaves."""
         origin = np.concatenate([self.begin, self.end])
         order = np.argsort(origin, kind="stable")
         first = np.searchsorted(origin[order], np.arange(self.nodes + 1))
@@ -92,11 +92,11 @@ class RoadNetwork:
         return frozen(first, np.int64), frozen(to, np.int64), frozen(np.tile(self.length, 2)[order], np.float64)
 
     @cached_property
-    def least_ratio(self) -> float:
-        """The least ratio of a road's length to the straight line between its ends, less a little for rounding."""
+    def min_ratio(self) -> float:
+        """Return the smallest ratio of a road's length to the straight line between its ends, minus a margin for rounding."""
         straight = np.hypot(self.x[self.begin] - self.x[self.end], self.y[self.begin] - self.y[self.end])
-        apart = straight > 0
-        return float((self.length[apart] / straight[apart]).min(initial=1.0)) * (1 - 1e-9)
+        long = straight > 0
+        return float((self.length[long] / straight[long]).min(initial=1.0)) * (1 - 1e-9)
 
 
 def read_network(vertices: str | Path, edges: str | Path) -> RoadNetwork:
@@ -114,13 +114,13 @@ def read_network(vertices: str | Path, edges: str | Path) -> RoadNetwork:
     ids: dict[str, int] = {}
     repeated = [i + 1 for i, row in enumerate(nodes) if ids.setdefault(row[0], i) != i]
     if repeated:
-        told = rows_that(repeated, len(repeated), "repeat an id")
-        raise InputError(f"{vertices}: {told}; give each node an id of its own.")
+        which = rows_that(repeated, len(repeated), "repeat an id")
+        raise InputError(f"{vertices}: {which}; give each node an id of its own.")
     x, y = (_numbers(Path(vertices), nodes, column) for column in (1, 2))
     unknown = [i + 1 for i, row in enumerate(roads) if row[1] not in ids or row[2] not in ids]
     if unknown:
-        told = rows_that(unknown, len(unknown), f"name a node that is not in {vertices}")
-        raise InputError(f"{edges}: {told}; add the nodes, or leave the roads out.")
+        which = rows_that(unknown, len(unknown), f"name a node that is not in {vertices}")
+        raise InputError(f"{edges}: {which}; add the nodes, or leave the roads out.")
     begin, end = (np.array([ids[row[column]] for row in roads], np.int64) for column in (1, 2))
     if len(roads[0]) == 3:
         length = np.hypot(x[begin] - x[end], y[begin] - y[end])
@@ -128,12 +128,12 @@ def read_network(vertices: str | Path, edges: str | Path) -> RoadNetwork:
         length = _numbers(Path(edges), roads, 3)
         negative = np.flatnonzero(length < 0) + 1
         if len(negative):
-            raise InputError(f"{edges}: {rows_that(negative, len(negative), 'have a length below 0')}; mend them.")
+            raise InputError(f"{edges}: {rows_that(negative, len(negative), 'have a length below 0')}; fix them.")
     return RoadNetwork.largest_part(x, y, begin, end, length)
 
 
 def street_grid(seed: int, side: int = 60, street: float = 170.0) -> RoadNetwork:
-    """A made-up town: crossings of streets that run in two directions, each a little out of place, some roads missing.
+    """Make a synthetic town: crossings of streets in two directions, each shifted a little, some roads missing.
 
     Parameters
     ----------
@@ -144,22 +144,22 @@ def street_grid(seed: int, side: int = 60, street: float = 170.0) -> RoadNetwork
     street
         Distance between parallel streets.
     """
-    wanted_between("side", side, 2, MOST_SIDE)
+    wanted_between("side", side, 2, MAX_SIDE)
     wanted_between("street", street, 1e-3, 1e6)
     (rng,) = generators(seed, 3, 1)
     number = np.arange(side * side).reshape(side, side)
     row, column = np.divmod(number.ravel(), side)
-    x, y = ((place + rng.uniform(-OFF, OFF, side * side)) * street for place in (column, row))
+    x, y = ((line + rng.uniform(-OFF, OFF, side * side)) * street for line in (column, row))
     begin = np.concatenate([number[:, :-1].ravel(), number[:-1].ravel()])
     end = np.concatenate([number[:, 1:].ravel(), number[1:].ravel()])
     built = rng.random(len(begin)) >= MISSING
-    built[0] = True  # a town of two streets has a road at least
+    built[0] = True  # a town of two streets has at least one road
     begin, end = begin[built], end[built]
     return RoadNetwork.largest_part(x, y, begin, end, np.hypot(x[begin] - x[end], y[begin] - y[end]))
 
 
 def _rows(path: Path, wanted: tuple[int, ...], what: str) -> list[list[str]]:
-    """The values of each line, without a header and empty lines."""
+    """Return the values of each line, without a header and empty lines."""
     try:
         text = path.read_text("utf-8-sig")
     except UnicodeDecodeError:
@@ -178,8 +178,8 @@ def _rows(path: Path, wanted: tuple[int, ...], what: str) -> list[list[str]]:
     values = len(rows[0]) if len(rows[0]) in wanted else wanted[-1]
     bad = [i + 1 for i, row in enumerate(rows) if len(row) != values]
     if bad:
-        told = rows_that(bad, len(bad), "have more or fewer values")
-        raise InputError(f"{path}: wanted {what} in each line, but {told}; mend them.")
+        which = rows_that(bad, len(bad), "have more or fewer values")
+        raise InputError(f"{path}: wanted {what} in each line, but {which}; fix them.")
     return rows
 
 
@@ -190,7 +190,7 @@ def _numbers(path: Path, rows: list[list[str]], column: int) -> Floats:
         values = np.array([float(row[column]) if _is_number(row[column]) else np.nan for row in rows])
     bad = np.flatnonzero(~np.isfinite(values)) + 1
     if len(bad):
-        raise InputError(f"{path}: {rows_that(bad, len(bad), 'have no number')} in column {column + 1}; mend them.")
+        raise InputError(f"{path}: {rows_that(bad, len(bad), 'have no number')} in column {column + 1}; fix them.")
     return values
 
 

@@ -1,15 +1,15 @@
-"""Made-up OD matrices of the size and shape of the data sets in a published benchmark.
+"""Make synthetic OD matrices of the size and shape of the data sets in a published benchmark.
 
 The figures are those of Table 2 of "Adaptative generalization over a value hierarchy for the k-anonymization of
-Origin-Destination matrices": tiles, flows, volume, and the shares of flows and of volume that reach 10. The data behind
-most rows is not public; these matrices stand in for it.
+Origin-Destination matrices": tiles, flows, volume, and the shares of flows and of volume that reach 10. The data of most rows
+are not public; these matrices replace them.
 
 Notes
 -----
 - Tiles cluster in cities of very unequal size. Pairs are drawn without replacement by gravity (attraction × attraction
-  × a power of the distance × noise that stays over all hours), and the larger volumes go to the heavier pairs, noisily.
-- Volumes below 10 and from 10 on each follow a power law with the mean that the row demands; none exceeds ten times the
-  mean of the latter. With that bound, splitting `senegal_big` as the paper did gives its row `senegal_split`.
+  × a power of the distance × noise that is constant over all hours), and the larger volumes go to the heavier pairs, with noise.
+- Volumes below 10 and from 10 on each follow a power law with the mean of the row; none exceeds ten times the mean of the
+  latter. With that bound, splitting `senegal_big` as the paper did gives its row `senegal_split`.
 - `senegal_split` is made as in the paper: every tile of a `senegal_big` becomes four, and each trip falls on one of
   the 16 pairs with the chances (0.4, 0.3, 0.2, 0.1) at either end.
 - `senegal_crop` takes the 599 western-most tiles of a map of 1,666.
@@ -35,7 +35,7 @@ BIG = 10
 STEP_S = 3600
 FIRST_S = 1_772_409_600
 """2026-03-02, a Monday, UTC."""
-MOST_MATRICES = 100_000
+MAX_MATRICES = 100_000
 LARGEST = 10
 """The largest flow, in means of the flows from `BIG` on."""
 SPLIT = (0.4, 0.3, 0.2, 0.1)
@@ -43,7 +43,7 @@ SPLIT = (0.4, 0.3, 0.2, 0.1)
 
 @dataclass(frozen=True)
 class Profile:
-    """What the matrices of a data set look like; figures are averages over its matrices."""
+    """The shape of the matrices of a data set; figures are averages over its matrices."""
 
     tiles: int
     flows: int
@@ -62,11 +62,11 @@ class Profile:
     cities: int
     """Clusters of tiles, the first the largest."""
     capital: tuple[float, float]
-    """Where the largest city lies, from -1 (west, south) to 1."""
+    """Position of the largest city, from -1 (west, south) to 1."""
     inner: bool = False
     """Whether trips inside a tile count."""
     western_of: int | None = None
-    """Tiles of the larger map that these are the western-most of."""
+    """Number of tiles of the larger map of which these are the western-most."""
     split_of: str | None = None
     """The profile whose tiles and trips are split to make this one."""
 
@@ -86,20 +86,20 @@ PROFILES: dict[str, Profile] = {
 
 
 def make_profile(name: str, rng: np.random.Generator, matrices: int = 1) -> Flows:
-    """Hourly matrices that look like those of a data set, over one map.
+    """Make hourly matrices in the shape of a data set, over one map.
 
     Parameters
     ----------
     name
         One of `PROFILES`.
     rng
-        Where all chance comes from; the same state gives the same flows.
+        The source of all random choices; the same state gives the same flows.
     matrices
-        How many hours. Each differs a little in its number of flows.
+        Number of hours. Each differs a little in its number of flows.
     """
     if name not in PROFILES:
         raise ParameterError(f"there is no profile {name!r}; the profiles are {', '.join(PROFILES)}.")
-    wanted_between("matrices", matrices, 1, MOST_MATRICES)
+    wanted_between("matrices", matrices, 1, MAX_MATRICES)
     profile = PROFILES[name]
     if profile.split_of is not None:
         return _split(make_profile(profile.split_of, rng, matrices), rng)
@@ -109,16 +109,16 @@ def make_profile(name: str, rng: np.random.Generator, matrices: int = 1) -> Flow
 
 
 def _map(profile: Profile, rng: np.random.Generator) -> tuple[Zones, Floats]:
-    """Clustered tiles and their attraction, which is heavy-tailed."""
+    """Return clustered tiles and their attraction, which is heavy-tailed."""
     drawn = profile.western_of or profile.tiles
-    # Cities by Zipf's law hold five tiles in six; the rest is countryside, cluster -1.
+    # Cities by Zipf's law have five tiles in six; the rest is countryside, cluster -1.
     share = 1 / np.arange(1, profile.cities + 1)
     share /= share.sum() * 1.2
     city = rng.choice(np.arange(-1, profile.cities), drawn, p=np.concatenate([[1 - share.sum()], share]))
     middle = rng.uniform(-0.9, 0.9, (profile.cities, 2))
     middle[0] = profile.capital
     width = 0.12 * np.sqrt(share)
-    # Student's t: a dense core and a long thinning edge.
+    # Student's t: a dense core and a long sparse edge.
     around = middle[city] + width[city, None] * rng.standard_t(3, (drawn, 2))
     x, y = np.where(city[:, None] < 0, rng.uniform(-1, 1, (drawn, 2)), np.clip(around, -1.5, 1.5)).T * profile.half_m
     attraction = rng.lognormal(0.0, 1.0, drawn)
@@ -132,7 +132,7 @@ def _centroids(profile: Profile, x: Floats, y: Floats) -> Zones:
 
 
 def _log_gravity(profile: Profile, zones: Zones, attraction: Floats, rng: np.random.Generator) -> Floats:
-    """Logarithm of the gravity of every pair, row by row in one line; a dense square, but of 1,666 tiles at most."""
+    """Return the logarithm of the gravity of every pair, row by row; a dense square of 1,666 tiles at most."""
     x, y = zones.xy
     n = len(zones)
     near_m = profile.half_m / np.sqrt(n)
@@ -146,7 +146,7 @@ def _log_gravity(profile: Profile, zones: Zones, attraction: Floats, rng: np.ran
 
 
 def _matrix(profile: Profile, pull: Floats, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Pairs (origin × tiles + destination) and volumes of one hour."""
+    """Return pairs (origin × tiles + destination) and volumes of one hour."""
     flows = round(profile.flows * rng.uniform(0.95, 1.05))
     # The greatest of weight + Gumbel noise, in logarithms, are a weighted sample without replacement.
     pairs = np.argpartition(-(pull + rng.gumbel(size=len(pull))), flows)[:flows]
@@ -155,7 +155,7 @@ def _matrix(profile: Profile, pull: Floats, rng: np.random.Generator) -> tuple[I
 
 
 def _volumes(profile: Profile, flows: int, rng: np.random.Generator) -> Ints:
-    """Rising volumes of `flows` flows, with the profile's shares of flows and of volume from 10 on."""
+    """Return rising volumes of `flows` flows, with the profile's shares of flows and of volume from 10 on."""
     big = round(flows * profile.big_flows)
     total = profile.volume * flows / profile.flows
     small_mean, big_mean = total * (1 - profile.big_volume) / (flows - big), total * profile.big_volume / big
@@ -164,17 +164,17 @@ def _volumes(profile: Profile, flows: int, rng: np.random.Generator) -> Ints:
 
 
 def _power_law(low: int, high: int, mean: float, n: int, rng: np.random.Generator) -> Ints:
-    """`n` rising whole numbers from `low` to `high`, by a power law with the given mean.
+    """Return `n` rising whole numbers from `low` to `high`, by a power law with the given mean.
 
     One is drawn from each of `n` equal parts of the distribution, so that even a few have about its mean.
     """
     values = np.arange(low, high + 1, dtype=np.float64)
-    least, most = -20.0, 40.0
+    lower, upper = -20.0, 40.0
     for _ in range(60):
-        exponent = (least + most) / 2
+        exponent = (lower + upper) / 2
         weight = (values / low) ** -exponent
-        least, most = (exponent, most) if weight @ values > mean * weight.sum() else (least, exponent)
-    running = np.cumsum((values / low) ** -least)
+        lower, upper = (exponent, upper) if weight @ values > mean * weight.sum() else (lower, exponent)
+    running = np.cumsum((values / low) ** -lower)
     part = (np.arange(n) + rng.random(n)) / n
     return low + np.searchsorted(running[:-1] / running[-1], part, side="right")
 
@@ -195,13 +195,13 @@ def _flows(zones: Zones, matrices: list[tuple[Ints, Ints]]) -> Flows:
         destination.astype(np.int32),
         volume,
         volume,
-        counts="trips",
+        k_unit="trips",
         step_s=STEP_S,
     )
 
 
 def _split(whole: Flows, rng: np.random.Generator) -> Flows:
-    """Every tile in four, and every trip on one of the 16 pairs that its pair becomes."""
+    """Split every tile into four, and assign every trip to one of the 16 resulting pairs."""
     parts, tiles = len(SPLIT), len(whole.zones) * len(SPLIT)
     matrices = []
     for first, last in zip(whole.offsets[:-1], whole.offsets[1:], strict=True):
@@ -216,11 +216,11 @@ def _split(whole: Flows, rng: np.random.Generator) -> Flows:
 
 
 def _split_zones(zones: Zones) -> Zones:
-    """Four tiles around the place of each, a quarter of the way to its nearest neighbor off it to either side."""
+    """Return four tiles around each, shifted to either side by a quarter of the distance to its nearest neighbor."""
     x, y = zones.xy
-    apart = np.hypot(x[:, None] - x, y[:, None] - y)
-    np.fill_diagonal(apart, np.inf)
-    off = apart.min(axis=1, keepdims=True) / 4
+    distance = np.hypot(x[:, None] - x, y[:, None] - y)
+    np.fill_diagonal(distance, np.inf)
+    off = distance.min(axis=1, keepdims=True) / 4
     four_x, four_y = x[:, None] + off * [-1, 1, -1, 1], y[:, None] + off * [-1, -1, 1, 1]
     lon, lat = zones.projection.to_globe(four_x.ravel(), four_y.ravel())
     ids = np.array([f"{i}.{j}" for i in range(len(zones)) for j in range(len(SPLIT))], dtype=object)

@@ -1,8 +1,8 @@
-"""Drives through a made-up city, as a GPS receiver would record them.
+"""Make trajectories of vehicles in a synthetic city, as a GPS receiver would record them.
 
-Each follows a trip of `synth.trips` along a grid of streets about 125 m apart: from a door in the origin tile, in up
-to six straight legs, to a door in the destination tile; slow in the center, faster outside; a point every 30 to 60
-seconds, off the street by the noise of the receiver.
+Each follows a trip of `synth.trips` along a grid of streets about 125 m apart: from a door in the origin tile, in up to six
+straight legs, to a door in the destination tile; slow in the center, faster outside; a point every 30 to 60 seconds, off the
+street by the noise of the receiver.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from crowdveil.synth.trips import TripRows, stream_parquet, trip_chunks
 
 CHUNK = 20_000
 """Trajectories made at a time: about half a million points."""
-MOST_TRAJECTORIES = 10**10
+MAX_TRAJECTORIES = 10**10
 STREET_M = 125.0
-LEAST_S = 60
+MIN_S = 60
 JITTER_S = 4
 NOISE_M = (5.0, 10.0)
-"""Standard deviation of the receivers: each has its own, from the first to the second."""
+"""Range of the standard deviation of receivers."""
 DOOR_M = 45.0
-"""Doors are this far from the edge of a tile, where it is wide enough, so that noise does not move them out of it."""
+"""Distance of doors from the edge of a tile, where it is wide enough, so that noise does not move them out of it."""
 
 SCHEMA = pa.schema(
     [
@@ -42,8 +42,8 @@ SCHEMA = pa.schema(
 )
 
 
-class DriveRows(NamedTuple):
-    """One chunk of drives: points (lon, lat, t) with offsets, and the person of each drive."""
+class TrajectoryRows(NamedTuple):
+    """One chunk of trajectories: points (lon, lat, t) with offsets, and the person of each trajectory."""
 
     lon: Floats
     lat: Floats
@@ -52,14 +52,14 @@ class DriveRows(NamedTuple):
     person: Ints
 
 
-def drive_chunk(city: City, rng: np.random.Generator, trips: TripRows) -> DriveRows:
-    """A drive for each trip."""
+def trajectory_chunk(city: City, rng: np.random.Generator, trips: TripRows) -> TrajectoryRows:
+    """Return a trajectory for each trip."""
     from crowdveil.kernels.synth.city import drive_positions, drive_seconds
 
     corner_x, corner_y = _corners(city, rng, trips.origin, trips.destination)
     pace = rng.uniform(0.9, 1.1, len(trips.person))
     plan = (corner_x, corner_y, pace, street_m(city), city.reach_m / 2)
-    seconds = np.maximum(np.rint(drive_seconds(*plan)), LEAST_S).astype(np.int64)
+    seconds = np.maximum(np.rint(drive_seconds(*plan)), MIN_S).astype(np.int64)
     offsets, elapsed = _moments(rng, seconds)
     x, y = drive_positions(*plan, offsets, elapsed)
     points = np.diff(offsets)
@@ -67,25 +67,27 @@ def drive_chunk(city: City, rng: np.random.Generator, trips: TripRows) -> DriveR
     x += noise_m * rng.standard_normal(len(x))
     y += noise_m * rng.standard_normal(len(y))
     lon, lat = city.zones.projection.to_globe(x, y)
-    # Six decimals are a tenth of a meter, which is what receivers write.
-    return DriveRows(lon.round(6), lat.round(6), np.repeat(trips.departure, points) + elapsed, offsets, trips.person)
+    # Six decimals are a tenth of a meter, the precision of receivers.
+    return TrajectoryRows(
+        lon.round(6), lat.round(6), np.repeat(trips.departure, points) + elapsed, offsets, trips.person
+    )
 
 
-def drive_chunks(
+def trajectory_chunks(
     city: City, trajectories: int, *, days: int, start: str, seed: int, chunk: int = CHUNK
-) -> Iterator[DriveRows]:
-    """Chunks of at most `chunk` drives that make `trajectories` in all."""
+) -> Iterator[TrajectoryRows]:
+    """Yield chunks of at most `chunk` trajectories that make `trajectories` in all."""
     trips = trip_chunks(city, trajectories, days=days, start=start, seed=seed, purpose=2, chunk=chunk)
     for rng, rows in trips:
-        yield drive_chunk(city, rng, rows)
+        yield trajectory_chunk(city, rng, rows)
 
 
 def make_trajectories(
     city: City, trajectories: int, *, days: int = 7, start: str = "2026-03-02", seed: int
 ) -> Trajectories:
-    """Drives in memory: the very rows that `write_trajectories` writes, with ids from 0."""
-    wanted_between("trajectories", trajectories, 0, MOST_TRAJECTORIES)
-    return in_memory(drive_chunks(city, trajectories, days=days, start=start, seed=seed))
+    """Return trajectories in memory: the rows of `write_trajectories`, with ids from 0."""
+    wanted_between("trajectories", trajectories, 0, MAX_TRAJECTORIES)
+    return in_memory(trajectory_chunks(city, trajectories, days=days, start=start, seed=seed))
 
 
 def write_trajectories(
@@ -98,16 +100,16 @@ def write_trajectories(
     seed: int,
     progress: Progress | None = None,
 ) -> None:
-    """Stream drives to a Parquet file with columns lat, lon, timestamp (UTC), trajectory_id, user_id.
+    """Stream trajectories to a Parquet file with columns lat, lon, timestamp (UTC), trajectory_id, user_id.
 
     Parameters
     ----------
     city
-        Whose people drive.
+        The city.
     path
         The file; replaced if there is one.
     trajectories
-        How many drives, exactly; each has about 10 to 25 points in a city of the usual size.
+        Their exact number; each has about 10 to 25 points in a city of the default size.
     days, start
         The period: a number of days and its first date.
     seed
@@ -115,34 +117,36 @@ def write_trajectories(
     progress
         Called with (trajectories written, trajectories).
     """
-    wanted_between("trajectories", trajectories, 0, MOST_TRAJECTORIES)
-    chunks = drive_chunks(city, trajectories, days=days, start=start, seed=seed)
-    stream_drives(path, chunks, trajectories, progress)
+    wanted_between("trajectories", trajectories, 0, MAX_TRAJECTORIES)
+    chunks = trajectory_chunks(city, trajectories, days=days, start=start, seed=seed)
+    stream_trajectories(path, chunks, trajectories, progress)
 
 
-def in_memory(chunks: Iterator[DriveRows]) -> Trajectories:
-    """All chunks together, with ids from 0."""
+def in_memory(chunks: Iterator[TrajectoryRows]) -> Trajectories:
+    """Return all chunks with ids from 0."""
     rows = list(chunks)
     if not rows:
-        nowhere, none = np.zeros(0), np.zeros(0, np.int64)
-        return Trajectories(nowhere, nowhere, none, np.zeros(1, np.int64), none, none, none)
+        no_points, none = np.zeros(0), np.zeros(0, np.int64)
+        return Trajectories(no_points, no_points, none, np.zeros(1, np.int64), none, none, none)
     lon, lat, t, _, user = (np.concatenate(column) for column in zip(*rows, strict=True))
     offsets = _offsets(np.concatenate([np.diff(chunk.offsets) for chunk in rows]))
     people_ids, person = np.unique(user, return_inverse=True)
     return Trajectories(lon, lat, t, offsets, np.arange(len(offsets) - 1), person, people_ids)
 
 
-def stream_drives(path: str | Path, chunks: Iterator[DriveRows], total: int, progress: Progress | None) -> None:
+def stream_trajectories(
+    path: str | Path, chunks: Iterator[TrajectoryRows], total: int, progress: Progress | None
+) -> None:
     """Write chunks one after the other, with ids from 0."""
-    stream_parquet(path, SCHEMA, _drive_tables(chunks, total, progress), ["trajectory_id", "user_id"])
+    stream_parquet(path, SCHEMA, _trajectory_tables(chunks, total, progress), ["trajectory_id", "user_id"])
 
 
 def street_m(city: City) -> float:
-    """Distance between parallel streets: about 125 m, and a whole number of streets to a tile."""
+    """Return the meters between parallel streets: about 125 m, and a whole number of streets to a tile."""
     return city.grid.size_m / max(1, round(city.grid.size_m / STREET_M))
 
 
-def _drive_tables(chunks: Iterator[DriveRows], total: int, progress: Progress | None) -> Iterator[Any]:
+def _trajectory_tables(chunks: Iterator[TrajectoryRows], total: int, progress: Progress | None) -> Iterator[Any]:
     done = 0
     for rows in chunks:
         points = np.diff(rows.offsets)
@@ -156,7 +160,7 @@ def _drive_tables(chunks: Iterator[DriveRows], total: int, progress: Progress | 
 
 
 def _moments(rng: np.random.Generator, seconds: Ints) -> tuple[Ints, Ints]:
-    """Offsets and moments (whole seconds since the start) of drives that take `seconds`.
+    """Return offsets and moments (whole seconds since the start) of trajectories that take `seconds`.
 
     The first moment is 0 and the last is the arrival. Between them steps are at least 24 s, so that a jitter of 4 s on
     either side leaves them in order.
@@ -172,10 +176,10 @@ def _moments(rng: np.random.Generator, seconds: Ints) -> tuple[Ints, Ints]:
 
 
 def _corners(city: City, rng: np.random.Generator, origin: Indices, destination: Indices) -> tuple[Floats, Floats]:
-    """Seven corners for each drive: its doors, and five turns where streets cross (some at the same crossing).
+    """Return seven corners for each trajectory: its doors, and five turns where streets cross (some at the same crossing).
 
-    A drive moves along one axis, called first, then along the other, and so on in turn. It starts on a street of the
-    first axis and ends on one of the other; each turn between lies a random part of the way ahead, at a crossing.
+    A vehicle moves along one axis, called first, then along the other, and so on in turn. It starts on a street of the
+    first axis and ends on one of the other; each turn between lies a random part of the distance ahead, at a crossing.
     Positions are meters from the corner of the grid until the last line.
     """
     grid, street, n = city.grid, street_m(city), len(origin)
@@ -187,7 +191,7 @@ def _corners(city: City, rng: np.random.Generator, origin: Indices, destination:
     start_first, start_other = _door(city, rng, first_from), _street(city, rng, other_from)
     end_first, end_other = _street(city, rng, first_to), _door(city, rng, other_to)
     ahead = np.sort(rng.random((2, 2, n)), axis=1)
-    # A third of the drives turn once, a third three times, a third five times.
+    # A third of the trajectories turn once, a third three times, a third five times.
     turns = rng.integers(0, 3, n)
     ahead[0, 0, turns < 1] = 1.0
     ahead[0, 1, turns < 2] = 1.0
@@ -199,21 +203,21 @@ def _corners(city: City, rng: np.random.Generator, origin: Indices, destination:
     return grid.x0 + x, grid.y0 + y
 
 
-def _door(city: City, rng: np.random.Generator, place: Indices) -> Floats:
-    """A position anywhere in the row or column `place` of tiles, away from its edges."""
+def _door(city: City, rng: np.random.Generator, line: Indices) -> Floats:
+    """Return a position anywhere in the row or column `line` of tiles, away from its edges."""
     size = city.grid.size_m
     edge = min(DOOR_M, size / 4)
-    return np.asarray(place * size + rng.uniform(edge, size - edge, len(place)), np.float64)
+    return np.asarray(line * size + rng.uniform(edge, size - edge, len(line)), np.float64)
 
 
-def _street(city: City, rng: np.random.Generator, place: Indices) -> Floats:
-    """The position of a street in the row or column `place` of tiles."""
+def _street(city: City, rng: np.random.Generator, line: Indices) -> Floats:
+    """Return the position of a street in the row or column `line` of tiles."""
     size, street = city.grid.size_m, street_m(city)
-    return np.asarray(place * size + (rng.integers(0, round(size / street), len(place)) + 0.5) * street, np.float64)
+    return np.asarray(line * size + (rng.integers(0, round(size / street), len(line)) + 0.5) * street, np.float64)
 
 
 def _crossing(position: Floats, street: float) -> Floats:
-    """The street nearest to a position."""
+    """Return the street nearest to a position."""
     return np.asarray((np.floor(position / street) + 0.5) * street, np.float64)
 
 

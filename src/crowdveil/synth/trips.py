@@ -1,8 +1,8 @@
-"""Trips of the people of a made-up city, from a thousand to a hundred million.
+"""Make trips of the people of a synthetic city, from a thousand to a hundred million.
 
-Each trip draws a person (heavy-tailed: a few make very many), a day, and an hour with a purpose: to work and back on
-weekdays, errands around home and work, other hours on weekends. Trips come in chunks of a million with a generator
-each, so memory does not grow, and the same seed gives the same bytes.
+Each trip draws a person (heavy-tailed: a few make very many), a day, and an hour with a purpose: to work and back on weekdays,
+errands around home and work, other hours on weekends. Trips are made in chunks of a million with a generator each, so that
+memory is bounded, and the same seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from crowdveil.synth.city import City, generators, wanted_between
 ZoneIds = Literal["name", "index"]
 
 CHUNK = 1_000_000
-MOST_TRIPS = 10**12
-MOST_DAYS = 3660
+MAX_TRIPS = 10**12
+MAX_DAYS = 3660
 DAY_S = 86_400
 DAY_WEIGHTS = (1.0, 1.0, 1.0, 1.0, 1.08, 0.82, 0.66)
 """Trips of a day, Monday to Sunday."""
@@ -35,7 +35,7 @@ PURPOSES = 6
 """Home to work, work to home, home to errand, errand to home, work to errand, errand to work, as in `kernels.synth`."""
 LOOKUP = 1 << 16
 SCATTER = 2_654_435_761
-"""A prime above `MOST_PEOPLE`, so that multiplying by it permutes the people."""
+"""A prime above `MAX_PEOPLE`, so that multiplying by it permutes the people."""
 
 
 class TripRows(NamedTuple):
@@ -49,7 +49,7 @@ class TripRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Calendar:
-    """The days that trips are made on, and how likely each is.
+    """The days of trips, and their probabilities.
 
     Attributes
     ----------
@@ -67,8 +67,8 @@ class Calendar:
 
     @classmethod
     def make(cls, days: int, start: str) -> Calendar:
-        """`days` days from the date `start`, written as in 2026-03-02."""
-        wanted_between("days", days, 1, MOST_DAYS)
+        """Return `days` days from the date `start`, written as in 2026-03-02."""
+        wanted_between("days", days, 1, MAX_DAYS)
         try:
             first = date.fromisoformat(start)
         except ValueError:
@@ -79,7 +79,7 @@ class Calendar:
 
 
 def trip_chunk(city: City, rng: np.random.Generator, n: int, calendar: Calendar, lookup: Labels) -> TripRows:
-    """`n` trips. `lookup` is `purpose_lookup()`."""
+    """Return `n` trips. `lookup` is `purpose_lookup()`."""
     from crowdveil.kernels.synth.city import trip_ends
 
     person = _draw_people(rng, n, city.people)
@@ -95,15 +95,15 @@ def trip_chunk(city: City, rng: np.random.Generator, n: int, calendar: Calendar,
 def trip_chunks(
     city: City, trips: int, *, days: int, start: str, seed: int, purpose: int = 1, chunk: int = CHUNK
 ) -> Iterator[tuple[np.random.Generator, TripRows]]:
-    """Chunks of at most `chunk` trips that make `trips` in all, each with its own generator for further draws."""
+    """Yield chunks of at most `chunk` trips that make `trips` in all, each with its own generator for further draws."""
     calendar, lookup = Calendar.make(days, start), purpose_lookup()
     for i, rng in enumerate(generators(seed, purpose, -(-trips // chunk))):
         yield rng, trip_chunk(city, rng, min(chunk, trips - i * chunk), calendar, lookup)
 
 
 def make_trips(city: City, trips: int, *, days: int = 7, start: str = "2026-03-02", seed: int) -> Trips:
-    """Trips in memory: the very rows that `write_trips` writes, with local time taken for UTC."""
-    wanted_between("trips", trips, 0, MOST_TRIPS)
+    """Return trips in memory: the rows of `write_trips`, with local time as UTC."""
+    wanted_between("trips", trips, 0, MAX_TRIPS)
     chunks = [rows for _, rows in trip_chunks(city, trips, days=days, start=start, seed=seed)]
     if not chunks:
         no_tiles, no_rows = np.zeros(0, np.int32), np.zeros(0, np.int64)
@@ -128,11 +128,11 @@ def write_trips(
     Parameters
     ----------
     city
-        Whose people travel.
+        The city.
     path
         The file; replaced if there is one.
     trips
-        How many rows, exactly.
+        The exact number of rows.
     days, start
         The period: a number of days and its first date.
     seed
@@ -142,7 +142,7 @@ def write_trips(
     progress
         Called with (trips written, trips).
     """
-    wanted_between("trips", trips, 0, MOST_TRIPS)
+    wanted_between("trips", trips, 0, MAX_TRIPS)
     if zone_ids not in ("name", "index"):
         raise ParameterError(f"zone_ids must be name or index, but is {zone_ids!r}.")
     named = zone_ids == "name"
@@ -167,7 +167,7 @@ def _trip_tables(
     total: int,
     progress: Progress | None,
 ) -> Iterator[Any]:
-    """Chunks as Arrow tables; `names` are the tiles' ids, or None to write their positions."""
+    """Yield chunks as Arrow tables; `names` are the tiles' ids, or None to write their positions."""
 
     def zones(tiles: Indices) -> Any:
         return pa.array(tiles) if names is None else pa.DictionaryArray.from_arrays(pa.array(tiles), names)
@@ -183,7 +183,7 @@ def _trip_tables(
 
 
 def stream_parquet(path: str | Path, schema: Any, tables: Iterator[Any], dictionary: list[str]) -> None:
-    """Write tables one after the other, each a row group; the file gets its name when it is whole."""
+    """Write tables one after the other, each a row group; the file gets its name when it is complete."""
     path = Path(path)
     if not path.parent.is_dir():
         raise OutputError(f"the folder of {path} does not exist; make it first.")
@@ -198,7 +198,7 @@ def stream_parquet(path: str | Path, schema: Any, tables: Iterator[Any], diction
 
 
 def purpose_lookup() -> Labels:
-    """For weekdays (0) and weekends (1), 65,536 equally likely pairs of purpose and hour, as purpose × 24 + hour."""
+    """Return 65,536 equally likely pairs of purpose and hour, as purpose × 24 + hour, for weekdays (0) and weekends (1)."""
     chance = (np.arange(LOOKUP) + 0.5) / LOOKUP
     rows = []
     for weights in (_weekday(), _weekend()):
@@ -208,7 +208,7 @@ def purpose_lookup() -> Labels:
 
 
 def _weekday() -> Floats:
-    """Weight of every purpose (rows) in every hour (columns) of a weekday."""
+    """Return the weight of every purpose (rows) in every hour (columns) of a weekday."""
     return np.stack(
         [
             _bump(8.3, 1.0, 24),
@@ -222,7 +222,7 @@ def _weekday() -> Floats:
 
 
 def _weekend() -> Floats:
-    """The same for Saturdays and Sundays: late, mostly errands, more of them at night."""
+    """Return the weights for Saturdays and Sundays: late, mostly errands, more of them at night."""
     return np.stack(
         [
             _bump(9.5, 1.8, 4),
@@ -236,20 +236,19 @@ def _weekend() -> Floats:
 
 
 def _bump(peak: float, width: float, share: float) -> Floats:
-    """`share` spread over the hours around a peak."""
+    """Return `share` spread over the hours around a peak."""
     bell = np.exp(-(((np.arange(24) + 0.5 - peak) / width) ** 2) / 2)
     return np.asarray(share * bell / bell.sum(), np.float64)
 
 
 def _draw_people(rng: np.random.Generator, n: int, people: int) -> Ints:
-    """Who makes each trip, with a Pareto tail that ends at about 18 times the mean.
+    """Return the person of each trip, with a Pareto tail that ends at about 18 times the mean.
 
-    Rank r has weight (r + people / 20,000)^(−1/3). It is drawn by the inverse of its running sum, which needs no
-    table; ranks are then scattered over the people, so that a small number says nothing about how much somebody
-    travels.
+    Rank r has weight (r + people / 20,000)^(−1/3). It is drawn by the inverse of its running sum, which needs no table; ranks
+    are then scattered over the people, so that a person's number is independent of their number of trips.
     """
-    least = people / 20_000
-    low, high = least ** (2 / 3), (people + least) ** (2 / 3)
-    rank = ((low + rng.random(n) * (high - low)) ** 1.5 - least).astype(np.int64)
+    shift = people / 20_000
+    low, high = shift ** (2 / 3), (people + shift) ** (2 / 3)
+    rank = ((low + rng.random(n) * (high - low)) ** 1.5 - shift).astype(np.int64)
     np.clip(rank, 0, people - 1, out=rank)
     return np.asarray(rank * SCATTER % people, np.int64)

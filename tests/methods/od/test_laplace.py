@@ -96,7 +96,7 @@ def test_each_cell_is_picked_as_often() -> None:
 def test_a_release_tells_nothing_exact(data: Flows, epsilon: float, least: int) -> None:
     params = LaplaceParams(epsilon=epsilon, least_volume=least)
     release = run(data, params, np.random.default_rng(0), no_progress)
-    assert release.counts == "trips" and np.array_equal(release.volume, release.people)
+    assert release.k_unit == "trips" and np.array_equal(release.volume, release.people)
     assert np.all(release.suppressed == NOT_GIVEN) and np.all(release.volume >= least)
     assert len(release.areas) == len(data.zones) and np.array_equal(release.t, data.t)
     key = (release.step * len(data.zones) + release.origin) * len(data.zones) + release.destination

@@ -40,10 +40,10 @@ def test_suppressed_totals_are_told_only_where_a_crowd_made_them(data: Flows, k:
     for step, told in enumerate(release.suppressed.tolist()):
         small = [(v, p) for s, _, _, v, p in flow_rows(data) if s == step and p < k]
         volume, crowd = sum(v for v, _ in small), sum(p for _, p in small)
-        if data.member is not None and data.member_offsets is not None:
+        if data.person_ids is not None and data.person_offsets is not None:
             rows = [i for i in range(len(data)) if data.step[i] == step and data.people[i] < k]
-            crowd = len({who for i in rows for who in data.member[slice(*data.member_offsets[i : i + 2])].tolist()})
-        elif data.counts == "people":
+            crowd = len({who for i in rows for who in data.person_ids[slice(*data.person_offsets[i : i + 2])].tolist()})
+        elif data.k_unit == "people":
             crowd = max((p for _, p in small), default=0)  # the people of two flows may be the same ones
         if volume == 0:
             assert told == 0

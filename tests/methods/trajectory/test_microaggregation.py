@@ -114,7 +114,7 @@ def test_what_k_counts_is_told_everywhere(tmp_path: Path) -> None:
         pipeline.Request("microaggregation", one, tmp_path / "out", {"k": 3, "count_trajectories": True})
     )
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["k_counts"] == "trajectories"
+    assert manifest["k_unit"] == "trajectories"
     assert manifest["guarantees"][0]["parameters"] == {"k": 3, "counts": "trajectories"}
     assert any("k counts trajectories, as asked" in note for note in result.notes.said)
 

@@ -153,7 +153,7 @@ def test_radii_in_the_wrong_order(bad: dict[str, int], sentence: str) -> None:
 def test_progress_in_stretches_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     data, told = _crowd(40, 60.0), []
     whole = _release(data)
-    monkeypatch.setattr(method, "STRETCH", 7)
+    monkeypatch.setattr(method, "BATCH", 7)
     pieces = run(data, SwapLocationsParams(), np.random.default_rng(5), lambda done, total: told.append((done, total)))
     assert _rows(pieces) == _rows(whole) and told[-1] == (40, 40) and len(told) == 6
 

@@ -1,1 +1,1 @@
-"""Adversaries who read a release of flows; one file each."""
+"""Attack releases of flows; one file for each adversary."""

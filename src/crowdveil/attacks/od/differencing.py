@@ -1,17 +1,18 @@
-"""What is left when published flows are subtracted from one another, and from what is told of the rest?
+"""Subtract published flows from one another, and from suppressed totals.
 
-The adversary looks for rows of one time step that lie inside another row: origin in origin, destination in destination. What
-the outer one has more than the inner ones is the volume of the rest. Where a total of what was suppressed is told, the adversary
-looks for the pairs of tiles that it can belong to.
+The adversary searches rows of one time step that lie inside another row: origin in origin, destination in destination. The
+outer row minus the inner ones is the volume of the rest. Where a suppressed total is given, the adversary searches the pairs of
+tiles that it can belong to.
 
-This attack looks at one release only. An adversary who has two releases of the same data, made with another tree, k, budget or
+This attack uses one release only. An adversary with two releases of the same data, made with another tree, k, budget or
 splits, subtracts them from each other: from two hourly releases of 354,257 trips, 2,340 to 4,581 flows of 1 to 9 trips were
-recovered exactly. Publish one release of the same data. A ledger over several releases, which would check this, is not there yet.
+recovered exactly. Publish one release of the same data. A ledger over several releases, which would check this, does not exist.
 
 Notes
 -----
-Rows that do not overlap cannot be subtracted; time steps are looked through only where some do. Volumes of different time steps
-are of different trips. Where each trip is in one row of several that overlap, or volumes have noise, a difference says nothing.
+Rows that do not overlap cannot be subtracted; only time steps with overlapping rows are searched. Volumes of different time
+steps are of different trips. Where each trip is in one of several overlapping rows, or volumes have noise, differences mean
+nothing.
 """
 
 from __future__ import annotations
@@ -27,34 +28,34 @@ from crowdveil.model.arrays import Ints, Mask, slice_sums, take_slices
 from crowdveil.model.release import FlowRelease
 
 ONE_RELEASE = (
-    "this looks at one release only: subtracting it from another release of the same data, with another tree, k, budget or "
-    "splits, gives away small flows and is not looked for"
+    "this attack uses one release only: subtracting another release of the same data, with another tree, k, budget or "
+    "splits, reveals small flows and is not tried"
 )
-MOST_ROWS = 10_000
-"""Time steps with overlapping rows are looked through up to so many rows: their number is squared."""
+MAX_ROWS = 10_000
+"""Rows searched of a time step with overlapping rows: the time grows with their square."""
 
 
 def run(published: Published, params: FlowAttackParams) -> Exposure:
-    """The smallest difference, and where what was suppressed can be one pair of tiles alone."""
-    if published.rows != "exact":
+    """Return the smallest difference, and suppressed totals of one pair of tiles alone."""
+    if published.row_semantics != "exact":
         reason = (
             "each trip is in one of several rows that overlap"
-            if published.rows == "overlapping"
+            if published.row_semantics == "overlapping"
             else "volumes have noise"
         )
-        said = f"Nothing can be subtracted, since {reason}; {ONE_RELEASE}."
+        said = f"No rows can be subtracted, since {reason}; {ONE_RELEASE}."
         return Exposure(ATTACK.name, ATTACK.title, {}, None, False, said)
-    release, k = published.release, published.crowd(params)
+    release, k = published.release, published.threshold(params)
     crossed, large = _overlapping_steps(release), 0
     left = []
     for step in np.flatnonzero(crossed).tolist():
         rows = np.arange(release.offsets[step], release.offsets[step + 1])
-        large += len(rows) > MOST_ROWS
-        left += _differences(release, rows[:MOST_ROWS])
+        large += len(rows) > MAX_ROWS
+        left += _differences(release, rows[:MAX_ROWS])
     small = sum(1 for rest in left if 0 < rest < k)
-    told = release.suppressed[release.suppressed > 0]
-    few, one = int((told < k).sum()), int((~crossed & (release.suppressed > 0) & (_pairs_left(release) == 1)).sum())
-    worst = min([rest for rest in left if rest > 0] + told.tolist(), default=None)
+    totals = release.suppressed[release.suppressed > 0]
+    few, one = int((totals < k).sum()), int((~crossed & (release.suppressed > 0) & (_pairs_left(release) == 1)).sum())
+    worst = min([rest for rest in left if rest > 0] + totals.tolist(), default=None)
     values = {
         "steps_with_overlapping_rows": int(crossed.sum()),
         "differences": len(left),
@@ -65,15 +66,15 @@ def run(published: Published, params: FlowAttackParams) -> Exposure:
     }
     said = (
         f"{counted(len(left), 'difference')} found in {counted(int(crossed.sum()), 'time step')} with overlapping rows, "
-        f"{small:,} below {k:,}; {counted(len(told), 'suppressed total')} told, {few:,} below, {one:,} of one pair of tiles alone"
-        + (f"; of {counted(large, 'time step')} with too many rows only some were looked at" if large else "")
+        f"{small:,} below {k:,}; {counted(len(totals), 'suppressed total')} given, {few:,} below, {one:,} of one pair of tiles"
+        + (f"; of {counted(large, 'time step')} with too many rows only some were checked" if large else "")
         + f"; {ONE_RELEASE}."
     )
     return Exposure(ATTACK.name, ATTACK.title, values, worst, small + few > 0, said)
 
 
 def _overlapping_steps(release: FlowRelease) -> Mask:
-    """The time steps in which a pair of tiles lies in two rows."""
+    """Return the time steps in which a pair of tiles lies in two rows."""
     areas, origin, destination = release.areas, release.origin.astype(np.int64), release.destination.astype(np.int64)
     crossed = np.zeros(len(release.t), np.bool_)
     if not len(release):
@@ -88,10 +89,10 @@ def _overlapping_steps(release: FlowRelease) -> Mask:
 
 
 def _differences(release: FlowRelease, rows: Ints) -> list[int]:
-    """What each row has more than one row inside it, and than all rows inside it that do not overlap."""
-    used, place = np.unique(np.concatenate([release.origin[rows], release.destination[rows]]), return_inverse=True)
-    inside, apart = _between(release, used)
-    o, d = place[: len(rows)], place[len(rows) :]
+    """Return each row minus one row inside it, and minus all rows inside it that do not overlap."""
+    used, area = np.unique(np.concatenate([release.origin[rows], release.destination[rows]]), return_inverse=True)
+    inside, disjoint = _between(release, used)
+    o, d = area[: len(rows)], area[len(rows) :]
     size = release.areas.size[used]
     pairs, volume = size[o] * size[d], release.volume[rows]
     left = []
@@ -105,7 +106,7 @@ def _differences(release: FlowRelease, rows: Ints) -> list[int]:
             left += np.abs(volume[i] - volume[inner]).tolist()
             taken: list[int] = []
             for j in inner[np.argsort(-pairs[inner], kind="stable")].tolist():
-                if all(apart[o[j], o[t]] or apart[d[j], d[t]] for t in taken):
+                if all(disjoint[o[j], o[t]] or disjoint[d[j], d[t]] for t in taken):
                     taken.append(j)
             if len(taken) > 1:
                 left.append(abs(int(volume[i] - volume[taken].sum())))
@@ -113,18 +114,18 @@ def _differences(release: FlowRelease, rows: Ints) -> list[int]:
 
 
 def _between(release: FlowRelease, used: Ints) -> tuple[Mask, Mask]:
-    """Which of some areas lie inside which, and which have no tile in common."""
+    """Return which of some areas lie inside which, and which have no tile in common."""
     from scipy.sparse import csr_array
 
-    places, offsets = take_slices(release.areas.offsets, used)
-    tiles = release.areas.tiles[places]
+    taken, offsets = take_slices(release.areas.offsets, used)
+    tiles = release.areas.tiles[taken]
     held = csr_array((np.ones(len(tiles), np.int64), tiles, offsets), shape=(len(used), len(release.areas.zones)))
     common = (held @ held.T).toarray()
     return common == np.diff(offsets)[:, None], common == 0
 
 
 def _pairs_left(release: FlowRelease) -> Ints:
-    """How many pairs of tiles are in no row of each time step, where rows do not overlap."""
+    """Count the pairs of tiles in no row of each time step, where rows do not overlap."""
     size = release.areas.size
     covered = slice_sums(release.offsets, size[release.origin] * size[release.destination])
     left: Ints = len(release.areas.zones) ** 2 - covered

@@ -1,18 +1,18 @@
-"""Where did travelers go, if all who left one origin went to the same destination?
+"""Learn the destination of travelers where all trips of one origin go to one destination (homogeneity).
 
-The adversary knows from which area a person set out and in which time step, and that the trip is in the file. If all published
-flows of that origin go to one destination, k hides who made a trip, but not where it went.
+The adversary knows the origin area and the time step of a person's trip, and that it is in the file. If all published flows of
+that origin go to one destination, k hides who made a trip, but not its destination.
 
 Destination area known: all published flows of the origin area in the time step go to a single area, of one tile or of many. The
 adversary learns that area.
-Destination tile known: they go to a single area that is a single tile, the smallest unit of the map. The adversary learns the
-place as finely as the data have it. These trips are among the former.
+Destination tile known: they go to a single area of a single tile, the smallest unit of the map. The adversary learns the
+destination at the precision of the data. These trips are among the former.
 
 Notes
 -----
-No k protects from it: it depends on how different the travelers of a group are (l-diversity). It is measured, not guaranteed.
-Where trips were suppressed, some from the origin may have gone elsewhere. The same is measured with the roles of origin and
-destination exchanged.
+No k protects from it: it depends on the diversity of the travelers of a group (l-diversity). It is measured, not guaranteed.
+Where trips were suppressed, some from the origin may have gone to other areas. The same is measured with origin and destination
+exchanged.
 
 References
 ----------
@@ -34,23 +34,23 @@ from crowdveil.model.release import FlowRelease
 AREA, TILE = "homogeneity-area", "homogeneity-tile"
 """The two risks in a manifest: the share of trips whose destination is known as an area, and as a tile."""
 MEANINGS = {
-    AREA: "share of trips whose destination area is known: all published flows of their origin area in their time step go to one "
+    AREA: "share of trips with known destination area: all published flows of their origin area in their time step go to one "
     "area, of one tile or of many",
-    TILE: "share of trips whose destination tile is known: all published flows of their origin area in their time step go to one "
-    "area that is a single tile",
+    TILE: "share of trips with known destination tile: all published flows of their origin area in their time step go to one "
+    "area of a single tile",
 }
 
 
 @dataclass(frozen=True)
-class Known:
-    """Which groups of rows, those of one origin area in one time step, have one end alone.
+class KnownEnds:
+    """Groups of rows, of one origin area in one time step, and whether each group has a single end.
 
     Attributes
     ----------
     ends
-        Different areas at the other end of each group.
+        Number of distinct areas at the other end of each group.
     area, tile
-        Whether that is a single area, and a single tile.
+        Whether there is a single area, and a single tile.
     volume
         Trips of each group.
     """
@@ -61,8 +61,8 @@ class Known:
     volume: Ints
 
     @classmethod
-    def of(cls, group: Ints, other: Ints, sizes: Ints, volume: Ints) -> Known:
-        """From the group, the area at the other end and the volume of each row, and the number of tiles of each area."""
+    def of(cls, group: Ints, other: Ints, sizes: Ints, volume: Ints) -> KnownEnds:
+        """Make it from the group, the area at the other end and the volume of each row, and the tiles of each area."""
         groups = int(group.max(initial=-1)) + 1
         ends = _different(group, other, len(sizes))
         large = np.bincount(group[sizes[other] > 1], minlength=groups) > 0
@@ -70,21 +70,21 @@ class Known:
         return cls(ends, ends == 1, (ends == 1) & ~large, total)
 
     def trips_percent(self, known: Mask) -> float | None:
-        """Return the share of trips that are in some of the groups, in percent."""
+        """Return the share of trips in some of the groups, in percent."""
         return _percent(self.volume[known].sum(), self.volume.sum())
 
 
 def run(published: Published, params: FlowAttackParams) -> Exposure:
-    """Measure the shares of origins, and of trips, whose destination is known as an area and as a tile; and the reverse."""
+    """Measure the shares of origins, and of trips, with known destination area and tile; and the reverse."""
     release = published.release
     values: dict[str, float | int | None] = {}
-    found: dict[str, Known] = {}
+    found: dict[str, KnownEnds] = {}
     for side, other, area, end in (
         ("origins", "destination", release.origin, release.destination),
         ("destinations", "origin", release.destination, release.origin),
     ):
         group, _ = published.margins(area, over_steps=False)
-        known = found[side] = Known.of(group, end.astype(np.int64), release.areas.size, release.volume)
+        known = found[side] = KnownEnds.of(group, end.astype(np.int64), release.areas.size, release.volume)
         values[side] = len(known.ends)
         for unit, which in (("area", known.area), ("tile", known.tile)):
             values[f"{side}_with_{other}_{unit}_known_percent"] = _percent(which.sum(), len(which))
@@ -93,15 +93,15 @@ def run(published: Published, params: FlowAttackParams) -> Exposure:
     values["fewest_destinations"] = int(origins.ends.min()) if len(origins.ends) else None
     areas, tiles = int(origins.area.sum()), int(origins.tile.sum())
     said = (
-        f"{counted(len(origins.ends), 'origin')} of time steps looked at; from {areas:,} all published trips go to one area "
+        f"{counted(len(origins.ends), 'origin')} of time steps checked; from {areas:,} all published trips go to one area "
         f"(destination area known), from {tiles:,} of these to one tile (destination tile known): k hides who made these trips, "
-        "and not where they went."
+        "and not their destination."
     )
     return Exposure(ATTACK.name, ATTACK.title, values, None, False, said)
 
 
 def _different(number: Ints, area: Indices | Ints, areas: int) -> Ints:
-    """How many different areas each group of rows has."""
+    """Count the distinct areas of each group of rows."""
     from crowdveil.kernels.ordering import rows_by_two
 
     groups = int(number.max(initial=-1)) + 1

@@ -1,1 +1,1 @@
-"""Adversaries who know where somebody was; one file each."""
+"""Attack trajectories with background knowledge of locations; one file for each adversary."""

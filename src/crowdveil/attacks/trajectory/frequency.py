@@ -1,11 +1,11 @@
-"""Who was at these places so many times each?
+"""Match known locations with their numbers of visits.
 
-The adversary knows some of the different places of somebody, and how often they were visited. Everybody matches whose frequency f
-at each known place is so that the known one is from f − tolerance · f to f + tolerance · f.
+The adversary knows some distinct locations of a person, and the visits to each. A person matches if the frequency f at each
+known location is such that the known one is from f − tolerance · f to f + tolerance · f.
 
 Notes
 -----
-The interval is around the frequency of whoever is looked at, not around the known one, as in scikit-mobility's code.
+The interval is around the frequency of the candidate, not around the known one, as in scikit-mobility's code.
 
 References
 ----------
@@ -16,20 +16,20 @@ from __future__ import annotations
 
 from crowdveil.attacks.adversary_view import AttackScenario
 from crowdveil.attacks.base import Attack, Risk, ToleranceParams
-from crowdveil.attacks.search import MatchRule, searched
+from crowdveil.attacks.search import MatchRule, search_risk
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 
 
-def run(scene: AttackScenario, params: ToleranceParams, progress: Progress) -> Risk:
-    """The risk of each individual."""
-    way = MatchRule("within", "counts", params.tolerance)
-    return searched(scene, scene.sight(params.tile_m), params, way, progress)
+def run(scenario: AttackScenario, params: ToleranceParams, progress: Progress) -> Risk:
+    """Return the risk of each individual."""
+    rule = MatchRule("within", "counts", params.tolerance)
+    return search_risk(scenario, scenario.view(params.tile_m), params, rule, progress)
 
 
 ATTACK = Attack(
     "frequency",
-    "places with frequencies",
+    "locations with frequencies",
     takes=Trajectories,
     params=ToleranceParams,
     run=run,

@@ -1,7 +1,7 @@
-"""Who was at these places, each at least as often as it is known?
+"""Match known locations, each at least as often as known.
 
-The adversary knows some of somebody's records without their times. Everybody matches who has each known place at least as
-often as it is known.
+The adversary knows some records of a person without their times. A person matches with each known location at least as often as
+known.
 
 References
 ----------
@@ -12,19 +12,19 @@ from __future__ import annotations
 
 from crowdveil.attacks.adversary_view import AttackScenario
 from crowdveil.attacks.base import Attack, KnowledgeParams, Risk
-from crowdveil.attacks.search import MatchRule, searched
+from crowdveil.attacks.search import MatchRule, search_risk
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 
 
-def run(scene: AttackScenario, params: KnowledgeParams, progress: Progress) -> Risk:
-    """The risk of each individual."""
-    return searched(scene, scene.sight(params.tile_m), params, MatchRule("at-least"), progress)
+def run(scenario: AttackScenario, params: KnowledgeParams, progress: Progress) -> Risk:
+    """Return the risk of each individual."""
+    return search_risk(scenario, scenario.view(params.tile_m), params, MatchRule("at-least"), progress)
 
 
 ATTACK = Attack(
     "location",
-    "places",
+    "locations",
     takes=Trajectories,
     params=KnowledgeParams,
     run=run,

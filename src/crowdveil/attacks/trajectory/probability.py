@@ -1,7 +1,7 @@
-"""Who spends these shares of all visits at these places?
+"""Match known locations with their shares of all visits.
 
-The adversary knows some of the different places of somebody, and which share of all visits each of them has. Everybody matches
-whose share p at each known place is so that the known one is from p − tolerance · p to p + tolerance · p.
+The adversary knows some distinct locations of a person, and the share of all visits to each. A person matches if the share p at
+each known location is such that the known one is from p − tolerance · p to p + tolerance · p.
 
 References
 ----------
@@ -12,20 +12,20 @@ from __future__ import annotations
 
 from crowdveil.attacks.adversary_view import AttackScenario
 from crowdveil.attacks.base import Attack, Risk, ToleranceParams
-from crowdveil.attacks.search import MatchRule, searched
+from crowdveil.attacks.search import MatchRule, search_risk
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 
 
-def run(scene: AttackScenario, params: ToleranceParams, progress: Progress) -> Risk:
-    """The risk of each individual."""
-    way = MatchRule("within", "shares", params.tolerance)
-    return searched(scene, scene.sight(params.tile_m), params, way, progress)
+def run(scenario: AttackScenario, params: ToleranceParams, progress: Progress) -> Risk:
+    """Return the risk of each individual."""
+    rule = MatchRule("within", "shares", params.tolerance)
+    return search_risk(scenario, scenario.view(params.tile_m), params, rule, progress)
 
 
 ATTACK = Attack(
     "probability",
-    "places with probabilities",
+    "locations with probabilities",
     takes=Trajectories,
     params=ToleranceParams,
     run=run,

@@ -1,13 +1,13 @@
-"""Who visits these places in these proportions?
+"""Match known locations with their proportions of visits.
 
-The adversary knows some of the different places of somebody, and how often each was visited in proportion to the most visited one
-that is known. Everybody matches who has all known places, each with a proportion p so that the known one is from
-p − tolerance · p to p + tolerance · p.
+The adversary knows some distinct locations of a person, and the visits to each in proportion to the most visited known one. A
+person matches with all known locations, each with a proportion p such that the known one is from p − tolerance · p to
+p + tolerance · p.
 
 Notes
 -----
-With a tolerance, knowing more places may make a crowd larger, since another place may be the most visited one then. Exactly
-`knowledge` places are known, as in scikit-mobility; in a release, where not all that is known need be there, up to so many.
+With a tolerance, more known locations may make a group larger, since another location may then be the most visited one. Exactly
+`knowledge` locations are known, as in scikit-mobility; in a release, where known ones may be missing, up to that number.
 
 References
 ----------
@@ -18,20 +18,20 @@ from __future__ import annotations
 
 from crowdveil.attacks.adversary_view import AttackScenario
 from crowdveil.attacks.base import Attack, Risk, ToleranceParams
-from crowdveil.attacks.search import MatchRule, searched
+from crowdveil.attacks.search import MatchRule, search_risk
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 
 
-def run(scene: AttackScenario, params: ToleranceParams, progress: Progress) -> Risk:
-    """The risk of each individual."""
-    way = MatchRule("proportion", "counts", params.tolerance)
-    return searched(scene, scene.sight(params.tile_m), params, way, progress)
+def run(scenario: AttackScenario, params: ToleranceParams, progress: Progress) -> Risk:
+    """Return the risk of each individual."""
+    rule = MatchRule("proportion", "counts", params.tolerance)
+    return search_risk(scenario, scenario.view(params.tile_m), params, rule, progress)
 
 
 ATTACK = Attack(
     "proportion",
-    "places in proportion",
+    "locations in proportion",
     takes=Trajectories,
     params=ToleranceParams,
     run=run,

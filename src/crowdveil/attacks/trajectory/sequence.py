@@ -1,11 +1,11 @@
-"""Who was at these places in this order?
+"""Match known locations in their order.
 
-The adversary knows some of somebody's records in their order, and not their times. Everybody matches who has the known places in
-that order, other places between them or not.
+The adversary knows some records of a person in their order, without times. A person matches with the known locations in that
+order, with or without other locations between them.
 
 Notes
 -----
-Records of one time keep the order in which they were read; scikit-mobility leaves it open.
+Records of one time keep the order in which they were read; scikit-mobility leaves it undefined.
 
 References
 ----------
@@ -16,19 +16,19 @@ from __future__ import annotations
 
 from crowdveil.attacks.adversary_view import AttackScenario
 from crowdveil.attacks.base import Attack, KnowledgeParams, Risk
-from crowdveil.attacks.search import MatchRule, searched
+from crowdveil.attacks.search import MatchRule, search_risk
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 
 
-def run(scene: AttackScenario, params: KnowledgeParams, progress: Progress) -> Risk:
-    """The risk of each individual."""
-    return searched(scene, scene.sight(params.tile_m), params, MatchRule("in-order"), progress)
+def run(scenario: AttackScenario, params: KnowledgeParams, progress: Progress) -> Risk:
+    """Return the risk of each individual."""
+    return search_risk(scenario, scenario.view(params.tile_m), params, MatchRule("in-order"), progress)
 
 
 ATTACK = Attack(
     "sequence",
-    "places in order",
+    "locations in order",
     takes=Trajectories,
     params=KnowledgeParams,
     run=run,

@@ -1,6 +1,6 @@
-"""Who was at these different places, however often?
+"""Match distinct known locations.
 
-The adversary knows some of the different places of somebody. Everybody matches who has them all.
+The adversary knows some distinct locations of a person. A person matches who has them all.
 
 References
 ----------
@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from crowdveil.attacks.adversary_view import AttackScenario
 from crowdveil.attacks.base import Attack, KnowledgeParams, Risk
-from crowdveil.attacks.search import MatchRule, searched
+from crowdveil.attacks.search import MatchRule, search_risk
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 
 
-def run(scene: AttackScenario, params: KnowledgeParams, progress: Progress) -> Risk:
-    """The risk of each individual."""
-    return searched(scene, scene.sight(params.tile_m), params, MatchRule("at-least", "counts"), progress)
+def run(scenario: AttackScenario, params: KnowledgeParams, progress: Progress) -> Risk:
+    """Return the risk of each individual."""
+    return search_risk(scenario, scenario.view(params.tile_m), params, MatchRule("at-least", "counts"), progress)
 
 
 ATTACK = Attack(
     "unique-location",
-    "different places",
+    "different locations",
     takes=Trajectories,
     params=KnowledgeParams,
     run=run,

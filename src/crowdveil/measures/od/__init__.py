@@ -1,1 +1,1 @@
-"""Measures of anonymized flows beside the original ones."""
+"""Measure anonymized flows against the original flows."""

@@ -1,4 +1,4 @@
-"""How large the places of published trips are, on the ground and in tiles, at either end: MAO and MAD."""
+"""Measure the size of the areas of published trips, on the ground and in tiles, at either end: MAO and MAD."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from crowdveil.model.flows import Flows
 
 
 def origin_km2(compared: OdComparison) -> Floats:
-    """MAO; NaN where the tiles have no outlines."""
+    """Return MAO; NaN where the tiles have no outlines."""
     return _weighted(compared, compared.release.areas.area_m2[compared.release.origin] / 1e6)
 
 
 def destination_km2(compared: OdComparison) -> Floats:
-    """MAD; NaN where the tiles have no outlines."""
+    """Return MAD; NaN where the tiles have no outlines."""
     return _weighted(compared, compared.release.areas.area_m2[compared.release.destination] / 1e6)
 
 
 def origin_tiles(compared: OdComparison) -> Floats:
-    """MAO in tiles."""
+    """Return MAO in tiles."""
     return _weighted(compared, compared.origin_size)
 
 
 def destination_tiles(compared: OdComparison) -> Floats:
-    """MAD in tiles."""
+    """Return MAD in tiles."""
     return _weighted(compared, compared.destination_size)
 
 
 def _weighted(compared: OdComparison, size: Floats | Ints) -> Floats:
-    """The mean of a size of each row over the trips in rows."""
+    """Return the mean of a size of each row over the trips in rows."""
     return ratio(compared.of_rows(size * compared.release.volume), compared.published)
 
 

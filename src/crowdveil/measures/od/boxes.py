@@ -1,4 +1,4 @@
-"""How coarse places became where areas are no nodes of a tree: the tiles that their bounding boxes meet."""
+"""Measure generalization where areas are no nodes of a tree: the tiles that their bounding boxes intersect."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from crowdveil.model.release import Areas
 
 
 def tiles_met(areas: Areas) -> Ints:
-    """Of each area the tiles that meet the rectangle around the centroids of its own; where tiles have no outlines, those with
-    their centroid in it.
+    """Count the tiles that intersect the rectangle around the centroids of each area; without outlines, those with their
+    centroid in it.
     """
     import shapely
 
@@ -23,12 +23,12 @@ def tiles_met(areas: Areas) -> Ints:
     starts = areas.offsets[:-1]
     ends = (reach.reduceat(axis[areas.tiles], starts) for reach in (np.minimum, np.maximum) for axis in (x, y))
     area, _ = shapely.STRtree(shapes).query(shapely.box(*ends), predicate="intersects")
-    # A box around one centroid has no inside, and may meet nothing: an area meets its own tiles in any case.
+    # A box around one centroid has no interior, and may intersect nothing: an area has its own tiles in any case.
     return np.maximum(np.bincount(area, minlength=len(areas)), areas.size)
 
 
 def mean(compared: OdComparison) -> Floats:
-    """Tiles met by the origin and by the destination of a published trip."""
+    """Return the tiles intersected by the origin and by the destination of a published trip."""
     release = compared.release
     if len(release.areas) == 0 or not release.areas.zones.located:
         return np.full(compared.groups, np.nan)
@@ -41,7 +41,7 @@ def mean(compared: OdComparison) -> Floats:
 MEASURES = (
     Measure(
         "generalization-boxes", "mean generalization error of boxes", "tiles", "lower", Flows, mean,
-        "Tiles that the rectangles around origin and destination meet, mean over published trips: how papers count methods "
-        "without a tree, such as mondrian and glove.", "Ḡ□",
+        "Tiles that the rectangles around origin and destination intersect, mean over published trips: the count of papers for "
+        "methods without a tree, such as mondrian and glove.", "Ḡ□",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Original flows beside a release of them, in groups of time steps: what every measure of flows reads."""
+"""Compare original flows with a release, in groups of time steps: the input of every measure of flows."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class AllParts:
-    """What is known of all of the data where a comparison is of one part of it.
+class PartitionContext:
+    """Sums of all partitions, for a comparison of one of them.
 
     Attributes
     ----------
     volume, published
-        Trips of the original and in rows, as a comparison of everything has them in its one group.
+        Trips of the original and in rows, of all partitions.
     add
-        From a sum over this part to that over all of them.
+        (sum over this partition) → sum over all partitions.
     """
 
     volume: Floats
@@ -37,73 +37,73 @@ class AllParts:
 
 @dataclass(frozen=True, eq=False)
 class OdComparison:
-    """The two tables, and which row each original flow lies in.
+    """Original flows, their release, and the row of each original flow.
 
     The reconstruction spreads the volume of a row evenly over its cells, the pairs of a tile of its origin and a tile of
-    its destination. Cells of no row are 0; where rows overlap their shares are added. It is never written out: measures
-    need it only where the original has a flow, and its sum over all other cells.
+    its destination. Cells of no row are 0; where rows overlap their shares are added. It is never stored: measures need it
+    only where the original has a flow, and its sum over all other cells.
 
     Attributes
     ----------
     original, release
-        What is compared.
+        The compared tables.
     row
         The row of each original flow, -1 where it was suppressed; None where rows overlap, and a flow may lie in several.
     pooled
         Whether all time steps are one group; otherwise each is one.
     parts
-        What is known of all parts, where the data lies in several; None where it is all here. A measure need not look at it as
-        long as it adds up with `of_flows`, `of_rows` and `of_steps` alone.
+        The sums of all partitions, where the data is in several; None where it is all here. A measure that adds up with
+        `of_flows`, `of_rows` and `of_steps` alone needs no other handling of partitions.
     """
 
     original: Flows
     release: FlowRelease
     row: Ints | None
     pooled: bool = False
-    parts: AllParts | None = None
+    parts: PartitionContext | None = None
     _made: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def between(cls, original: Flows, release: FlowRelease) -> OdComparison:
-        """Put each original flow into its row; into none if one lies in several."""
+        """Assign each original flow to its row; to none if a flow lies in several."""
         row, twice = rows_met(original, release)
         return cls(original, release, None if twice else row)
 
     def all_steps(self) -> OdComparison:
-        """The same with all time steps in one group; what `once` made is shared."""
+        """Return the comparison with all time steps in one group; both share what `once` made."""
         return replace(self, pooled=True)
 
     @property
     def groups(self) -> int:
-        """Number of groups."""
+        """Return the number of groups."""
         return 1 if self.pooled else self.original.steps
 
     @cached_property
     def row_step(self) -> Ints:
-        """The time step of the original that each row belongs to."""
+        """Return the time step of the original of each row."""
         steps: Ints = steps_of_release(self.original, self.release)[self.release.step]
         return steps
 
     @cached_property
     def flow_group(self) -> Ints:
-        """The group of each flow."""
+        """Return the group of each flow."""
         return np.zeros(len(self.original), np.int64) if self.pooled else self.original.step
 
     @cached_property
     def row_group(self) -> Ints:
-        """The group of each row."""
+        """Return the group of each row."""
         return np.zeros(len(self.release), np.int64) if self.pooled else self.row_step
 
     def of_flows(self, values: Ints | Floats) -> Floats:
-        """Sum of a value of each flow over each group."""
+        """Return the sum of a value of each flow over each group."""
         return self._added(np.bincount(self.flow_group, values, self.groups))
 
     def of_rows(self, values: Ints | Floats) -> Floats:
-        """Sum of a value of each row over each group."""
+        """Return the sum of a value of each row over each group."""
         return self._added(np.bincount(self.row_group, values, self.groups))
 
     def of_steps(self, values: Floats) -> Floats:
-        """Sum of values of each time step over each group."""
+        """Return the sum of values of each time step over each group."""
         return self._added(values.sum(axis=0, keepdims=True)) if self.pooled else values
 
     def _added(self, sums: Any) -> Floats:
@@ -111,14 +111,14 @@ class OdComparison:
         return sums if self.parts is None else self.parts.add(sums)
 
     def rows_of(self, step: int) -> slice:
-        """The rows of a time step of the original."""
-        place = int(np.searchsorted(self.release.t, self.original.t[step]))
-        if place == len(self.release.t) or self.release.t[place] != self.original.t[step]:
+        """Return the rows of a time step of the original."""
+        at = int(np.searchsorted(self.release.t, self.original.t[step]))
+        if at == len(self.release.t) or self.release.t[at] != self.original.t[step]:
             return slice(0, 0)
-        return slice(self.release.offsets[place], self.release.offsets[place + 1])
+        return slice(self.release.offsets[at], self.release.offsets[at + 1])
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """What is costly and does not depend on the groups: made the first time that it is asked for."""
+        """Return a costly value that does not depend on the groups; make it on the first call."""
         if name not in self._made:
             self._made[name] = make()
         made: T = self._made[name]
@@ -126,44 +126,44 @@ class OdComparison:
 
     @cached_property
     def volume(self) -> Floats:
-        """Original trips of each group."""
+        """Return the original trips of each group."""
         return self.of_flows(self.original.volume) if self.parts is None else self.parts.volume
 
     @cached_property
     def published(self) -> Floats:
-        """Trips in rows, published or reported, of each group."""
+        """Return the trips in rows, published or reported, of each group."""
         return self.of_rows(self.release.volume) if self.parts is None else self.parts.published
 
     @cached_property
     def origin_size(self) -> Ints:
-        """Tiles in the origin of each row."""
+        """Return the tiles in the origin of each row."""
         sizes: Ints = self.release.areas.size[self.release.origin]
         return sizes
 
     @cached_property
     def destination_size(self) -> Ints:
-        """Tiles in the destination of each row."""
+        """Return the tiles in the destination of each row."""
         sizes: Ints = self.release.areas.size[self.release.destination]
         return sizes
 
     @cached_property
     def cells(self) -> Ints:
-        """Cells of each row."""
+        """Return the cells of each row."""
         return self.origin_size * self.destination_size
 
     @cached_property
     def level(self) -> Floats:
-        """What the reconstruction has in each cell of each row."""
+        """Return the reconstructed volume in each cell of each row."""
         return self.release.volume / self.cells
 
     @cached_property
     def rebuilt(self) -> Floats:
-        """What the reconstruction has in the cell of each original flow."""
+        """Return the reconstructed volume in the cell of each original flow."""
         return self._summed[0] if self.row is None else np.append(self.level, 0.0)[self.row]
 
     @cached_property
-    def beside(self) -> Floats:
-        """What the reconstruction of each group has in cells in which the original has no trip."""
+    def outside(self) -> Floats:
+        """Return the reconstructed volume of each group in cells without an original trip."""
         if self.row is None:
             return np.maximum(self.published - self.of_flows(self.rebuilt), 0.0)
         empty = self.cells - np.bincount(self.row[self.row >= 0], minlength=len(self.release))
@@ -171,7 +171,7 @@ class OdComparison:
 
     @cached_property
     def squares(self) -> Floats:
-        """The sum of the squares of the reconstruction over all cells of each group."""
+        """Return the sum of the squares of the reconstruction over all cells of each group."""
         return self.of_steps(self._summed[1])
 
     @property

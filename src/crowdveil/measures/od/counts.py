@@ -1,4 +1,4 @@
-"""What is left to look at: areas, flows, and how much of the volume is in areas of which size."""
+"""Count areas and flows of a release, and its volume by the size of areas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LARGEST = np.array([1, 2, 5, 10, 100, 1000])
 
 
 def areas(compared: OdComparison) -> Floats:
-    """Different areas at either end of the rows."""
+    """Return the number of distinct areas at either end of the rows."""
     number = len(compared.release.areas)
     both = np.concatenate([compared.release.origin, compared.release.destination]).astype(np.int64)
     if compared.pooled:
@@ -25,17 +25,17 @@ def areas(compared: OdComparison) -> Floats:
 
 
 def flows(compared: OdComparison) -> Floats:
-    """Rows."""
+    """Return the number of rows."""
     return compared.of_rows(np.ones(len(compared.release)))
 
 
 def by_origin_size(compared: OdComparison) -> Floats:
-    """Share of the published trips whose origin has so many tiles."""
+    """Return the share of the published trips by the tiles of their origin."""
     return _by_size(compared, compared.origin_size)
 
 
 def by_destination_size(compared: OdComparison) -> Floats:
-    """Share of the published trips whose destination has so many tiles."""
+    """Return the share of the published trips by the tiles of their destination."""
     return _by_size(compared, compared.destination_size)
 
 
@@ -48,16 +48,16 @@ def _by_size(compared: OdComparison, size: Ints) -> Floats:
 
 MEASURES = (
     Measure(
-        "areas", "different areas", "", "higher", Flows, areas,
-        "Number of different areas that occur as an origin or a destination.",
+        "areas", "distinct areas", "", "higher", Flows, areas,
+        "Number of distinct areas that occur as an origin or a destination.",
     ),
     Measure("flows", "flows in the release", "", "higher", Flows, flows, "Number of rows, published or reported."),
     Measure(
         "volume-by-origin-size", "trips by tiles of origin", "", "neither", Flows, by_origin_size,
-        "Share of the published trips whose origin has so many tiles.", parts=SIZES,
+        "Share of the published trips whose origin has this number of tiles.", parts=SIZES,
     ),
     Measure(
         "volume-by-destination-size", "trips by tiles of destination", "", "neither", Flows, by_destination_size,
-        "Share of the published trips whose destination has so many tiles.", parts=SIZES,
+        "Share of the published trips whose destination has this number of tiles.", parts=SIZES,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""How coarse the places of trips became, in tiles: Ḡ, and the sums G and G_δ that methods make least."""
+"""Measure generalization in tiles: Ḡ, and the sums G and G_δ that methods minimize."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 
 DELTA = 0.01
-"""What a suppressed trip costs, as a share of one generalized to the whole map at both ends."""
+"""The cost of a suppressed trip, as a share of one generalized to the whole map at both ends."""
 
 
 def total(compared: OdComparison) -> Floats:
-    """Σ (|o| + |d|) v over the rows."""
+    """Return Σ (|o| + |d|) v over the rows."""
     return compared.of_rows((compared.origin_size + compared.destination_size) * compared.release.volume)
 
 
 def mean(compared: OdComparison) -> Floats:
-    """G of a published trip."""
+    """Return G of a published trip."""
     return ratio(total(compared), compared.published)
 
 
 def with_suppressed(compared: OdComparison) -> Floats:
-    """G, and 2δ|U| for each suppressed trip."""
+    """Return G, and 2δ|U| for each suppressed trip."""
     suppressed = compared.volume - compared.published
     return total(compared) + 2 * DELTA * len(compared.original.zones) * suppressed
 
@@ -30,7 +30,7 @@ def with_suppressed(compared: OdComparison) -> Floats:
 MEASURES = (
     Measure(
         "generalization", "mean generalization error", "tiles", "lower", Flows, mean,
-        "Tiles of the origin and of the destination together, mean over published trips; 2 means exact places.", "Ḡ",
+        "Tiles of the origin and of the destination together, mean over published trips; 2 means single tiles.", "Ḡ",
     ),
     Measure(
         "generalization-total", "total generalization error", "tiles × trips", "lower", Flows, total,

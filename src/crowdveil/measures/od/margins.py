@@ -1,4 +1,4 @@
-"""How far the trips that leave and reach each tile are from those of the reconstruction."""
+"""Compare the trips that leave and reach each tile with those of the reconstruction."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from crowdveil.model.flows import Flows
 
 
 def origins(compared: OdComparison) -> Floats:
-    """Σ over tiles of |ṽ_i· − v_i·| / Σ v."""
+    """Return Σ over tiles of |ṽ_i· − v_i·| / Σ v."""
     return _error(compared, "origins", compared.original.origin, compared.release.origin)
 
 
 def destinations(compared: OdComparison) -> Floats:
-    """Σ over tiles of |ṽ_·j − v_·j| / Σ v."""
+    """Return Σ over tiles of |ṽ_·j − v_·j| / Σ v."""
     return _error(compared, "destinations", compared.original.destination, compared.release.destination)
 
 
@@ -26,7 +26,7 @@ def _error(compared: OdComparison, side: str, tile: Indices, area: Indices) -> F
 
 
 def _differences(compared: OdComparison, tile: Indices, area: Indices) -> Floats:
-    """Of each time step, one after the other: no table of all tiles in all steps is made."""
+    """Return the differences of each time step, one after the other: no table of all tiles in all steps is made."""
     original, release = compared.original, compared.release
     sums = np.zeros(original.steps)
     for step in range(original.steps):
@@ -37,9 +37,9 @@ def _differences(compared: OdComparison, tile: Indices, area: Indices) -> Floats
             np.bincount(area[rows], release.volume[rows].astype(np.float64), len(release.areas)) / release.areas.size
         )
         used = np.flatnonzero(level)
-        places, offsets = take_slices(release.areas.offsets, used)
+        taken, offsets = take_slices(release.areas.offsets, used)
         spread = np.repeat(level[used], np.diff(offsets))
-        sums[step] = np.abs(margin - np.bincount(release.areas.tiles[places], spread, len(original.zones))).sum()
+        sums[step] = np.abs(margin - np.bincount(release.areas.tiles[taken], spread, len(original.zones))).sum()
     return sums
 
 

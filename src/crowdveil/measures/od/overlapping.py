@@ -1,4 +1,4 @@
-"""The reconstruction where rows overlap: what it has in a cell is the sum of what each row has there."""
+"""Reconstruct volumes where rows overlap: a cell has the sum of the shares of its rows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from crowdveil.solve.od.assignment import check_same_zones, rows_of_steps
 
 
 def summed(original: Flows, release: FlowRelease, level: Floats) -> tuple[Floats, Floats]:
-    """The reconstruction in the cell of each original flow, and the sum of its squares over all cells of each time step.
+    """Return the reconstruction in the cell of each original flow, and the sum of its squares over all cells of each time step.
 
-    `level` is what each row has in each of its cells. Where no two rows share a cell the result is as simple as `level`
-    itself, and need not be asked for here.
+    `level` is the share of each row in each of its cells. Where no two rows share a cell the result is `level` itself.
     """
     from crowdveil.kernels.od.overlap_sums import summed_levels
 

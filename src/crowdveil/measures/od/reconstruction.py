@@ -1,4 +1,4 @@
-"""How far the original cells are from a release whose rows are spread evenly over their cells: E and D."""
+"""Compare the original cells with a release whose rows are spread evenly over their cells: E and D."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from crowdveil.model.flows import Flows
 
 
 def error(compared: OdComparison) -> Floats:
-    """E: Σ |ṽ − v| / Σ v over all cells."""
+    """Return E: Σ |ṽ − v| / Σ v over all cells."""
     filled = compared.of_flows(np.abs(compared.original.volume - compared.rebuilt))
-    return ratio(filled + compared.beside, compared.volume)
+    return ratio(filled + compared.outside, compared.volume)
 
 
 def distance(compared: OdComparison) -> Floats:
-    """D: Σ |ṽ / Σ ṽ − v / Σ v| over all cells."""
+    """Return D: Σ |ṽ / Σ ṽ − v / Σ v| over all cells."""
     volume, published = compared.volume[compared.flow_group], compared.published[compared.flow_group]
     # Where nothing is published there is no distribution to compare with.
     filled = compared.of_flows(np.abs(ratio(compared.rebuilt, published) - compared.original.volume / volume))
-    empty = ratio(compared.beside, compared.published)
+    empty = ratio(compared.outside, compared.published)
     return np.where(compared.volume > 0, filled + empty, np.nan)
 
 
@@ -33,7 +33,7 @@ MEASURES = (
     ),
     Measure(
         "distribution-distance", "distribution distance", "", "lower", Flows, distance,
-        "The same between shares of the original trips and shares of the published ones, so that suppression alone does "
+        "The same between shares of the original trips and shares of the published trips, so that suppression alone does "
         "not count. At most 2; plain suppression has twice the share suppressed.", "D",
     ),
 )  # fmt: skip

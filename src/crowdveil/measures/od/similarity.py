@@ -1,4 +1,4 @@
-"""How alike the original and the reconstruction are, in words that transport research uses: CPC, cosine, Jensen-Shannon."""
+"""Measure the similarity of the original and the reconstruction, as in transport research: CPC, cosine, Jensen-Shannon."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from crowdveil.model.flows import Flows
 
 
 def common_part(compared: OdComparison) -> Floats:
-    """CPC: 2 Σ min(v, ṽ) / (Σ v + Σ ṽ)."""
+    """Return CPC: 2 Σ min(v, ṽ) / (Σ v + Σ ṽ)."""
     common = compared.of_flows(np.minimum(compared.original.volume, compared.rebuilt))
     return ratio(2 * common, np.where(compared.volume > 0, compared.volume + compared.published, 0))
 
 
 def cosine_distance(compared: OdComparison) -> Floats:
-    """1 − v·ṽ / (‖v‖ ‖ṽ‖)."""
+    """Return 1 − v·ṽ / (‖v‖ ‖ṽ‖)."""
     volume = compared.original.volume.astype(np.float64)
     product = compared.of_flows(volume * compared.rebuilt)
     squares = compared.of_flows(volume**2) * compared.squares
@@ -25,17 +25,17 @@ def cosine_distance(compared: OdComparison) -> Floats:
 
 
 def jensen_shannon(compared: OdComparison) -> Floats:
-    """√ of the Jensen-Shannon divergence of the two distributions, in bits, so that it lies between 0 and 1."""
+    """Return √ of the Jensen-Shannon divergence of the two distributions, in bits, between 0 and 1."""
     p = compared.original.volume / compared.volume[compared.flow_group]
     q = ratio(compared.rebuilt, compared.published[compared.flow_group])
     filled = compared.of_flows(_towards(p, q) + _towards(q, p))
-    # A cell without an original trip adds half of what the reconstruction has in it: log₂ 2 = 1.
-    empty = ratio(compared.beside, compared.published) / 2
+    # A cell without an original trip adds half of its reconstructed share: log₂ 2 = 1.
+    empty = ratio(compared.outside, compared.published) / 2
     return np.sqrt(np.where(compared.volume > 0, np.maximum(filled + empty, 0.0), np.nan))
 
 
 def _towards(p: Floats, q: Floats) -> Floats:
-    """½ p log₂(p / m), m the middle of p and q; 0 where p is."""
+    """Return ½ p log₂(p / m), m the middle of p and q; 0 where p is 0."""
     quotient = np.where(p > 0, 2 * p / (p + q), 1.0)
     divergence: Floats = p / 2 * np.log2(quotient)
     return divergence

@@ -1,4 +1,4 @@
-"""How many trips are missing: S, and its complement."""
+"""Measure the share of suppressed trips: S, and its complement."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from crowdveil.model.flows import Flows
 
 
 def suppressed(compared: OdComparison) -> Floats:
-    """S: the share of trips in no row."""
+    """Return S: the share of trips in no row."""
     return ratio(compared.volume - compared.published, compared.volume)
 
 
 def k_anonymous(compared: OdComparison) -> Floats:
-    """The share of trips in a row, published or reported."""
+    """Return the share of trips in a row, published or reported."""
     return ratio(compared.published, compared.volume)
 
 

@@ -1,8 +1,8 @@
-"""How far trips of the reconstruction are from the original ones in length.
+"""Compare the lengths of reconstructed trips with the original lengths.
 
-The Wasserstein distance of the two distributions of distances between centroids: by how many kilometers the length of a
-trip would have to change, on average, to turn one into the other. Distances are counted on a ruler of 1,000 marks from 0 to
-the diagonal of the map; one between two marks counts partly at either, which leaves means exact.
+The Wasserstein distance of the two distributions of distances between centroids: the mean change of length, in kilometers, that
+turns one into the other. Distances are counted on a ruler of 1,000 marks from 0 to the diagonal of the map; one between two
+marks counts partly at either, which leaves means exact.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ MARKS = 1000
 
 
 def wasserstein_km(compared: OdComparison) -> Floats:
-    """∫ |F − F̃| over lengths, in kilometers; NaN where it is not known where tiles are."""
+    """Return ∫ |F − F̃| over lengths, in kilometers; NaN where the positions of tiles are unknown."""
     if not compared.original.zones.located:
         return np.full(compared.groups, np.nan)
     lengths, rebuilt = (compared.of_steps(ruler) for ruler in compared.once("lengths", lambda: _rulers(compared)))
-    apart = np.cumsum(_shares(lengths) - _shares(rebuilt), axis=1)
-    kilometers: Floats = np.abs(apart).sum(axis=1) * mark_m(compared.original) / 1000
+    difference = np.cumsum(_shares(lengths) - _shares(rebuilt), axis=1)
+    kilometers: Floats = np.abs(difference).sum(axis=1) * mark_m(compared.original) / 1000
     return kilometers
 
 
@@ -32,26 +32,26 @@ def _shares(ruler: Floats) -> Floats:
 
 
 def mark_m(original: Flows) -> float:
-    """How far apart the marks of the ruler are, in meters."""
+    """Return the meters between the marks of the ruler."""
     x, y = original.zones.xy
     return float(np.hypot(np.ptp(x), np.ptp(y))) / (MARKS - 1) or 1.0
 
 
 def _rulers(compared: OdComparison) -> tuple[Floats, Floats]:
-    """Trips by length and step, of the original and of the reconstruction."""
+    """Return trips by length and step, of the original and of the reconstruction."""
     from crowdveil.kernels.od.trip_lengths import add_lengths
 
     original, release = compared.original, compared.release
     x, y = (frozen(c, np.float64) for c in original.zones.xy)
-    apart, lengths = mark_m(original), np.zeros((original.steps, MARKS))
+    spacing, lengths = mark_m(original), np.zeros((original.steps, MARKS))
     tiles = frozen(np.arange(len(original.zones)), np.int32)
     each = frozen(np.arange(len(tiles) + 1), np.int64)
     volume = original.volume.astype(np.float64)
-    add_lengths(original.step, original.origin, original.destination, volume, each, tiles, x, y, apart, lengths)
+    add_lengths(original.step, original.origin, original.destination, volume, each, tiles, x, y, spacing, lengths)
     rebuilt = np.zeros((original.steps, MARKS))
     add_lengths(
         compared.row_step, release.origin, release.destination, compared.level,
-        release.areas.offsets, release.areas.tiles, x, y, apart, rebuilt,
+        release.areas.offsets, release.areas.tiles, x, y, spacing, rebuilt,
     )  # fmt: skip
     return lengths, rebuilt
 

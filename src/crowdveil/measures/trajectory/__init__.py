@@ -1,1 +1,1 @@
-"""What a release of trajectories lost."""
+"""Measure the utility that a release of trajectories lost."""

@@ -1,4 +1,4 @@
-"""Original trajectories beside a release of them: what every measure of trajectories reads."""
+"""Compare original trajectories with a release: the input of every measure of trajectories."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryComparison:
-    """The two sets of trajectories, in meters on the plane of the original.
+    """Original and released trajectories, in meters on the plane of the original.
 
     Attributes
     ----------
     original
-        The trajectories that were read.
+        The original trajectories.
     release
-        What is published of them. Its `source` is known where it was just made, or where the pairing was kept.
+        The release. Its `source` is known in the run that made it, or where the pairing was kept.
     progress
-        Told by measures that take long how far they are.
+        Called by slow measures with their progress.
     notes
-        What measures say of how they were computed, such as a value that was found.
+        Remarks of measures on their computation, such as an estimated value.
     """
 
     original: Trajectories
@@ -47,43 +47,43 @@ class TrajectoryComparison:
         require(bool(np.all(np.diff(self.release.offsets) > 0)), "release: a trajectory in it has no point; verify it.")
 
     def with_release(self, release: TrajectoryRelease) -> TrajectoryComparison:
-        """The same original beside another release; what was made of the original alone is not made again."""
+        """Return the original with another release; what was made of the original alone is kept."""
         return replace(self, release=release, _made={})
 
     def all_steps(self) -> TrajectoryComparison:
-        """Trajectories are one group."""
+        """Return itself: trajectories are one group."""
         return self
 
     @property
     def source(self) -> Ints:
-        """The original trajectory that each published one comes from; an error where nobody knows."""
+        """Return the original trajectory of each published one; raise `InputError` where it is unknown."""
         if self.release.source is None:
             raise InputError(
-                "release: which trajectory came of which is not known, since ids are new; "
+                "release: the original of each trajectory is not known, since ids are new; "
                 "keep it with --pairing when anonymizing, and give it here."
             )
         return self.release.source
 
     @cached_property
     def start(self) -> int:
-        """Seconds are counted from here in `paths` and `published`: the first time of the original."""
+        """Return the first time of the original: seconds in `paths` and `published` count from it."""
         return int(self.original.t.min()) if self.original.points else 0
 
     @property
     def paths(self) -> Paths:
-        """The original trajectories."""
+        """Return the original trajectories."""
         data = self.original
         return self.once_of_original("paths", lambda: Paths.on_plane(*data.xy, data.t - self.start, data.offsets))
 
     @cached_property
     def published(self) -> Paths:
-        """The published trajectories."""
+        """Return the published trajectories."""
         x, y = self.original.projection.to_plane(self.release.lon, self.release.lat)
         return Paths.on_plane(x, y, self.release.t - self.start, self.release.offsets)
 
     def tiles(self, size_m: float) -> tuple[Ints, Ints]:
-        """The square tile of each original and of each published point: numbers from 1, row by row from south west, of all tiles
-        in the box around both.
+        """Return the square tile of each original and of each published point: numbers from 1, row by row from the south-west, of
+        all tiles in the box around both.
         """
 
         def make() -> tuple[Ints, Ints]:
@@ -97,11 +97,11 @@ class TrajectoryComparison:
         return self.once(("tiles", size_m), make)
 
     def once(self, name: Hashable, make: Callable[[], T]) -> T:
-        """What is costly and several measures need: made the first time that it is asked for."""
+        """Return a costly value that several measures need; make it on the first call."""
         return _once(self._made, name, make)
 
     def once_of_original(self, name: Hashable, make: Callable[[], T]) -> T:
-        """The same for what does not depend on the release."""
+        """Return a costly value that does not depend on the release; make it on the first call."""
         return _once(self._of_original, name, make)
 
 

@@ -1,8 +1,8 @@
-"""Five measures of mobility, of the original and of the release: what a user of either would find.
+"""Measure five mobility statistics of the original and of the release.
 
-The definitions are scikit-mobility's, which counts every point as a visit. Its location entropy is in bits by its formula, as it
-is here; its code takes natural logarithms. Distances are great circles. Individuals are people where both sides tell them,
-otherwise trajectories, on both sides.
+The definitions are scikit-mobility's, which counts every point as a visit. Its location entropy is in bits by its formula, as
+here; its code uses natural logarithms. Distances are great circles. Individuals are people where both sides have them, otherwise
+trajectories, on both sides.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ class TileParams(Params):
     """Parameters of measures of tiles."""
 
     tile_m: float = Field(250.0, gt=0, le=100_000)
-    """Side of the square tiles that are the locations."""
+    """Side of the square tiles of locations."""
 
 
 class DisplacementParams(Params):
     """Parameters of the mean square displacement."""
 
     after_s: int = Field(3600, ge=1)
-    """The place after this time is compared with the first one."""
+    """Time between the two compared positions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """One side: the points of each individual, in order of time.
+    """The points of each individual of one side, in order of time.
 
     Attributes
     ----------
     lon, lat, t
         Of each point.
     offsets
-        Where the points of each individual begin.
+        The first point of each individual.
     order
-        Which point of the data each one is.
+        The index of each point in the data.
     """
 
     lon: Floats
@@ -60,7 +60,7 @@ class Walks:
     order: Ints
 
     def lengths_km(self) -> Floats:
-        """How far each individual went, in straight lines from point to point."""
+        """Return the kilometers of each individual, in straight lines from point to point."""
         if len(self.lon) < 2:
             return np.zeros(len(self.offsets) - 1)
         leg = great_circle_m(self.lon[:-1], self.lat[:-1], self.lon[1:], self.lat[1:]) / 1000
@@ -68,7 +68,7 @@ class Walks:
         return np.add.reduceat(np.append(leg, 0.0), self.offsets[:-1])
 
     def square_displacements_km2(self, after_s: int) -> Floats:
-        """How far each one is from where it began, squared, at its last point up to so many seconds later."""
+        """Return the squared distance of each individual from its first to its last point within `after_s` seconds."""
         first = self.offsets[:-1]
         in_time = self.t <= np.repeat(self.t[first] + after_s, np.diff(self.offsets))
         last = first + np.add.reduceat(in_time.astype(np.int64), first) - 1
@@ -78,14 +78,14 @@ class Walks:
 
 
 def _walks(compared: TrajectoryComparison) -> tuple[Walks, Walks]:
-    """The original and the release."""
+    """Return the walks of the original and of the release."""
     original, release = compared.original, compared.release
-    if release.person is not None and original.counts == "people":
+    if release.person is not None and original.k_unit == "people":
         people = np.unique(release.person, return_inverse=True)[1]
         return _by_individual(original, original.person), _by_individual(release, people)
-    if release.person is not None or original.counts == "people":
-        silent = "original" if release.person is not None else "release"
-        compared.notes.say(f"the {silent} does not tell people, so individuals are trajectories, on both sides.")
+    if release.person is not None or original.k_unit == "people":
+        unknown = "original" if release.person is not None else "release"
+        compared.notes.say(f"the {unknown} has no people, so individuals are trajectories, on both sides.")
     return _by_individual(original, np.arange(len(original))), _by_individual(release, np.arange(len(release)))
 
 
@@ -101,7 +101,7 @@ def _sides(compared: TrajectoryComparison) -> tuple[Walks, Walks]:
 
 
 def _visits(compared: TrajectoryComparison, tile_m: float) -> tuple[tuple[Ints, Ints], ...]:
-    """Of each side the tile of every tile and individual that visited it, rising, and how often it did."""
+    """Return of each side the tile of every pair of a tile and its visitor, rising, and the number of visits."""
 
     def make() -> tuple[tuple[Ints, Ints], ...]:
         found = []
@@ -116,46 +116,46 @@ def _visits(compared: TrajectoryComparison, tile_m: float) -> tuple[tuple[Ints, 
 
 
 def _per_tile(compared: TrajectoryComparison, params: TileParams, of_tiles: Callable[[Ints, Ints], Floats]) -> Floats:
-    """What both sides have in their tiles, and what would have to change in which."""
+    """Return the values of both sides in their tiles, and their distance."""
     sides = _visits(compared, params.tile_m)
     tiles = [np.unique(tile, return_inverse=True) for tile, _ in sides]
-    values = [of_tiles(place, count) for (_, place), (_, count) in zip(tiles, sides, strict=True)]
+    values = [of_tiles(number, count) for (_, number), (_, count) in zip(tiles, sides, strict=True)]
     every = np.unique(np.concatenate([tile for tile, _ in tiles]))
     spread = np.zeros((2, len(every)))
     for row, (tile, _), value in zip(spread, tiles, values, strict=True):
         row[np.searchsorted(every, tile)] = value
     moved = float(np.abs(spread[0] - spread[1]).sum()) / len(values[0]) if len(values[0]) else np.nan
-    return _told(values[0], values[1], moved)
+    return _summarize(values[0], values[1], moved)
 
 
-def _visits_each(place: Ints, count: Ints) -> Floats:
-    return np.bincount(place, count).astype(np.float64)
+def _visits_each(tile: Ints, count: Ints) -> Floats:
+    return np.bincount(tile, count).astype(np.float64)
 
 
-def _individuals_bits(place: Ints, count: Ints) -> Floats:
-    return np.log2(np.bincount(place))
+def _individuals_bits(tile: Ints, count: Ints) -> Floats:
+    return np.log2(np.bincount(tile))
 
 
-def _entropy_bits(place: Ints, count: Ints) -> Floats:
-    """−Σ p log₂ p over who the visits of a tile are by."""
-    share = count / np.bincount(place, count)[place]
-    return np.abs(np.bincount(place, -share * np.log2(share)))  # abs: no -0.0 where one individual alone was
+def _entropy_bits(tile: Ints, count: Ints) -> Floats:
+    """Return −Σ p log₂ p over the visitors of a tile."""
+    share = count / np.bincount(tile, count)[tile]
+    return np.abs(np.bincount(tile, -share * np.log2(share)))  # abs: no -0.0 with a single visitor
 
 
 def straight_line(compared: TrajectoryComparison) -> Floats:
-    """Kilometers of an individual."""
+    """Return the kilometers of an individual."""
     original, released = (walks.lengths_km() for walks in _sides(compared))
-    return _told(original, released, _earth_movers(original, released))
+    return _summarize(original, released, _earth_movers(original, released))
 
 
 def square_displacement(compared: TrajectoryComparison, params: DisplacementParams) -> Floats:
-    """Square kilometers of an individual."""
+    """Return the square kilometers of an individual."""
     original, released = (walks.square_displacements_km2(params.after_s) for walks in _sides(compared))
-    return _told(original, released, _earth_movers(original, released))
+    return _summarize(original, released, _earth_movers(original, released))
 
 
-def _told(original: Floats, released: Floats, moved: float) -> Floats:
-    """The mean of both sides, the change of the mean, and the distance between distributions, of the original mean."""
+def _summarize(original: Floats, released: Floats, moved: float) -> Floats:
+    """Return the mean of both sides, the change of the mean, and the distance of the distributions, by the original mean."""
     if not len(original) or not len(released):
         return np.array([[original.mean() if len(original) else np.nan, np.nan, np.nan, np.nan]])
     before, after = float(original.mean()), float(released.mean())
@@ -164,7 +164,7 @@ def _told(original: Floats, released: Floats, moved: float) -> Floats:
 
 
 def _earth_movers(a: Floats, b: Floats) -> float:
-    """∫ |F − G|: by how much values would have to change, on average, for two distributions to agree."""
+    """Return ∫ |F − G|: the mean change of values that makes two distributions agree."""
     if not len(a) or not len(b):
         return float("nan")
     marks = np.sort(np.concatenate([a, b]))
@@ -195,7 +195,7 @@ MEASURES = (
     _measure(
         "uncorrelated-location-entropy", "uncorrelated entropy of a location, bits", "",
         partial(_per_tile, of_tiles=_entropy_bits),
-        "How evenly the visits of a tile are spread over individuals, the mean over tiles.", TileParams,
+        "Entropy of the visits of a tile over individuals, the mean over tiles.", TileParams,
     ),
     _measure(
         "random-location-entropy", "random entropy of a location, bits", "",
@@ -204,6 +204,6 @@ MEASURES = (
     ),
     _measure(
         "mean-square-displacement", "mean square displacement, km²", "", square_displacement,
-        "How far individuals are from where they began after a time, squared, the mean over them.", DisplacementParams,
+        "Squared distance of individuals from their first position after a time, the mean over them.", DisplacementParams,
     ),
 )  # fmt: skip

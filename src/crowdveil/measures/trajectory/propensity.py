@@ -1,13 +1,13 @@
-"""How well a model tells published trajectories from original ones.
+"""Measure how well a model distinguishes published from original trajectories.
 
-Each trajectory is the sequence of square tiles that it passes, consecutive repeats once; shorter ones are padded with 0 at the
-left. Tiles are numbered from 1, row by row, and at levels of time one after the other; numbers are divided by the largest. A
-model learns from the number at each position whether a sequence is published, and every sequence is scored by one that saw
-neither it nor any equal one: two equal data sets score 0. Nothing is balanced, as in the document: where many trajectories are
-removed, the score rises for that alone.
+Each trajectory is the sequence of its square tiles, consecutive repeats once; shorter ones are padded with 0 at the left. Tiles
+are numbered from 1, row by row, and at levels of time one after the other; numbers are divided by the largest. A model learns
+from the number at each position whether a sequence is published, and every sequence is scored by one that was trained without
+it and its equals: two equal data sets score 0. Classes are not balanced, as in the MobiDataLab deliverable: where many
+trajectories are removed, the score rises for that alone.
 
-A logistic regression on tile numbers is weak: it sees lengths and places north or south, and little else. With boosting the
-score is what a strong model finds, and much higher.
+A logistic regression on tile numbers is weak: it uses lengths and positions north or south, and little else. Boosting is a
+strong model, and its score is much higher.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.distances import Paths
 
 FOLDS = 5
-MOST_CELLS = 1 << 27
-"""Positions of all sequences together, padded, that fit into memory."""
+MAX_CELLS = 1 << 27
+"""Positions of all padded sequences that fit into memory."""
 
 
 class PropensityParams(Params):
@@ -41,13 +41,13 @@ class PropensityParams(Params):
     tile_m: float = Field(200.0, gt=0, le=100_000)
     """Side of the square tiles."""
     time_interval_s: int | None = Field(None, ge=1)
-    """Tiles at different times are different, in intervals of this length; without it times do not count."""
+    """Tiles at different times differ, in intervals of this length; without it times do not count."""
     model: Literal["logistic", "boosting"] = "logistic"
-    """What tells the two apart: a logistic regression, or gradient boosting, which is much better at it."""
+    """The classifier: a logistic regression, or gradient boosting, which is much stronger."""
     balanced: bool = False
-    """Let both sides weigh the same, so that removed trajectories do not count by themselves."""
+    """Give both sides the same weight, so that removed trajectories do not count by themselves."""
     seed: int = Field(0, ge=0, lt=2**32)
-    """Seed of who is scored by which model."""
+    """Seed of the folds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Sequences:
 
     @classmethod
     def of(cls, compared: TrajectoryComparison, params: PropensityParams) -> Sequences:
-        """Those of both sides."""
+        """Return the sequences of both sides."""
         sides, tiles = (compared.paths, compared.published), compared.tiles(params.tile_m)
         levels = [_levels(paths, params.time_interval_s) for paths in sides]
         most = max(int(tile.max()) for tile in tiles)
@@ -78,13 +78,13 @@ class Sequences:
         )
 
     def equal(self) -> Ints:
-        """A number for each sequence, the same for equal ones."""
+        """Return a number for each sequence, the same for equal ones."""
         number: dict[bytes, int] = {}
         cuts = pairwise(self.offsets.tolist())
         return np.array([number.setdefault(self.number[i:j].tobytes(), len(number)) for i, j in cuts])
 
     def padded(self) -> Any:
-        """A row for each, as long as the longest, with numbers up to 1 at its end; sparse, so that padding takes no room."""
+        """Return a row for each, as long as the longest, with numbers up to 1 at its end; sparse, without stored padding."""
         from scipy.sparse import csr_array
 
         longest = int(np.diff(self.offsets).max())
@@ -94,7 +94,7 @@ class Sequences:
 
 
 def _levels(paths: Paths, interval_s: int | None) -> Ints:
-    """The level of time of each point."""
+    """Return the level of time of each point."""
     if interval_s is None:
         return np.zeros(len(paths.t), np.int64)
     return (paths.t // interval_s).astype(np.int64)
@@ -109,7 +109,7 @@ def _without_repeats(number: Ints, offsets: Ints) -> tuple[Ints, Ints]:
 
 
 def propensity(compared: TrajectoryComparison, params: PropensityParams) -> Floats:
-    """U = 4/n Σ (p̂ − ½)²."""
+    """Return U = 4/n Σ (p̂ − ½)²."""
     if len(compared.release) == 0:
         return np.array([np.nan])
     score = _scored(Sequences.of(compared, params), params, compared.progress)
@@ -117,14 +117,14 @@ def propensity(compared: TrajectoryComparison, params: PropensityParams) -> Floa
 
 
 def _scored(sequences: Sequences, params: PropensityParams, progress: Progress) -> Floats:
-    """The probability that each is published, by a model that saw neither it nor its equals."""
+    """Return the probability that each is published, by a model trained without it and its equals."""
     features, published, equal = sequences.padded(), sequences.published, sequences.equal()
     if params.model == "boosting":
         features = _dense(features)
     rng = np.random.default_rng(params.seed)
     fold = (rng.permutation(int(equal.max()) + 1) % FOLDS)[equal]
     score = np.empty(len(published))
-    # Threads there wait for one another without sleeping: where others work too, one is much faster than several.
+    # Its threads wait without sleeping: on a busy machine one is much faster than several.
     with _sklearn("threadpoolctl").threadpool_limits(1):
         for here in range(FOLDS):
             test, train = np.flatnonzero(fold == here), np.flatnonzero(fold != here)
@@ -132,7 +132,7 @@ def _scored(sequences: Sequences, params: PropensityParams, progress: Progress) 
             if len(known) == 2 and len(test):
                 model = _fitted(params, features[train], published[train])
                 score[test] = model.predict_proba(features[test])[:, 1]
-            else:  # nothing to learn from, or nothing to tell apart
+            else:  # one class alone, or nothing to score
                 score[test] = known[0] if len(known) else 0.5
             progress(here + 1, FOLDS)
     return score
@@ -140,10 +140,10 @@ def _scored(sequences: Sequences, params: PropensityParams, progress: Progress) 
 
 def _dense(features: Any) -> Floats:
     rows, longest = features.shape
-    if rows * longest > MOST_CELLS:
+    if rows * longest > MAX_CELLS:
         raise InputError(
             f"propensity-score: {rows:,} trajectories of up to {longest:,} tiles are too many for boosting; "
-            "give larger tiles with tile_m, cut trajectories into shorter ones, or take the logistic model."
+            "give larger tiles with tile_m, split trajectories into shorter ones, or choose the logistic model."
         )
     dense: Floats = features.toarray()
     return dense
@@ -158,7 +158,7 @@ def _fitted(params: PropensityParams, features: Any, published: Ints) -> Any:
         booster = _sklearn("sklearn.ensemble").HistGradientBoostingClassifier
         model = booster(class_weight=weight, random_state=params.seed, early_stopping=False)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a model that came to no end scores as it scores
+        warnings.simplefilter("ignore")  # a model that did not converge is scored all the same
         return model.fit(features, published)
 
 
@@ -172,7 +172,7 @@ def _sklearn(module: str) -> Any:
 MEASURES = (
     Measure(
         "propensity-score", "propensity score", "", "lower", Trajectories, propensity,
-        "How sure a model is of which trajectories are published and which are originals: 0 if it cannot tell, 1 if always.",
+        "Certainty of a model about which trajectories are published: 0 if it cannot distinguish them, 1 if always.",
         symbol="U", params=PropensityParams, aliases=("PropensityScore",),
         parameter_aliases=(("tiles_size", "tile_m"), ("time_interval", "time_interval_s")),
     ),

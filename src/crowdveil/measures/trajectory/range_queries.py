@@ -1,20 +1,19 @@
-"""SID and AID: by how much answers to spatio-temporal range queries change.
+"""Measure the change of answers to spatio-temporal range queries: SID and AID.
 
-A query is a circle R and an interval of time [t_b, t_e]. A trajectory is where straight lines between its points lead at even
-speed, and exists from its first time to its last. It is *sometime inside* (SI) if it is in R at some time of the interval, and
-*always inside* (AI) if it is in R at every time of it; at a time at which it does not exist it is not inside, so that who comes
-after t_b or leaves before t_e is not always inside. Circles and intervals are closed. Where several points have the same time,
-it is at all of them then. Q is the number of trajectories of which SI, or AI, holds; the distortion of a query is
-|Q − Q*| / max(Q, Q*), and 0 where nobody is found on either side.
+A query is a circle R and an interval of time [t_b, t_e]. A trajectory moves at even speed on straight lines between its points,
+and exists from its first time to its last. It is *sometime inside* (SI) if it is in R at some time of the interval, and *always
+inside* (AI) if it is in R at every time of it. At a time at which it does not exist it is not inside, so that a trajectory that
+begins after t_b or ends before t_e is not always inside. Circles and intervals are closed. Where several points have the same
+time, it is at all of them then. Q is the number of trajectories of which SI, or AI, holds; the distortion of a query is
+|Q − Q*| / max(Q, Q*), and 0 where both are 0.
 
 Notes
 -----
 - The paper draws radii from the whole numbers of [0, 500], and t_b ≤ t_e from [0, t] for several t; here t_b and t_e are two
-  whole seconds from 0 to t, in order. It does not say where circles lie. Here their middles are random points of the original,
-  since who asks looks where somebody is: of circles anywhere in the box around the data most are empty if there are outliers.
-  `centers = box` takes the latter.
-- Queries that nobody is found by on either side say nothing and lower the mean; with an interval of a moment they are most of
-  all. `sid-found` and `aid-found` are the means over the other queries.
+  whole seconds from 0 to t, in order. It does not define the centers of circles. Here they are random points of the original:
+  of circles anywhere in the box around the data most are empty if there are outliers. `centers = box` draws the latter.
+- Queries without a result on either side carry no information and lower the mean; with an interval of a moment they are the
+  majority. `sid-found` and `aid-found` are the means over the other queries.
 
 References
 ----------
@@ -41,7 +40,7 @@ _LONGEST_S = 10**9
 
 
 def _windows(value: Any) -> str:
-    """Whole seconds with commas between, or with +, where commas stand between measures; also from a list of numbers."""
+    """Return whole seconds separated by commas, or by + where commas separate measures; also from a list of numbers."""
     texts = (
         value.replace("+", ",").split(",")
         if isinstance(value, str)
@@ -61,32 +60,32 @@ Windows = Annotated[str, BeforeValidator(_windows)]
 
 
 class RangeQueryParams(Params):
-    """Which queries are asked."""
+    """Parameters of the queries."""
 
     queries: int = Field(100_000, ge=1, le=100_000_000)
     """Queries of each window."""
     radius_m: int = Field(500, ge=0, le=10_000_000)
     """Largest radius of a circle; radii are whole meters from 0 to it."""
     windows_s: Windows = "0,300,600,1800,3600"
-    """Windows from the first time of the original, by their length: intervals of queries lie in them."""
+    """Lengths of windows from the first time of the original: intervals of queries lie in them."""
     centers: Literal["data", "box"] = "data"
-    """Middles of circles: random points of the original, or anywhere in the box around them."""
+    """Centers of circles: random points of the original, or anywhere in the box around them."""
     seed: int = Field(0, ge=0)
-    """The same seed asks the same queries."""
+    """Seed of the queries."""
 
     @property
     def windows(self) -> tuple[int, ...]:
-        """The length of each window in seconds."""
+        """Return the length of each window in seconds."""
         return tuple(int(text) for text in self.windows_s.split(","))
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The name of each window."""
+        """Return the name of each window."""
         return tuple(f"0 to {seconds:,} s" for seconds in self.windows)
 
 
 def draw_queries(compared: TrajectoryComparison, params: RangeQueryParams, window: int) -> RangeQueries:
-    """The queries of one of the windows; of the release nothing is used."""
+    """Return the queries of one of the windows, from the original alone."""
     paths, n = compared.paths, params.queries
     rng = np.random.default_rng(np.random.SeedSequence([params.seed, window]))
     if params.centers == "data":
@@ -100,11 +99,11 @@ def draw_queries(compared: TrajectoryComparison, params: RangeQueryParams, windo
 
 
 Answers = list[tuple[Ints, Ints]]
-"""For each window what SI and AI find."""
+"""For each window the results of SI and AI."""
 
 
 def answers(compared: TrajectoryComparison, params: RangeQueryParams) -> tuple[Answers, Answers]:
-    """All queries answered in the original and in the release, once for all measures."""
+    """Answer all queries in the original and in the release, once for all measures."""
 
     def ask(tree: PathTree) -> Answers:
         return [tree.counts(draw_queries(compared, params, window)) for window in range(len(params.windows))]
@@ -115,7 +114,7 @@ def answers(compared: TrajectoryComparison, params: RangeQueryParams) -> tuple[A
 
 
 def _distortion(kind: int, found_only: bool) -> Callable[[TrajectoryComparison, RangeQueryParams], Floats]:
-    """The mean distortion of SI (0) or AI (1) in each window, over all queries or those that find anybody."""
+    """Return the mean distortion of SI (0) or AI (1) in each window, over all queries or those with a result."""
 
     def compute(compared: TrajectoryComparison, params: RangeQueryParams) -> Floats:
         if len(compared.original) == 0:
@@ -128,10 +127,10 @@ def _distortion(kind: int, found_only: bool) -> Callable[[TrajectoryComparison, 
 
 
 def mean_distortion(original: Ints, published: Ints, found_only: bool) -> float:
-    """The mean of |Q − Q*| / max(Q, Q*) over queries; NaN over none."""
-    most = np.maximum(original, published)
-    each = np.abs(original - published) / np.maximum(most, 1)
-    counted = each[most > 0] if found_only else each
+    """Return the mean of |Q − Q*| / max(Q, Q*) over queries; NaN over none."""
+    larger = np.maximum(original, published)
+    each = np.abs(original - published) / np.maximum(larger, 1)
+    counted = each[larger > 0] if found_only else each
     return float(counted.mean()) if len(counted) else float("nan")
 
 
@@ -152,19 +151,19 @@ def _measure(name: str, kind: int, found_only: bool, title: str, symbol: str, do
 
 MEASURES = (
     _measure(
-        "sid", 0, False, "Distortion of who passes through", "SID",
+        "sid", 0, False, "Distortion of passing trajectories", "SID",
         "Mean over random circles and intervals of |Q − Q*| / max(Q, Q*), Q the trajectories that are inside at some time.",
     ),
     _measure(
-        "aid", 1, False, "Distortion of who stays inside", "AID",
+        "aid", 1, False, "Distortion of staying trajectories", "AID",
         "Mean over random circles and intervals of |Q − Q*| / max(Q, Q*), Q the trajectories that are inside all the time.",
     ),
     _measure(
-        "sid-found", 0, True, "Distortion of who passes through, where anybody does", "SID⁺",
+        "sid-found", 0, True, "Distortion of passing trajectories, where there are any", "SID⁺",
         "SID over the queries that find a trajectory on either side.",
     ),
     _measure(
-        "aid-found", 1, True, "Distortion of who stays inside, where anybody does", "AID⁺",
+        "aid-found", 1, True, "Distortion of staying trajectories, where there are any", "AID⁺",
         "AID over the queries that find a trajectory on either side.",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""How many trajectories are found again by taking the nearest original of each published one."""
+"""Measure how many trajectories are re-identified by the nearest original of each published one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from pydantic import Field, model_validator
 
 from crowdveil.measures.base import Measure
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
-from crowdveil.measures.trajectory.separation import DISTANCE_ALIASES, DistanceParams, apart, distance_of
+from crowdveil.measures.trajectory.separation import (
+    DISTANCE_ALIASES,
+    DistanceParams,
+    distance_of,
+    distances_to_originals,
+)
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances import make_distance
@@ -20,7 +25,7 @@ class LinkageParams(DistanceParams):
     """Parameters of record linkage."""
 
     window: float | None = Field(None, gt=0, le=100)
-    """Look only at so many percent of the originals: those as far from the center of all as the published one; all without."""
+    """Search only this percentage of the originals: those at the same distance from the center as the published one."""
 
     @model_validator(mode="after")
     def _can_be_windowed(self) -> LinkageParams:
@@ -32,26 +37,26 @@ class LinkageParams(DistanceParams):
 
 
 def record_linkage(compared: TrajectoryComparison, params: LinkageParams) -> Floats:
-    """100 Σ Pr / n: Pr = 1 / |G| if the true original is in G, the originals at the least distance, otherwise 0."""
-    far, n = apart(compared, params), len(compared.original)
+    """Return 100 Σ Pr / n: Pr = 1 / |G| if the true original is in G, the originals at the smallest distance, otherwise 0."""
+    far, n = distances_to_originals(compared, params), len(compared.original)
     if not len(far):
         return np.zeros(1)
-    # Everybody in a group gets the same trajectory: it is looked for once.
-    first, place = same_paths(compared.published)
+    # All in an equivalence class have the same trajectory: it is searched once.
+    first, which = same_paths(compared.published)
     order, begin, end = _windows(compared, params, first)
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
-    there = (rank[compared.source] >= begin[place]) & (rank[compared.source] < end[place])
+    there = (rank[compared.source] >= begin[which]) & (rank[compared.source] < end[which])
     known = np.full(len(first), np.inf)
-    np.minimum.at(known, place[there], far[there])
-    beside = NearestNeighbors(distance_of(compared, params), compared.published)
-    least, count = beside.least(first, known, order, begin, end, compared.progress)
-    linked = there & (far == least[place]) & (count[place] > 0)
-    return np.array([100 * float(np.sum(1 / count[place[linked]])) / n])
+    np.minimum.at(known, which[there], far[there])
+    neighbors = NearestNeighbors(distance_of(compared, params), compared.published)
+    least, count = neighbors.least(first, known, order, begin, end, compared.progress)
+    linked = there & (far == least[which]) & (count[which] > 0)
+    return np.array([100 * float(np.sum(1 / count[which[linked]])) / n])
 
 
 def _windows(compared: TrajectoryComparison, params: LinkageParams, those: Ints) -> tuple[Ints, Ints, Ints]:
-    """An order of originals, and where in it each published trajectory looks: from, to."""
+    """Return an order of originals, and the range in it that each published trajectory searches: from, to."""
     n = len(compared.original)
     every = np.arange(n)
     if params.window is None:
@@ -69,7 +74,7 @@ def _windows(compared: TrajectoryComparison, params: LinkageParams, those: Ints)
 
 
 def _around(rising: Floats, values: Floats, size: int) -> Ints:
-    """Where the `size` numbers that are nearest to each value begin; of equally near ones smaller ones."""
+    """Return where the `size` numbers nearest to each value begin; of equally near ones the smaller."""
     low, high = np.zeros(len(values), np.int64), np.full(len(values), len(rising) - size)
     while np.any(low < high):
         middle = (low + high) // 2
@@ -82,7 +87,7 @@ def _around(rising: Floats, values: Floats, size: int) -> Ints:
 MEASURES = (
     Measure(
         "record-linkage", "trajectories linked to their originals", "%", "lower", Trajectories, record_linkage,
-        "How many originals are found, in percent, by taking for each published trajectory one of those at the least distance.",
+        "Percentage of originals re-identified by choosing for each published trajectory one at the smallest distance.",
         symbol="RL", params=LinkageParams, aliases=("RecordLinkage",),
         parameter_aliases=(*DISTANCE_ALIASES, ("percen_window_size", "window"), ("seed", "")),
     ),

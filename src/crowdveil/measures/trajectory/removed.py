@@ -1,4 +1,4 @@
-"""What is missing from a release: trajectories and locations."""
+"""Measure the share of trajectories and locations missing from a release."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from crowdveil.model.trajectories import Trajectories
 
 
 def trajectories_removed(compared: TrajectoryComparison) -> Floats:
-    """The share of trajectories that are not published."""
+    """Return the share of trajectories that are not published."""
     return np.array([1 - len(compared.release) / len(compared.original)])
 
 
 def locations_removed(compared: TrajectoryComparison) -> Floats:
-    """The share of points that are not published."""
+    """Return the share of points that are not published."""
     return np.array([1 - compared.release.points / compared.original.points])
 
 
 MEASURES = (
     Measure(
         "trajectories-removed", "share of trajectories removed", "", "lower", Trajectories, trajectories_removed,
-        "How many fewer trajectories are published than there were, of those.", aliases=("TrajectoriesRemoved",),
+        "Share of the original trajectories that are not published.", aliases=("TrajectoriesRemoved",),
     ),
     Measure(
         "locations-removed", "share of locations removed", "", "lower", Trajectories, locations_removed,
-        "How many fewer points are published than there were, of those; below 0 where more are.",
+        "Share of the original points by which the release has fewer; below 0 where it has more.",
         aliases=("TrajectoriesRemoved",),
     ),
 )  # fmt: skip

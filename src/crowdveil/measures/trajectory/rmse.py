@@ -1,4 +1,4 @@
-"""The root of the mean square distance between trajectories and what is published for them."""
+"""Measure the root mean square distance between trajectories and their published versions."""
 
 from __future__ import annotations
 
@@ -8,45 +8,51 @@ import numpy as np
 
 from crowdveil.measures.base import Measure
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
-from crowdveil.measures.trajectory.separation import DISTANCE_ALIASES, DistanceParams, apart, distance_of, weight_of
+from crowdveil.measures.trajectory.separation import (
+    DISTANCE_ALIASES,
+    DistanceParams,
+    distance_of,
+    distances_to_originals,
+    weight_of,
+)
 from crowdveil.model.arrays import Floats
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances.nearest import largest
 
 
 def _rmse(compared: TrajectoryComparison, params: DistanceParams) -> float:
-    far = apart(compared, params)
+    far = distances_to_originals(compared, params)
     return math.sqrt(float(np.mean(far * far))) if len(far) else math.nan
 
 
 def rmse(compared: TrajectoryComparison, params: DistanceParams) -> Floats:
-    """√(Σ d² / n)."""
+    """Return √(Σ d² / n)."""
     return np.array([_rmse(compared, params)])
 
 
 def rmse_document(compared: TrajectoryComparison, params: DistanceParams) -> Floats:
-    """√(Σ d²) / n, as the document prints it."""
+    """Return √(Σ d²) / n, as printed in the MobiDataLab deliverable."""
     n = len(compared.release)
     return np.array([_rmse(compared, params) / math.sqrt(n) if n else math.nan])
 
 
 def normalized_rmse(compared: TrajectoryComparison, params: DistanceParams) -> Floats:
-    """√(Σ (d / D)² / n), D the largest distance between two originals."""
+    """Return √(Σ (d / D)² / n), D the largest distance between two originals."""
     error = _rmse(compared, params)
     key = "largest", params.distance, weight_of(compared, params)
-    most, exact = compared.once(key, lambda: largest(distance_of(compared, params), compared.progress))
+    largest_m, exact = compared.once(key, lambda: largest(distance_of(compared, params), compared.progress))
     if not exact:
         compared.notes.say(
-            f"the largest {params.distance} distance between originals is at least {most:,.0f} m; with so many trajectories "
-            "it was not looked for among all pairs, so that the normalized RMSE may be less than what is told."
+            f"the largest {params.distance} distance between originals is at least {largest_m:,.0f} m; with this many "
+            "trajectories not all pairs were searched, so that the normalized RMSE is an upper bound."
         )
-    return np.array([error / most if most > 0 else math.nan])
+    return np.array([error / largest_m if largest_m > 0 else math.nan])
 
 
 MEASURES = (
     Measure(
         "rmse", "root mean square distance to the original", "m", "lower", Trajectories, rmse,
-        "The root of the mean square distance between surviving trajectories and what is published for them.",
+        "The root of the mean square distance between kept trajectories and their published versions.",
         symbol="RMSE", params=DistanceParams, aliases=("Rsme",), parameter_aliases=DISTANCE_ALIASES,
     ),
     Measure(

@@ -1,4 +1,4 @@
-"""How far published trajectories are from their originals: what measures by distance share."""
+"""Compute the distances of published trajectories from their originals, for several measures."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ class DistanceParams(Params):
     """Parameters of measures by distance."""
 
     distance: DistanceName = "spatiotemporal"
-    """How far trajectories are from one another."""
+    """Distance between trajectories."""
     time_weight: TimeWeight = "document"
-    """What time counts in the spatio-temporal distance: a number (0 is space alone), document, or mean-ratio."""
+    """Weight of time in the spatio-temporal distance: a number (0 is space alone), document, or mean-ratio."""
 
 
 def weight_of(compared: TrajectoryComparison, params: DistanceParams) -> float:
-    """What time counts; found from the original where it is not given, and told then."""
+    """Return the weight of time; estimate it from the original where it is not given, and note it."""
     if params.distance != "spatiotemporal":
         return 0.0
     wanted: Any = params.time_weight
     # A sample, where one is taken, is always the same.
     found = compared.once(("weight", wanted), lambda: time_weight(compared.original, wanted, np.random.default_rng(0)))
     if isinstance(wanted, str):
-        compared.notes.say(f"time counts {found:g} in the spatio-temporal distance (time_weight = {wanted}).")
+        compared.notes.say(f"the weight of time in the spatio-temporal distance is {found:g} (time_weight = {wanted}).")
     return found
 
 
 def distance_of(compared: TrajectoryComparison, params: DistanceParams) -> Distance:
-    """The distance between originals."""
+    """Return the distance between originals."""
     weight = weight_of(compared, params)
     return compared.once(
         ("distance", params.distance, weight), lambda: make_distance(compared.paths, params.distance, weight)
     )
 
 
-def apart(compared: TrajectoryComparison, params: DistanceParams) -> Floats:
-    """The distance of each published trajectory to its original."""
+def distances_to_originals(compared: TrajectoryComparison, params: DistanceParams) -> Floats:
+    """Return the distance of each published trajectory to its original."""
     source, distance = compared.source, distance_of(compared, params)
     if len(source) and not (source.min() >= 0 and source.max() < len(compared.original)):
         raise InputError("release: it comes from trajectories that the original does not have; give its own original.")

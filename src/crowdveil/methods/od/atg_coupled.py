@@ -1,4 +1,4 @@
-"""Generalize origins once, then destinations for each origin, both at one price of a suppressed trip.
+"""Generalize origins once, then destinations for each origin, both with one multiplier of suppressed trips.
 
 Guarantee
 ---------
@@ -9,13 +9,13 @@ people in all is suppressed whole.
 
 Assumptions
 -----------
-Owed by the caller: the column of users names people. Without it k counts trips.
+The column of users names people. Without it k counts trips.
 
 Notes
 -----
-ATG with its heuristic taken out: origins are chosen by the same price as destinations, in place of a target volume. Each origin
-has one partition of destinations, so that a release is easier to read than that of `joint`, which is finer. Nothing is
-left out of the exact search for the price, and what is left of the budget is not spent.
+ATG without its heuristic: origins are chosen with the same multiplier as destinations, instead of a target volume. Each origin
+has one partition of destinations, so that a release is easier to read than that of `joint`, which is finer. The search for the
+multiplier is exact, and the rest of the budget is not spent.
 
 References
 ----------
@@ -30,8 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
+from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -64,22 +64,14 @@ def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progres
         lambda: RegionSpace.trees(data),
         lambda system: partial(solve, system),
         params.reporting,
-        partial(tell, params),
+        partial(summarize_diagnostics, params),
     )
     return solve_steps(data, steps, progress)
 
 
-def tell(params: AtgCoupledParams, facts: Floats) -> dict[str, Any]:
-    """How far the results are from the best."""
+def summarize_diagnostics(params: AtgCoupledParams, facts: Floats) -> dict[str, Any]:
+    """Return the gaps between the results and the optimum."""
     return tell_gaps(facts[:, 0])
-
-
-def guarantees(data: Flows, params: AtgCoupledParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    budget = SuppressionBudget(
-        suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None
-    )
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
 
 
 METHOD = Method(
@@ -87,10 +79,10 @@ METHOD = Method(
     takes=Flows,
     params=AtgCoupledParams,
     run=run,
-    guarantees=guarantees,
+    guarantees=flow_guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=tell,
-    together=apart,
-    needs_members=True,
+    summarize_diagnostics=summarize_diagnostics,
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
 )

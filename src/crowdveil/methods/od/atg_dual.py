@@ -4,25 +4,24 @@ Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step.
-SuppressionBudget: in each time step at most the given share (or number) of trips is suppressed, or the run stops and says which
-step cannot be done. A time step with fewer than k people in all is suppressed whole.
+SuppressionBudget: in each time step at most the given share (or number) of trips is suppressed, or the run stops and names the
+step without a solution. A time step with fewer than k people in all is suppressed whole.
 
 Assumptions
 -----------
-Owed by the caller: the column of users names people. Without it k counts trips.
+The column of users names people. Without it k counts trips.
 
 Notes
 -----
-The method of the paper, on trees of any shape. Origins are the best pruning for the penalty (v_target − outgoing
-volume)². Destinations of all origins are then partitioned at one price, which is searched in exact fractions; the piece
-right of the last breakpoint is taken, which keeps the budget. Where many flows are equal, as in thin matrices, that leaves a part
-of the budget; `spend_rest` spends it. Origins that do not reach k are suppressed whole, and a target
-volume may make them hold more than the budget. With `v_target = auto` a grid of target volumes is tried on each matrix, and
-the one with the least generalization error is kept: that is the best that the method can do, and takes as many times as long.
-With `v_target = sample` the target is chosen once, as in the papers: the one of the grid at which origins and destinations
-have the nearest mean sizes, over 24 matrices spread evenly over the data; where a matrix has no solution with it, the next
-larger one that has is taken. The manifest says which targets were used, and how far the result is at most from the best one
-for its origins.
+The method of the paper, on trees of any shape. Origins are the best pruning for the penalty (v_target − outgoing volume)².
+Destinations of all origins are then partitioned with one multiplier, which is searched in exact fractions; the solution right
+of the last breakpoint is taken, which keeps the budget. Where many flows are equal, as in sparse matrices, that leaves a part
+of the budget; `spend_rest` spends it. Origins that do not reach k are suppressed whole, and with some target volumes they
+exceed the budget. With `v_target = auto` a grid of target volumes is tried on each matrix, and the one with the smallest
+generalization error is kept: the best result of the method, at the cost of as many runs. With `v_target = sample` the target is
+chosen once, as in the papers: the one of the grid at which origins and destinations have the nearest mean sizes, over 24
+matrices spread evenly over the data; where a matrix has no solution with it, the next larger target with a solution is taken.
+The manifest has the targets, and an upper bound of the gap between the result and the optimum for its origins.
 
 References
 ----------
@@ -38,8 +37,8 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
 from crowdveil.method import Method
+from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -56,9 +55,9 @@ class AtgDualParams(Budgeted, FlowParams):
     """Parameters of ATG-Dual."""
 
     v_target: TargetVolume = "auto"
-    """Volume that should leave each origin; auto takes the best of a grid for each matrix, sample one for all."""
+    """Target volume of each origin; auto takes the best of a grid for each matrix, sample one for all."""
     spend_rest: bool = False
-    """Spend what is left of the budget on the splits that gain most for each trip; the published method leaves it."""
+    """Spend the rest of the budget on the splits that gain most for each trip; the published method leaves it."""
 
 
 def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
@@ -86,21 +85,15 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
 
         return solve
 
-    steps = StepRange(params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(tell, params))
+    steps = StepRange(
+        params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(summarize_diagnostics, params)
+    )
     return solve_steps(data, steps, progress)
 
 
-def tell(params: AtgDualParams, facts: Floats) -> dict[str, Any]:
-    """The targets that were used, and how far the results are from the best."""
+def summarize_diagnostics(params: AtgDualParams, facts: Floats) -> dict[str, Any]:
+    """Return the targets, and the gaps between the results and the optimum."""
     return {**tell_targets(params.v_target, facts[:, 0]), **tell_gaps(facts[:, 1])}
-
-
-def guarantees(data: Flows, params: AtgDualParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    budget = SuppressionBudget(
-        suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None
-    )
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
 
 
 METHOD = Method(
@@ -108,11 +101,11 @@ METHOD = Method(
     takes=Flows,
     params=AtgDualParams,
     run=run,
-    guarantees=guarantees,
+    guarantees=flow_guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=tell,
-    together=one_target,
-    needs_members=True,
+    summarize_diagnostics=summarize_diagnostics,
+    partitioning=one_target,
+    needs_person_ids=True,
     aliases=("ATG-Dual",),
 )

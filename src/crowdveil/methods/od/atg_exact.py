@@ -1,30 +1,30 @@
-"""Generalize origins towards a target volume, then find the very best destinations for them within the budget.
+"""Generalize origins towards a target volume, then find the optimal destinations for them within the budget.
 
 Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
-DisjointFlows: no pair of tiles is in two published flows of a time step.
-SuppressionBudget, with `scope = matrix`: in each time step at most the given share (or number) of trips is suppressed, or the run
-stops and says which step cannot be done. A time step with fewer than k people in all is suppressed whole.
+DisjointFlows: no pair of tiles is in two published flows of a time step. SuppressionBudget, with `scope = matrix`: in each time
+step at most the given share (or number) of trips is suppressed, or the run stops and names the step without a solution. A time
+step with fewer than k people in all is suppressed whole.
 
 Assumptions
 -----------
-Owed by the caller: the column of users names people. Without it k counts trips.
+The column of users names people. Without it k counts trips.
 
 Notes
 -----
-What `atg-dual` comes near to: the constrained optimum, by dynamic programming over lists of (cost, suppressed volume), one list a
-box, without those that another beats in both. The price of `atg-dual` says which states cannot lead to anything better than
-what it found, so that lists stay short. The manifest tells how far `atg-dual` is from it.
+The constrained optimum that `atg-dual` approximates, by dynamic programming over lists of (cost, suppressed volume), one list a
+box, without dominated states. The multiplier of `atg-dual` excludes states that cannot improve on its result, so that lists stay
+short. The manifest has the gap of `atg-dual`.
 
-With `scope = origin` each origin is solved on its own and may suppress its share of what leaves it; origins that do
-not reach k are suppressed whole. `delta` is what a suppressed trip costs besides, as a share of being generalized to
-the whole map at either end; where it is not given it is 0.01 on a quadtree, as published, and 0 on other trees.
+With `scope = origin` each origin is solved on its own and may suppress its share of its volume; origins that do not reach k are
+suppressed whole. `delta` is the additional cost of a suppressed trip, as a share of being generalized to the whole map at either
+end; where it is not given it is 0.01 on a quadtree, as published, and 0 on other trees.
 
 References
 ----------
-Matet et al., A lightweight approach for origin-destination matrix anonymization (the tree knapsack and G with delta);
-Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices (problem H).
+Matet et al., A lightweight approach for origin-destination matrix anonymization (the tree knapsack and G with delta); Matet et
+al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices (problem H).
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import InputError
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
+from crowdveil.guarantees import Guarantee
 from crowdveil.method import Method
+from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -58,14 +59,14 @@ class AtgExactParams(Budgeted, FlowParams):
     """Parameters of exact tree generalization."""
 
     scope: Literal["matrix", "origin"] = "matrix"
-    """The suppression budget is one for each time step, or one for each origin."""
+    """One suppression budget for each time step, or one for each origin."""
     v_target: TargetVolume = "auto"
-    """Volume that should leave each origin; auto takes the best of a grid for each matrix, sample one for all."""
+    """Target volume of each origin; auto takes the best of a grid for each matrix, sample one for all."""
     delta: float | None = Field(None, ge=0, lt=1)
-    """What a suppressed trip costs besides, as a share of the whole map; not given: 0.01 on a quadtree, else 0."""
+    """Additional cost of a suppressed trip, as a share of the whole map; not given: 0.01 on a quadtree, else 0."""
 
     def lost_cost(self, system: RegionSpace) -> Fraction:
-        """What a suppressed trip costs, in tiles."""
+        """Return the cost of a suppressed trip, in tiles."""
         tree = system.origins.tree
         delta = self.delta if self.delta is not None else QUADTREE_DELTA if tree.kind == "quadtree" else 0.0
         return 2 * Fraction(delta).limit_denominator(10_000) * tree.tiles
@@ -101,19 +102,21 @@ def run(data: Flows, params: AtgExactParams, rng: np.random.Generator, progress:
 
         return solve
 
-    steps = StepRange(params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(tell, params))
+    steps = StepRange(
+        params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(summarize_diagnostics, params)
+    )
     return solve_steps(data, steps, progress)
 
 
-def tell(params: AtgExactParams, facts: Floats) -> dict[str, Any]:
-    """The targets that were used, and how far atg-dual is from the results."""
+def summarize_diagnostics(params: AtgExactParams, facts: Floats) -> dict[str, Any]:
+    """Return the targets, and the gaps between atg-dual and the results."""
     gap = facts[:, 1]
-    told = {"gap_of_atg_dual_percent_mean": gap.mean(), "gap_of_atg_dual_percent_largest": gap.max()}
-    return {**tell_targets(params.v_target, facts[:, 0]), **{name: round(float(x), 4) for name, x in told.items()}}
+    gaps = {"gap_of_atg_dual_percent_mean": gap.mean(), "gap_of_atg_dual_percent_largest": gap.max()}
+    return {**tell_targets(params.v_target, facts[:, 0]), **{name: round(float(x), 4) for name, x in gaps.items()}}
 
 
 def by_origin(forest: Forest, budget: Budgeted, *, exact: bool) -> Solved:
-    """Each origin on its own, within its share of what leaves it."""
+    """Solve each origin on its own, within its share of its volume."""
     published = np.zeros(len(forest.part), np.bool_)
     cost, suppressed, at = 0, int(forest.gone.sum()), 0
     for tree in forest.trees():
@@ -128,31 +131,19 @@ def by_origin(forest: Forest, budget: Budgeted, *, exact: bool) -> Solved:
 
 
 def exactly(forest: Forest, budget: int, near: Solved) -> Solved:
-    """The cheapest partition within a budget."""
+    """Return the cheapest partition within a budget."""
     best = forest.exact(budget, near)
     if best is None:
         raise InputError(
-            "the best partition takes too many states to look for here; use atg-dual, which is near to it."
+            "the optimal partition takes too many states to be found here; use atg-dual, which approximates it."
         )
     return best
 
 
 def guarantees(data: Flows, params: AtgExactParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    made = (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
-    return (
-        made
-        if params.scope == "origin"
-        else (
-            *made,
-            SuppressionBudget(
-                suppress=params.suppress,
-                suppress_trips=params.suppress_trips,
-                k=params.k,
-                weighted=data.weight is not None,
-            ),
-        )
-    )
+    """Return the guarantees: the budget is one of time steps only with `scope = matrix`."""
+    anonymity, disjoint, budget = flow_guarantees(data, params)
+    return (anonymity, disjoint) if params.scope == "origin" else (anonymity, disjoint, budget)
 
 
 METHOD = Method(
@@ -163,7 +154,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=tell,
-    together=one_target,
-    needs_members=True,
+    summarize_diagnostics=summarize_diagnostics,
+    partitioning=one_target,
+    needs_person_ids=True,
 )

@@ -1,21 +1,21 @@
-"""Generalize origins towards a target volume, then destinations at a fixed price of a suppressed trip.
+"""Generalize origins towards a target volume, then destinations at a fixed cost of a suppressed trip.
 
 Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step.
-GeneralizationLimit: a published flow whose destination has several tiles never covers more than the price in tiles of
-origin and destination together. How much is suppressed is not bounded.
+GeneralizationLimit: a published flow whose destination has several tiles never covers more than the cost in tiles of
+origin and destination together. The suppressed volume is not bounded.
 
 Assumptions
 -----------
-Owed by the caller: the column of users names people. Without it k counts trips.
+The column of users names people. Without it k counts trips.
 
 Notes
 -----
-A suppressed trip costs as much as one that is generalized to `price` of the map, so that nothing is generalized further. A
+A suppressed trip costs as much as one that is generalized to `price` of the map, so that no trip is generalized further. A
 destination of one tile cannot be split, whatever its origin. Origins are chosen as in `atg-dual`; with `v_target = auto` the
-target volume of the least total cost is taken from a grid, for each matrix. Reported flows, where asked for, are not limited.
+target volume of the smallest total cost is taken from a grid, for each matrix. Aggregated small flows are not limited.
 
 References
 ----------
@@ -33,8 +33,9 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, GeneralizationLimit, Guarantee
+from crowdveil.guarantees import GeneralizationLimit, Guarantee
 from crowdveil.method import Method
+from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -51,17 +52,17 @@ class AtgSoftParams(FlowParams):
     """Parameters of ATG-Soft."""
 
     price: float = Field(0.1, gt=0, le=1)
-    """What a suppressed trip costs: being generalized to this share of the map."""
+    """Cost of a suppressed trip: being generalized to this share of the map."""
     v_target: TargetVolume = "auto"
-    """Volume that should leave each origin; auto takes the best of a grid for each matrix, sample one for all."""
+    """Target volume of each origin; auto takes the best of a grid for each matrix, sample one for all."""
 
     def tiles(self, zones: int) -> Fraction:
-        """The price in tiles."""
+        """Return the cost of a suppressed trip in tiles."""
         return Fraction(self.price).limit_denominator(10_000) * zones
 
 
 def run(data: Flows, params: AtgSoftParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
-    """Fix the origins of each time step, then find the best destinations at the price."""
+    """Fix the origins of each time step, then find the best destinations at the given cost."""
     price = params.tiles(len(data.zones))
 
     def attempt(matrix: Matrix, origins: Ints) -> Attempt:
@@ -83,19 +84,21 @@ def run(data: Flows, params: AtgSoftParams, rng: np.random.Generator, progress: 
 
         return solve
 
-    steps = StepRange(params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(tell, params))
+    steps = StepRange(
+        params.k, lambda: RegionSpace.trees(data), solver, params.reporting, partial(summarize_diagnostics, params)
+    )
     return solve_steps(data, steps, progress)
 
 
-def tell(params: AtgSoftParams, facts: Floats) -> dict[str, Any]:
-    """The targets that were used."""
+def summarize_diagnostics(params: AtgSoftParams, facts: Floats) -> dict[str, Any]:
+    """Return the targets."""
     return tell_targets(params.v_target, facts[:, 0])
 
 
 def guarantees(data: Flows, params: AtgSoftParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
+    """Return k-anonymity, disjoint flows and the limit of generalization."""
     limit = GeneralizationLimit(tiles=float(params.tiles(len(data.zones))))
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), limit)
+    return (*flow_guarantees(data, params), limit)
 
 
 METHOD = Method(
@@ -106,8 +109,8 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=tell,
-    together=one_target,
-    needs_members=True,
+    summarize_diagnostics=summarize_diagnostics,
+    partitioning=one_target,
+    needs_person_ids=True,
     aliases=("ATG-Soft",),
 )

@@ -1,4 +1,4 @@
-"""Merge flows greedily, the two that fit into the smallest common box first, until what is below k fits the budget.
+"""Merge flows greedily, the two with the smallest common box first, until the volume below k is within the budget.
 
 Guarantee
 ---------
@@ -8,33 +8,32 @@ people in all is suppressed whole. DisjointFlows is not guaranteed.
 
 Assumptions
 -----------
-Owed by the caller: the column of users names people. Without it k counts trips. It is known where zones are. Whoever reads
-the release has nothing to subtract one row from: rows overlap, and that a row holds only some of the flows between its areas
-is all that hides the others.
+The column of users names people. Without it k counts trips. The positions of zones are known. The adversary has no other source
+to subtract rows from: rows overlap, and a row has only some of the flows between its areas, which alone hides the others.
 
 Notes
 -----
-A rival that others are measured against. Each flow is a cluster at first, told by the rectangles around its origins and its
-destinations (centroids, in meters of an equal-area plane). Of all neighbors the two with the least cost are merged, again
-and again. The cost is the extent of the common box, the sum of its four sides, as in appendix B of the paper; with
-`cost = growth` it is how much the boxes of the two grow, averaged over their trips, as in the paper on Glove. That rewards
-joining what is large already, so that it is good with `join = small` only.
+A baseline. Each flow is a cluster at first, described by the rectangles around its origins and its destinations (centroids, in
+meters of an equal-area plane). Of all neighbors the two with the smallest cost are merged, again and again. The cost is the
+extent of the common box, the sum of its four sides, as in appendix B of the paper; with `cost = growth` it is the growth of the
+boxes of the two, averaged over their trips, as in the paper on Glove. That favors merging large clusters, so that it is good
+with `join = small` only.
 
-Whether a cluster below k may join one that has k is open in the papers: with `join = small` it may not (finer areas), except
-the last one if the budget is not kept otherwise; with `join = any` it may. Merging stops as soon as what is below k fits the
+The papers leave open whether a cluster below k may join one that has k: with `join = small` it may not (finer areas), except the
+last one if the budget is not kept otherwise; with `join = any` it may. Merging stops as soon as the volume below k is within the
 budget.
 
-Neighbors of a flow are the nearest by the sum of differences, 100 as in the paper, and all flows that it is one of those for;
-neighbors of a cluster are those of its flows. With more neighbors than flows this is exact greedy merging. A cluster that
-runs out of neighbors looks among all clusters.
+Neighbors of a flow are the nearest by the sum of differences, 100 as in the paper, and all flows that it is a neighbor of;
+neighbors of a cluster are those of its flows. With more neighbors than flows this is exact greedy merging. A cluster without
+neighbors left searches all clusters.
 
-The areas of a row are all tiles with centroids in the rectangles of its cluster, its volume and crowd are those of the cluster
-alone. A pair of tiles may lie in several rows. Small volumes, where they are reported, are those of one tile.
+The areas of a row are all tiles with centroids in the rectangles of its cluster; its volume and group size are those of the
+cluster alone. A pair of tiles may lie in several rows. Small flows, where they are aggregated, are those of one tile.
 
 References
 ----------
 Gramaglia, Fiore, Hiding mobile traffic fingerprints with Glove; Matet et al., Adaptative generalization over a value hierarchy
-for the k-anonymization of Origin-Destination matrices (the rival "Glove", and appendix B).
+for the k-anonymization of Origin-Destination matrices (the baseline "Glove", and appendix B).
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from crowdveil.guarantees import FlowKAnonymity, Guarantee, SuppressionBudget
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
+from crowdveil.methods.guarantee_sets import overlapping_flow_guarantees
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -61,7 +60,7 @@ class GloveParams(Budgeted, FlowParams):
     join: Literal["small", "any"] = "small"
     """Merge two clusters if both are below k, or if one of them is."""
     cost: Literal["extent", "growth"] = "extent"
-    """What is least of the pair that is merged: the extent of the common box, or how much a trip's box grows."""
+    """Cost of a merge: the extent of the common box, or the growth of a trip's box."""
     neighbors: int = Field(100, ge=1)
     """Nearest flows that each flow may be merged with at first."""
 
@@ -72,7 +71,7 @@ def run(data: Flows, params: GloveParams, rng: np.random.Generator, progress: Pr
 
 
 def merge(data: Flows, params: GloveParams, step: int) -> Ints:
-    """The cluster of each flow of a time step."""
+    """Return the cluster of each flow of a time step."""
     from crowdveil.kernels.od.glove import merge_flows
 
     flows, any_may = StepFlows.of(data, step), params.join == "any"
@@ -83,24 +82,16 @@ def merge(data: Flows, params: GloveParams, step: int) -> Ints:
     return label
 
 
-def guarantees(data: Flows, params: GloveParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    budget = SuppressionBudget(
-        suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None
-    )
-    return (FlowKAnonymity(k=params.k, counts=data.counts), budget)
-
-
 METHOD = Method(
     "glove",
     takes=Flows,
     params=GloveParams,
     run=run,
-    guarantees=guarantees,
+    guarantees=overlapping_flow_guarantees,
     status="argued",
     doc=__doc__ or "",
-    together=apart,
-    needs_members=True,
-    rows="overlapping",
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
+    row_semantics="overlapping",
     aliases=("GLOVE", "Glove"),
 )

@@ -1,4 +1,4 @@
-"""Cluster flows by complete linkage with scikit-learn, and cut where what is below k fits the budget.
+"""Cluster flows by complete linkage with scikit-learn, and cut where the volume below k is within the budget.
 
 Guarantee
 ---------
@@ -8,26 +8,25 @@ people in all is suppressed whole. DisjointFlows is not guaranteed.
 
 Assumptions
 -----------
-Owed by the caller: the column of users names people. Without it k counts trips. It is known where zones are. Whoever reads
-the release has nothing to subtract one row from: rows overlap, and that a row holds only some of the flows between its areas
-is all that hides the others.
+The column of users names people. Without it k counts trips. The positions of zones are known. The adversary has no other source
+to subtract rows from: rows overlap, and a row has only some of the flows between its areas, which alone hides the others.
 
 Notes
 -----
-A rival that others are measured against: what can be had without writing `glove`, and much coarser, because clusters that have
-a crowd already are merged all the same. Flows are points in four dimensions, the centroids of origin and destination in meters of
-an equal-area plane; complete linkage with the sum of differences, along a graph of the nearest flows (100 as in the paper, and
-those that a flow is one of the nearest for). Parts of the graph that hang together nowhere are joined where they are nearest.
-Merges are done in the order of scikit-learn until what is below k fits the budget, which is the lowest cut that keeps it.
+A baseline that needs no code of `glove`, and is much coarser, because clusters that have k already are merged all the same.
+Flows are points in four dimensions, the centroids of origin and destination in meters of an equal-area plane; complete linkage
+with the sum of differences, along a graph of the nearest flows (100 as in the paper, and those that a flow is one of the
+nearest for). Components of the graph are joined where they are nearest. Merges are done in the order of scikit-learn until the
+volume below k is within the budget, which is the lowest cut that keeps it.
 
-A row is told as with `glove`: all tiles with centroids in the rectangles around a cluster's origins and destinations, with the
-volume and crowd of the cluster alone. Needs scikit-learn (`pip install 'crowdveil[analysis]'`), and takes much longer than
+A row is as in `glove`: all tiles with centroids in the rectangles around a cluster's origins and destinations, with the volume
+and group size of the cluster alone. Needs scikit-learn (`pip install 'crowdveil[analysis]'`), and takes much longer than
 `glove`.
 
 References
 ----------
 Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices (the
-rival "Glove-sk", and appendix B); Pedregosa et al., Scikit-learn: machine learning in Python.
+baseline "Glove-sk", and appendix B); Pedregosa et al., Scikit-learn: machine learning in Python.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import MissingExtraError
-from crowdveil.guarantees import FlowKAnonymity, Guarantee, SuppressionBudget
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
+from crowdveil.methods.guarantee_sets import overlapping_flow_guarantees
 from crowdveil.model.arrays import Floats, Ints, frozen, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -62,7 +61,7 @@ def run(data: Flows, params: GloveSkParams, rng: np.random.Generator, progress: 
 
 
 def cluster(data: Flows, params: GloveSkParams, step: int) -> Ints:
-    """The cluster of each flow of a time step."""
+    """Return the cluster of each flow of a time step."""
     from crowdveil.kernels.od.dendrogram import lowest_cut
 
     place, *flows = StepFlows.of(data, step)
@@ -73,7 +72,7 @@ def cluster(data: Flows, params: GloveSkParams, step: int) -> Ints:
 
 
 def dendrogram(place: Floats, neighbors: int) -> Ints:
-    """The two clusters of each merge, in order; flows come first, and merge i makes cluster i + the number of flows."""
+    """Return the two clusters of each merge, in order; flows are first, and merge i makes cluster i + the number of flows."""
     if len(place) < 2:
         return frozen(np.zeros((0, 2)), np.int64)
     try:
@@ -89,7 +88,7 @@ def dendrogram(place: Floats, neighbors: int) -> Ints:
 
 
 def connected(place: Floats, offsets: Ints, near: Ints) -> Any:
-    """The graph as a sparse matrix, with parts that hang together nowhere joined to the nearest flow of another part."""
+    """Return the graph as a sparse matrix, with components joined to the nearest flow of another component."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
@@ -108,24 +107,16 @@ def connected(place: Floats, offsets: Ints, near: Ints) -> Any:
             first, second = np.append(first, mine[at]), np.append(second, others[found[at]])
 
 
-def guarantees(data: Flows, params: GloveSkParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    budget = SuppressionBudget(
-        suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None
-    )
-    return (FlowKAnonymity(k=params.k, counts=data.counts), budget)
-
-
 METHOD = Method(
     "glove-sk",
     takes=Flows,
     params=GloveSkParams,
     run=run,
-    guarantees=guarantees,
+    guarantees=overlapping_flow_guarantees,
     status="argued",
     doc=__doc__ or "",
-    together=apart,
-    needs_members=True,
-    rows="overlapping",
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
+    row_semantics="overlapping",
     aliases=("Glove-sk",),
 )

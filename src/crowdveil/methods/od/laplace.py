@@ -1,37 +1,37 @@
-"""Add discrete Laplace noise to every pair of tiles, empty ones too, and publish the volumes that are above zero.
+"""Add discrete Laplace noise to every pair of tiles, also empty ones, and publish the volumes above zero.
 
 Guarantee
 ---------
-DifferentialPrivacy(epsilon): in each time step, whether any one trip (or any `most_trips` trips) took place changes the chance
-of what is published by a factor of e^epsilon at most. Crowds are not guaranteed: a published flow may be made by one person, or
-by nobody.
+DifferentialPrivacy(epsilon): in each time step, whether any one trip (or any `max_trips` trips) took place changes the chance
+of what is published by a factor of e^epsilon at most. Group sizes are not guaranteed: a published flow may be made by one
+person, or by none.
 
 Assumptions
 -----------
-Owed by the caller: a seed, where one is given, cannot be guessed and is kept secret, since who has it can make the noise again.
-Without one the noise comes from entropy of the operating system.
-The list of zones does not depend on who traveled (a file of zones or a grid, not the ids that
-occur in trips). Volumes are trips, each counted as one. Nobody makes more than `most_trips` trips in a time step: who makes m
-times as many has m times epsilon. Time steps add up: a person in T of them has T times epsilon.
+A given seed cannot be guessed and is kept secret, since the noise can be computed from it. Without one the noise comes from
+entropy of the operating system.
+The list of zones does not depend on the trips (a file of zones or a grid, not the ids in trips). Volumes are trips, each counted
+as one. No person makes more than `max_trips` trips in a time step: with m times as many, epsilon is m times as large. Time steps
+add up: a person in T of them has T times epsilon.
 
 Notes
 -----
-A rival that others are measured against; on sparse matrices the noise on empty pairs outweighs the trips. Each pair has a volume
-plus the difference of two geometric numbers, P(x) ~ exp(-|x| epsilon / most_trips), in place of a rounded continuous
-Laplace number; what is below `least_volume` is left out, as the paper does below 1. That is done after the noise, and costs no
-privacy. Noise on pairs with trips and the size of noise on empty pairs are drawn exactly, with whole numbers (Canonne, Kamath,
-Steinke; with epsilon of a trip rounded down to millionths). Which empty pairs reach `least_volume` is drawn by the
-distances between them, with floating-point numbers, so that no full matrix is made.
+A baseline; on sparse matrices the noise on empty pairs outweighs the trips. Each pair has a volume plus the difference of two
+geometric numbers, P(x) ~ exp(-|x| epsilon / max_trips), instead of a rounded continuous Laplace number; volumes below
+`least_volume` are left out, as the paper does below 1. That is done after the noise, and costs no privacy. Noise on pairs with
+trips and the size of noise on empty pairs are drawn exactly, with whole numbers (Canonne, Kamath, Steinke; with epsilon of a
+trip rounded down to millionths). The empty pairs that reach `least_volume` are drawn by the distances between them, with
+floating-point numbers, so that no full matrix is made.
 
-The time steps are those that have trips in the data, or that lie in its calendar: which ones these are is data too, and is not
-hidden. Nothing is told of what is suppressed, and the column that k would be compared with repeats the noisy volume. The
-manifest leaves out all exact figures of a run.
+The time steps are those with trips in the data, or those of its calendar: they are data too, and are not hidden. Suppressed
+totals are not published, and the column that k is compared with repeats the noisy volume. The manifest leaves out all exact
+figures of a run.
 
 References
 ----------
-Dwork, Roth, The algorithmic foundations of differential privacy; Canonne, Kamath, Steinke, The discrete Gaussian for differential
-privacy (the exact sampler); Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of
-Origin-Destination matrices (the rival "laplace-noise", and appendix B).
+Dwork, Roth, The algorithmic foundations of differential privacy; Canonne, Kamath, Steinke, The discrete Gaussian for
+differential privacy (the exact sampler); Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization
+of Origin-Destination matrices (the baseline "laplace-noise", and appendix B).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from pydantic import Field
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DifferentialPrivacy, Guarantee
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
@@ -59,26 +59,26 @@ class LaplaceParams(Params):
     """Parameters of Laplace noise."""
 
     epsilon: float = Field(1.0, ge=0.001, le=100)
-    """How much a trip may show: chances differ by a factor of e^epsilon at most. Smaller is safer."""
-    most_trips: int = Field(1, ge=1, le=1000)
-    """Trips of one person in a time step that are hidden together."""
+    """Privacy loss of a trip: chances differ by a factor of e^epsilon at most. Smaller is safer."""
+    max_trips: int = Field(1, ge=1, le=1000)
+    """Trips of one person in a time step that are protected together."""
     least_volume: int = Field(1, ge=1)
-    """Least noisy volume that is published."""
+    """Smallest noisy volume that is published."""
 
     @property
     def rate(self) -> Fraction:
-        """Epsilon of one trip, rounded down: noise x has a chance that falls with exp(-|x| rate)."""
-        return Fraction(max(1, math.floor(self.epsilon * FINEST / self.most_trips)), FINEST)
+        """Return epsilon of one trip, rounded down: noise x has a chance that falls with exp(-|x| rate)."""
+        return Fraction(max(1, math.floor(self.epsilon * FINEST / self.max_trips)), FINEST)
 
 
 def run(data: Flows, params: LaplaceParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Draw the noise of each time step."""
-    if data.weight is not None or (data.counts == "trips" and not np.array_equal(data.volume, data.people)):
+    if data.weight is not None or (data.k_unit == "trips" and not np.array_equal(data.volume, data.people)):
         raise InputError("laplace needs trips that count as one each, but volumes are weighted; leave out the weights.")
     n, pairs, volumes = len(data.zones), [], []
     root = rng.integers(0, 2**32, 4).tolist()
     for step in range(data.steps):
-        # A generator for each time step, by its time: its noise is the same whatever other steps there are.
+        # A generator for each time step, by its time: its noise does not depend on other steps.
         own = np.random.default_rng([*root, int(data.t[step]) % 2**64])
         rows = slice(data.offsets[step], data.offsets[step + 1])
         pair = data.origin[rows].astype(np.int64) * n + data.destination[rows]
@@ -108,18 +108,18 @@ def run(data: Flows, params: LaplaceParams, rng: np.random.Generator, progress: 
 def noisy_matrix(
     pair: Ints, volume: Ints, cells: int, params: LaplaceParams, rng: np.random.Generator
 ) -> tuple[Ints, Ints]:
-    """The pairs that are published of a matrix, rising, and their noisy volumes.
+    """Return the published pairs of a matrix, rising, and their noisy volumes.
 
     Parameters
     ----------
     pair, volume
-        Pairs with trips, rising, as numbers below `cells`; and how many.
+        Pairs with trips, rising, as numbers below `cells`; and their volumes.
     """
     rate, least = params.rate, params.least_volume
     filled = volume + two_sided(rate, len(volume), rng)
     keep = filled >= least
     empty = pick(cells - len(pair), above(rate, least), rng)
-    # The r-th number that is no pair: as many pairs lie below it as have at most r others below them.
+    # The r-th number that is no pair: the pairs below it are those with at most r others below them.
     others = empty + np.searchsorted(pair - np.arange(len(pair)), empty, side="right")
     drawn = least + one_sided(rate, len(others), rng)
     pairs, volumes = np.concatenate([pair[keep], others]), np.concatenate([filled[keep], drawn])
@@ -128,36 +128,36 @@ def noisy_matrix(
 
 
 def above(rate: Fraction, least: int) -> float:
-    """The chance that noise is at least `least`, which is above zero: α^least / (1 + α) with α = exp(-rate)."""
+    """Return the chance that noise is at least `least`, which is above zero: α^least / (1 + α) with α = exp(-rate)."""
     return math.exp(-float(rate) * least) / (1 + math.exp(-float(rate)))
 
 
 def pick(cells: int, chance: float, rng: np.random.Generator) -> Ints:
-    """Which of so many cells come up, rising, each with a chance of its own: distances between them are geometric."""
+    """Return the cells that are drawn, rising, each with the same chance: distances between them are geometric."""
     found, last = [np.zeros(0, np.int64)], -1
     while chance > 0 and last < cells:
         expected = (cells - last) * chance
-        # Distances beyond all cells say no more than that there is none; without a bound their sum may overflow.
-        apart = np.minimum(rng.geometric(chance, int(expected + 4 * math.sqrt(expected) + 8)), cells + 1)
-        at = last + np.cumsum(apart)
+        # A distance beyond all cells only means that there is none; without a bound the sum may overflow.
+        distance = np.minimum(rng.geometric(chance, int(expected + 4 * math.sqrt(expected) + 8)), cells + 1)
+        at = last + np.cumsum(distance)
         found.append(at[at < cells])
         last = int(at[-1])
     return np.concatenate(found)
 
 
 def two_sided(rate: Fraction, size: int, rng: np.random.Generator) -> Ints:
-    """Whole numbers x with chances in proportion to exp(-|x| rate)."""
+    """Return whole numbers x with chances in proportion to exp(-|x| rate)."""
     noise = np.zeros(size, np.int64)
     left = np.arange(size)
     while len(left):
         value, negative = one_sided(rate, len(left), rng), rng.integers(0, 2, len(left)) == 1
         noise[left] = np.where(negative, -value, value)
-        left = left[negative & (value == 0)]  # or 0 would come up twice as often as it should
+        left = left[negative & (value == 0)]  # or 0 would be twice as frequent as it should
     return noise
 
 
 def one_sided(rate: Fraction, size: int, rng: np.random.Generator) -> Ints:
-    """Whole numbers x from 0 with chances in proportion to exp(-x rate)."""
+    """Return whole numbers x from 0 with chances in proportion to exp(-x rate)."""
     s, t = rate.as_integer_ratio()
     rest = np.zeros(size, np.int64)
     left = np.arange(size)
@@ -174,7 +174,7 @@ def one_sided(rate: Fraction, size: int, rng: np.random.Generator) -> Ints:
 
 
 def falls(x: Ints, t: int, rng: np.random.Generator) -> Mask:
-    """True with chance exp(-x / t), for x up to t: the first n without success of chance x / (t n) is odd."""
+    """Return True with chance exp(-x / t), for x up to t: the first n without success of chance x / (t n) is odd."""
     n = np.ones(len(x), np.int64)
     left = np.arange(len(x))
     while len(left):
@@ -185,8 +185,8 @@ def falls(x: Ints, t: int, rng: np.random.Generator) -> Mask:
 
 
 def guarantees(data: Flows, params: LaplaceParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    return (DifferentialPrivacy(epsilon=params.epsilon, most_trips=params.most_trips),)
+    """Return differential privacy."""
+    return (DifferentialPrivacy(epsilon=params.epsilon, max_trips=params.max_trips),)
 
 
 METHOD = Method(
@@ -197,7 +197,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="argued",
     doc=__doc__ or "",
-    together=apart,
-    rows="noisy",
+    partitioning=INDEPENDENT,
+    row_semantics="noisy",
     aliases=("laplace-noise",),
 )

@@ -1,4 +1,4 @@
-"""Cut flows at medians of where they begin and end, again and again, as long as both sides keep a crowd.
+"""Cut flows at medians of their origins and destinations, again and again, as long as both sides keep k.
 
 Guarantee
 ---------
@@ -8,25 +8,25 @@ SuppressionBudget(0): nothing is suppressed, except a time step with fewer than 
 
 Assumptions
 -----------
-Owed by the caller: the column of users names people. Without it k counts trips. It is known where zones are.
+The column of users names people. Without it k counts trips. The positions of zones are known.
 
 Notes
 -----
-A rival that others are measured against. A flow is a point in four dimensions, the centroids of its origin and of its
-destination in meters of an equal-area plane. The dimension with the largest range in meters is cut (ranges are not normalized,
-as in the paper; of equal ones the first of origin x, origin y, destination x, destination y), at the median over trips: the
-least x that half of the trips do not exceed. Flows with x ≤ median go to one side; if that leaves a side with fewer than k,
-x < median is tried; if that does too, the cluster stays whole, without trying another dimension.
+A baseline. A flow is a point in four dimensions, the centroids of its origin and of its destination in meters of an equal-area
+plane. The dimension with the largest range in meters is cut (ranges are not normalized, as in the paper; of equal ones the first
+of origin x, origin y, destination x, destination y), at the median over trips: the smallest x that half of the trips do not
+exceed. Flows with x ≤ median go to one side; if that leaves a side with fewer than k, x < median is tried; if that does too, the
+cluster stays whole, without trying another dimension.
 
 The areas of a row are all tiles with centroids in the rectangle around the origins of a cluster, and around its destinations.
-Cuts part centroids, so these boxes of tile pairs do not overlap and hold no flow of another cluster. The paper counts all
-tiles whose outlines meet the rectangle; such areas would overlap, and are not published. That a rectangle is tight tells that
-somebody begins or ends at each of its edges.
+Cuts separate centroids, so that these boxes of tile pairs do not overlap and have no flow of another cluster. The paper counts
+all tiles whose outlines intersect the rectangle; such areas would overlap, and are not published. A tight rectangle reveals
+that a trip begins or ends at each of its edges.
 
 References
 ----------
 LeFevre, DeWitt, Ramakrishnan, Mondrian multidimensional k-anonymity; Matet et al., Adaptative generalization over a value
-hierarchy for the k-anonymization of Origin-Destination matrices (the rival "Mondrian", and appendix B).
+hierarchy for the k-anonymization of Origin-Destination matrices (the baseline "Mondrian", and appendix B).
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
-from crowdveil.method import Method, apart
+from crowdveil.guarantees import Guarantee, SuppressionBudget
+from crowdveil.method import INDEPENDENT, Method
+from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Ints, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -56,7 +57,7 @@ def run(data: Flows, params: MondrianParams, rng: np.random.Generator, progress:
 
 
 def cut(data: Flows, k: int, step: int) -> Ints:
-    """The cluster of each flow of a time step."""
+    """Return the cluster of each flow of a time step."""
     from crowdveil.kernels.od.mondrian import median_cuts
 
     rows = slice(data.offsets[step], data.offsets[step + 1])
@@ -68,12 +69,8 @@ def cut(data: Flows, k: int, step: int) -> Ints:
 
 
 def guarantees(data: Flows, params: MondrianParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    return (
-        FlowKAnonymity(k=params.k, counts=data.counts),
-        DisjointFlows(),
-        SuppressionBudget(suppress=0, k=params.k, weighted=data.weight is not None),
-    )
+    """Return k-anonymity of disjoint flows without suppression."""
+    return (*flow_guarantees(data, params), SuppressionBudget(suppress=0, k=params.k, weighted=data.weight is not None))
 
 
 METHOD = Method(
@@ -84,7 +81,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    together=apart,
-    needs_members=True,
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
     aliases=("Mondrian",),
 )

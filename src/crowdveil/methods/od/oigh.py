@@ -9,20 +9,20 @@ people in all is suppressed whole.
 
 Assumptions
 -----------
-Owed by the caller: the column of users names people. Without it k counts trips.
+The column of users names people. Without it k counts trips.
 
 Notes
 -----
-A rival that others are measured against. Level c of a tree is its largest nodes of at most c tiles; these are the levels that
-come of going up one step at a time from the tiles, joining only where the smallest node that can be made is made. That
-cuts trees with leaves of any depth. Of all pairs of levels that keep the budget, the one with the least mean generalization
-error is taken (finest origins first, where several have it), for each time step on its own. That is exact: pairs are left out
-only where it is proven that they suppress too much or cannot be better.
+A baseline. Level c of a tree is its largest nodes of at most c tiles; these are the levels of going up one step at a time from
+the tiles, joining only where the smallest possible node is made. That cuts trees with leaves of any depth. Of all pairs of
+levels that keep the budget, the one with the smallest mean generalization error is taken (finest origins first, where several
+have it), for each time step on its own. That is exact: pairs are skipped only where it is proven that they suppress too much or
+cannot be better.
 
 References
 ----------
 Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices
-(the rival "OIGH", and appendix B); Mahanan, Chaovalitwongse, Natwichai, Data privacy preservation algorithm with k-anonymity.
+(the baseline "OIGH", and appendix B); Mahanan, Chaovalitwongse, Natwichai, Data privacy preservation algorithm with k-anonymity.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
+from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
@@ -55,13 +55,13 @@ def run(data: Flows, params: OighParams, rng: np.random.Generator, progress: Pro
         lambda: RegionSpace.trees(data),
         lambda system: partial(solve, data, params, system),
         params.reporting,
-        partial(tell, params),
+        partial(summarize_diagnostics, params),
     )
     return solve_steps(data, steps, progress)
 
 
 def solve(data: Flows, params: OighParams, system: RegionSpace, step: int) -> StepSolution:
-    """What becomes of a time step; its facts are the most tiles of an origin and of a destination."""
+    """Solve a time step; its facts are the largest numbers of tiles of an origin and of a destination."""
     from crowdveil.kernels.od.levels import best_levels, level_boxes
 
     rows, sides = rows_of(data, system, step), (system.origins.tree, system.destinations.tree)
@@ -71,50 +71,42 @@ def solve(data: Flows, params: OighParams, system: RegionSpace, step: int) -> St
     i, j, _ = best_levels(*search)
     o_most, d_most = int(o_levels[i]), int(d_levels[j])
     levels: Any = (*rows, o_most, *o_tree, d_most, *d_tree)
-    origin, destination, volume, crowd = level_boxes(*levels)
-    keep = crowd >= params.k
+    origin, destination, volume, people = level_boxes(*levels)
+    keep = people >= params.k
     left = (origin[~keep], destination[~keep]) if params.aggregate_small else NO_BOXES
     facts = np.array([o_most, d_most], np.float64)
-    return StepSolution(origin[keep], destination[keep], volume[keep], crowd[keep], *left, facts)
+    return StepSolution(origin[keep], destination[keep], volume[keep], people[keep], *left, facts)
 
 
 def rows_of(data: Flows, system: RegionSpace, step: int) -> tuple[Any, ...]:
-    """The rows of a time step by leaf of origin: leaves of origin and destination, volumes, crowds, members."""
+    """Return the rows of a time step by leaf of origin: leaves of origin and destination, volumes, people, person ids."""
     low, high = int(data.offsets[step]), int(data.offsets[step + 1])
     origin = system.origins.tree.tile_leaf[data.origin[low:high]]
     order = np.argsort(origin, kind="stable")
     rows = low + order
     destination = system.destinations.tree.tile_leaf[data.destination[rows]]
-    member_offsets = member = np.zeros(0, np.int64)
-    if data.member is not None and data.member_offsets is not None:
-        taken, member_offsets = take_slices(data.member_offsets, rows)
-        member = data.member[taken]
-    columns = (origin[order], destination, data.volume[rows], data.people[rows], member_offsets, member)
+    person_offsets = person_ids = np.zeros(0, np.int64)
+    if data.person_ids is not None and data.person_offsets is not None:
+        taken, person_offsets = take_slices(data.person_offsets, rows)
+        person_ids = data.person_ids[taken]
+    columns = (origin[order], destination, data.volume[rows], data.people[rows], person_offsets, person_ids)
     return tuple(frozen(column, np.int64) for column in columns)
 
 
 def levels_of(tree: Hierarchy) -> Ints:
-    """The most leaves of a node at each level of a tree."""
+    """Return the largest number of leaves of a node at each level of a tree."""
     return frozen(np.unique(tree.size), np.int64)
 
 
 def tree_arrays(tree: Hierarchy) -> tuple[Any, ...]:
-    """What the kernel needs of a tree."""
+    """Return the arrays of a tree for the kernel."""
     return tuple(frozen(a, np.int64) for a in (tree.parent, tree.size, tree.first_leaf))
 
 
-def tell(params: OighParams, facts: Floats) -> dict[str, Any]:
-    """The levels of all time steps, in most tiles of an area."""
-    names = ("most_tiles_of_an_origin", "most_tiles_of_a_destination")
+def summarize_diagnostics(params: OighParams, facts: Floats) -> dict[str, Any]:
+    """Return the levels of all time steps, as the largest numbers of tiles of an area."""
+    names = ("max_tiles_of_an_origin", "max_tiles_of_a_destination")
     return {name: [int(column.min()), int(column.max())] for name, column in zip(names, facts.T, strict=True)}
-
-
-def guarantees(data: Flows, params: OighParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    budget = SuppressionBudget(
-        suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None
-    )
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows(), budget)
 
 
 METHOD = Method(
@@ -122,11 +114,11 @@ METHOD = Method(
     takes=Flows,
     params=OighParams,
     run=run,
-    guarantees=guarantees,
+    guarantees=flow_guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=tell,
-    together=apart,
-    needs_members=True,
+    summarize_diagnostics=summarize_diagnostics,
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
     aliases=("OIGH",),
 )

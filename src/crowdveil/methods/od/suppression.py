@@ -7,26 +7,26 @@ DisjointFlows: no pair of tiles is in two published flows of a time step.
 
 Assumptions
 -----------
-Owed by the caller: the column of users names people. Without it k counts trips, and one person who makes k trips
-between two tiles would be published.
+The column of users names people. Without it k counts trips, and a flow of one person with k trips between two tiles would be
+published.
 
 Notes
 -----
-The plainest method there is: no generalization, so what is published is exact, and on sparse data most of the volume is
-suppressed. It is the lower bound that other methods are measured against. Zones keep their ids.
+The simplest method: no generalization, so that published flows are exact, and on sparse data most of the volume is suppressed.
+It is the lower bound that other methods are compared with. Zones keep their ids.
 
 References
 ----------
 Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices
-(the rival called "suppression").
+(the baseline called "suppression").
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
+from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
 from crowdveil.params import FlowParams
@@ -40,7 +40,7 @@ class SuppressionParams(FlowParams):
 
 
 def run(data: Flows, params: SuppressionParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
-    """Keep the rows with a crowd of at least k."""
+    """Keep the rows of at least k people."""
     keep = data.people >= params.k
     kept, small = data.where(keep), data.where(~keep)
     release = FlowRelease(
@@ -53,7 +53,7 @@ def run(data: Flows, params: SuppressionParams, rng: np.random.Generator, progre
         people=kept.people,
         state=np.full(len(kept), PUBLISHED, np.uint8),
         suppressed=np.full(data.steps, NOT_GIVEN),
-        counts=data.counts,
+        k_unit=data.k_unit,
         step_s=data.step_s,
         tz=data.tz,
     )
@@ -62,18 +62,13 @@ def run(data: Flows, params: SuppressionParams, rng: np.random.Generator, progre
     return finished(data, release, left, params.k, params.reporting)
 
 
-def guarantees(data: Flows, params: SuppressionParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
-
-
 METHOD = Method(
     "suppression",
     takes=Flows,
     params=SuppressionParams,
     run=run,
-    guarantees=guarantees,
+    guarantees=flow_guarantees,
     status="proven",
     doc=__doc__ or "",
-    together=apart,
+    partitioning=INDEPENDENT,
 )

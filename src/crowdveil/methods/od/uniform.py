@@ -3,17 +3,17 @@
 Guarantee
 ---------
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
-DisjointFlows: no pair of tiles is in two published flows of a time step. How much is suppressed is not bounded.
+DisjointFlows: no pair of tiles is in two published flows of a time step. The suppressed volume is not bounded.
 
 Assumptions
 -----------
-Owed by the caller: the column of users names people. Without it k counts trips. Zones are cells of a grid.
+The column of users names people. Without it k counts trips. Zones are cells of a grid.
 
 Notes
 -----
-The naive way that others are measured against: all areas have the same size, wherever people are. Blocks are counted from the
-lowest column and row of the grid; those at its edges may hold fewer cells. With `aggregate_small`, what an origin's small
-flows hold together is reported too, as in the table of the paper.
+The naive baseline: all areas have the same size, whatever the density of people. Blocks are counted from the lowest column and
+row of the grid; those at its edges may have fewer cells. With `aggregate_small`, the small flows of an origin are published as
+one row, as in the table of the paper.
 
 References
 ----------
@@ -26,8 +26,8 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import InputError
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
+from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import Areas, FlowRelease
@@ -55,10 +55,10 @@ def run(data: Flows, params: UniformParams, rng: np.random.Generator, progress: 
 
 
 def blocks(zones: Zones, side: int) -> Ints:
-    """The block of each cell."""
+    """Return the block of each cell."""
     if zones.column is None or zones.row is None:
         raise InputError(
-            "uniform needs cells of a grid, but the zones are no grid; lay one with --grid, such as --grid 200m."
+            "uniform needs cells of a grid, but the zones are no grid; make one with --grid, such as --grid 200m."
         )
     column, row = (np.asarray(c, np.int64) - int(c.min()) for c in (zones.column, zones.row))
     wide = int(column.max()) // side + 1
@@ -67,19 +67,14 @@ def blocks(zones: Zones, side: int) -> Ints:
     return block
 
 
-def guarantees(data: Flows, params: UniformParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
-
-
 METHOD = Method(
     "uniform",
     takes=Flows,
     params=UniformParams,
     run=run,
-    guarantees=guarantees,
+    guarantees=flow_guarantees,
     status="proven",
     doc=__doc__ or "",
-    together=apart,
-    needs_members=True,
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
 )

@@ -1,36 +1,36 @@
-"""Put trajectories that run side by side into clusters of at least k people, and publish one mean path for all of a cluster.
+"""Cluster trajectories that run in parallel, at least k people each, and publish one mean trajectory for all of a cluster.
 
 Guarantee
 ---------
-TrajectoryKAnonymity(k): every published trajectory is equal, point for point and second for second, to those of at least k − 1
-other people. Ids are new.
+TrajectoryKAnonymity(k): every published trajectory is in an equivalence class, equal point for point and second for second, of
+at least k people. Ids are new.
 
 Assumptions
 -----------
-Owed by the caller: the column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a
-cluster may be one person's.
+The column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a cluster may be of one
+person.
 
 Notes
 -----
-The distance is the Fréchet/Manhattan one, in meters on the plane: of the ways to walk along two paths with the least longest
-distance, the mean distance of one. Times do not count in it, so that rides at different hours may be in one cluster. Two paths
-are brought to the same moments first, by shares of their own time (`resample`); points that coincide are there once.
+The distance is Fréchet/Manhattan, in meters on the plane: of the couplings of two trajectories with the smallest longest
+distance, the mean distance of one. Times do not count in it, so that trips at different hours may be in one cluster. Two
+trajectories are brought to the same moments first, by shares of their own time (`resample`); coinciding points count once.
 
-A cluster is tried around each of `pivots` trajectories: a random one, the farthest from it, and others on the way between; that
-with the least sum of squared distances to its pivot is made, and so on while k people are left. It takes whoever is nearest until
-k people are together; a person with several trajectories counts once. No trajectory is passed over unless a bound says that it
-cannot matter. The paper asks for the way from the first pivot to the last with the least sum of squared steps, which takes the
-distances of all pairs. `pivot_path = sketched` takes for each step the trajectory for which a bound of that sum is least, by
-rough distances between sixteen places of each; `exact` does what the paper says, for up to 2,000 trajectories. How far apart
-their clusters are is in docs/trajectories.md.
+A cluster is tried around each of `pivots` trajectories: a random one, the farthest from it, and others between them; the one
+with the smallest sum of squared distances to its pivot is made, and so on while k people are left. It takes the nearest
+trajectories until it has k people; a person with several trajectories counts once. No trajectory is skipped unless a bound
+proves that it cannot matter. The paper asks for the path from the first pivot to the last with the smallest sum of squared
+steps, which needs the distances of all pairs. `pivot_path = sketched` takes for each step the trajectory with the smallest
+bound of that sum, by rough distances between sixteen points of each; `exact` follows the paper, for up to 2,000 trajectories.
+docs/trajectories.md compares their clusters.
 
-Where a point of the pivot meets points of the others, their mean is published. Its place is the mean of all these points, as in
-the paper. Its time is the mean of the times of all members, each the mean of its points there: later points of a member never
-meet an earlier point of the pivot, so that times never fall. If every point counted once, as for places, members at other hours
-would weigh more where they have more points, and times would jump.
+Where a point of the pivot is coupled with points of the others, their mean is published. Its position is the mean of all these
+points, as in the paper. Its time is the mean of the times of all trajectories, each the mean of its points there: later points
+of a trajectory are never coupled with an earlier point of the pivot, so that times never fall. If every point counted once, as
+for positions, trajectories at other hours would weigh more where they have more points, and times would jump.
 
-The paper leaves out those that are left when fewer than k people are. Here they join the cluster whose pivot is nearest, so that
-nobody is lost and counts can be held against those of the original, unless `left_over = drop`.
+The paper leaves out the rest of fewer than k people. Here they join the cluster with the nearest pivot, so that no trajectory is
+lost and counts are comparable with the original, unless `left_over = drop`.
 
 References
 ----------
@@ -45,8 +45,8 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil import engine
-from crowdveil.guarantees import Guarantee, TrajectoryKAnonymity
 from crowdveil.method import Method
+from crowdveil.methods.guarantee_sets import equivalence_class_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.globe import rounded
 from crowdveil.model.release import TrajectoryRelease
@@ -57,26 +57,27 @@ from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 from crowdveil.solve.trajectory.microaggregation import copies, members_of
 from crowdveil.solve.trajectory.pivots import Clustering, Clusters, LeftOver, PivotPath
+from crowdveil.solve.trajectory.swapping import owners
 
 BATCHES = 32
-"""Tasks that the means of all clusters are made in."""
+"""Tasks of the means of all clusters."""
 
 
 class FrechetMicroaggregationParams(Params):
     """Parameters of microaggregation by couplings."""
 
     k: int = Field(3, ge=2)
-    """Fewest people of a cluster."""
+    """Smallest number of people of a cluster."""
     pivots: int = Field(10, ge=1, le=1000)
-    """So many trajectories are tried as the middle of each cluster: more are slower, and clusters tighter."""
+    """Trajectories tried as the center of each cluster: more are slower, and clusters tighter."""
     distance: Literal["frechet-manhattan", "frechet-manhattan-exact"] = "frechet-manhattan"
-    """The coupling that one pass finds, as in the paper, or the very least mean, which takes several times as long."""
+    """The coupling of one pass, as in the paper, or the one with the smallest mean, which takes several times as long."""
     resample: bool = True
     """Bring two trajectories to the same moments, by shares of their time, before they are compared."""
     pivot_path: PivotPath = "sketched"
-    """How pivots between the first and the last are chosen: roughly, or by all distances, for up to 2,000 trajectories."""
+    """Choice of pivots between the first and the last: sketched, or by all distances, for up to 2,000 trajectories."""
     left_over: LeftOver = "join"
-    """What becomes of those that are left with fewer than k people: they join the nearest cluster, or are left out."""
+    """The rest of fewer than k people: join the nearest cluster, or drop."""
     count_trajectories: bool = False
     """Let k count trajectories, as the paper does, even where people are known."""
 
@@ -86,11 +87,11 @@ def run(
 ) -> TrajectoryRelease:
     """Make the clusters, then a trajectory for each."""
     distance = FrechetManhattan(Paths.of(data), params.distance == "frechet-manhattan-exact", params.resample)
-    person = np.arange(len(data)) if params.count_trajectories else data.person
+    person = owners(data, params.count_trajectories)
     clustering = Clustering(distance, person, params.k, params.pivots, params.pivot_path)
     made = clustering.clusters(params.left_over, rng, progress)
     members, offsets = members_of(made.cluster)
-    # A whole percent: the number itself may be a person.
+    # A whole percent: the exact number may reveal a person.
     facts = {"clusters": len(made.pivot), "left_over_percent": round(100 * made.left_over / max(len(data), 1))}
     return copies(_means(data, distance, made, members, offsets), members, offsets, facts)
 
@@ -98,7 +99,7 @@ def run(
 def _means(
     data: Trajectories, distance: FrechetManhattan, made: Clusters, members: Ints, offsets: Ints
 ) -> GroupTrajectories:
-    """A trajectory for each cluster, in batches on the engine."""
+    """Return a trajectory for each cluster, in batches on the engine."""
     from crowdveil.kernels.trajectory.cluster_mean import mean_of_cluster
 
     batches = np.array_split(np.arange(len(made.pivot)), min(BATCHES, max(len(made.pivot), 1)))
@@ -124,18 +125,12 @@ def _means(
     )
 
 
-def guarantees(data: Trajectories, params: FrechetMicroaggregationParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    counts = "trajectories" if params.count_trajectories else data.counts
-    return (TrajectoryKAnonymity(k=params.k, counts=counts),)
-
-
 METHOD = Method(
     "frechet-microaggregation",
     takes=Trajectories,
     params=FrechetMicroaggregationParams,
     run=run,
-    guarantees=guarantees,
+    guarantees=equivalence_class_guarantees,
     status="proven",
     doc=__doc__ or "",
 )

@@ -1,42 +1,42 @@
-"""Put trajectories on top of one another as boxes in space and time, k people in each group, and publish one point of each box.
+"""Merge trajectories to boxes in space and time, k people in each group, and publish one point of each box.
 
 Guarantee
 ---------
-TrajectoryKAnonymity(k): every published trajectory is equal, point for point and second for second, to those of at least k − 1
-other people. Ids are new.
+TrajectoryKAnonymity(k): every published trajectory is in an equivalence class, equal point for point and second for second, of
+at least k people. Ids are new.
 
 Assumptions
 -----------
-Owed by the caller: the column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a group
-may be one person's.
+The column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a group may be of one
+person.
 
 Notes
 -----
 Points of two trajectories are matched one to one, in order, and each match becomes the box around both. A box costs
 `space_weight` times the logs of its lengths east and north, in meters, plus `time_weight` times the log of its length in
-seconds; of each length the log is that of 1 + it, so that a box of no length costs nothing. A point without a match is left
-out, at the cost of a box as large as all the data, times `suppression_cost`: with 1, the default, the shorter one of two
-trajectories always keeps all its points, and with less, points that are far from any match are left out as outliers. The least
-cost of all ways to match is the log cost of the two.
+seconds; each log is of 1 + the length, so that a box without extent costs nothing. A point without a match is removed, at the
+cost of a box as large as all the data, times `suppression_cost`: with 1, the default, the shorter one of two trajectories always
+keeps all its points, and with less, points far from any match are removed as outliers. The smallest cost of all matchings is the
+log cost of the two.
 
-A trajectory that is drawn at random takes the one that costs least, and so on until k people are in the group, a person with
-several trajectories counting once; again with what is left, while there are k people. `grouping = representative` (the paper's
-multi TGA) looks for the least cost to the boxes of all that are in the group, `pivot` (fast TGA) for that to the first. The boxes
-of a group are those of its members put on top of one another in the order in which they came. What is left in the end without k
-people joins, one by one, the group that costs least, where the paper's later users leave it out. Where nothing of a group
-is left, because all its points are outliers, its trajectories are left out.
+A random trajectory takes the one with the smallest cost, and so on until the group has k people, a person with several
+trajectories counting once; again with the rest, while there are k people. `grouping = representative` (the paper's multi TGA)
+minimizes the cost to the boxes of the whole group, `pivot` (fast TGA) that to the first. The boxes of a group are those of its
+trajectories merged in the order in which they were added. The rest of fewer than k people joins, one by one, the group with the
+smallest cost, where the paper's later users leave it out. Where all points of a group are outliers, its trajectories are left
+out.
 
-A box counts once, however many points it stands for, as in the public code of the second reference; counting it for each point
-would let short trajectories attract all others. That code aligns each group once more, around its middle member, where here the
-boxes by which it was found stay. The first reference was not at hand in full: what is said of it is from its abstract, the
-second reference and that code.
+A box counts once, whatever its number of points, as in the public code of the second reference; counting it for each point
+would let short trajectories attract all others. That code aligns each group again, around its middle trajectory, where here the
+boxes of the search stay. The full first reference was not available: statements about it are from its abstract, the second
+reference and that code.
 
-Published are the middles of boxes (`reconstruction = center`), or points drawn from each at random, as the paper has it, but once
-for a group: k-anonymity can then be seen in the file, where points drawn for each member on its own would leave it to an
-argument. Drawn times are sorted, and each is still in its box, because neither the first nor the last moments of boxes fall along
-a group. How large boxes are in the mean is in the manifest; single ones are not published.
+Published are the centers of boxes (`reconstruction = center`), or points drawn from each at random, as in the paper, but once
+for a group: k-anonymity is then visible in the file, where points drawn for each trajectory on its own would leave it to an
+argument. Drawn times are sorted, and each is still in its box, because neither the first nor the last moments of boxes fall
+along a group. The mean size of boxes is in the manifest; single ones are not published.
 
-It is exact: no trajectory is passed over unless a bound says that another one costs less. Time grows with the square of the
+It is exact: no trajectory is skipped unless a bound proves that another one costs less. Time grows with the square of the
 number of trajectories, and with the product of their lengths; of 5,000 with a hundred points each one pair in a hundred is
 matched point by point, which takes half a minute.
 
@@ -54,8 +54,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from crowdveil.guarantees import Guarantee, TrajectoryKAnonymity
 from crowdveil.method import Method
+from crowdveil.methods.guarantee_sets import equivalence_class_guarantees
 from crowdveil.model.arrays import Floats, Ints, row_slices
 from crowdveil.model.globe import rounded
 from crowdveil.model.release import TrajectoryRelease
@@ -70,20 +70,20 @@ from crowdveil.solve.trajectory.swapping import owners
 
 
 class LogCostGeneralizationParams(Params):
-    """Parameters of generalization at the least log cost."""
+    """Parameters of generalization at the smallest log cost."""
 
     k: int = Field(3, ge=2)
-    """Fewest people of a group."""
+    """Smallest number of people of a group."""
     space_weight: float = Field(1.0, ge=0, le=1000)
-    """What the logs of a box's lengths east and north count in its cost."""
+    """Weight of the logs of a box's lengths east and north in its cost."""
     time_weight: float = Field(1.0, ge=0, le=1000)
-    """What the log of a box's length in time counts in its cost."""
+    """Weight of the log of a box's length in time in its cost."""
     grouping: Literal["representative", "pivot"] = "representative"
-    """Whether a group takes what costs least beside all its members, or beside the first."""
+    """A group takes the trajectory with the smallest cost to all its boxes, or to its first trajectory."""
     reconstruction: Literal["center", "random"] = "center"
-    """What is published of a box: its middle, or a point of it drawn at random, the same for all members."""
+    """Published point of a box: its center, or a point drawn at random, the same for the whole group."""
     suppression_cost: float = Field(1.0, gt=0, le=1)
-    """What a point that is left out costs, as a share of a box around all the data; less than 1 removes outliers."""
+    """Cost of a removed point, as a share of a box around all the data; less than 1 removes outliers."""
     count_trajectories: bool = False
     """Let k count trajectories, as the paper does, even where people are known."""
 
@@ -104,25 +104,25 @@ def run(
 
 
 def _middles(sides: Floats) -> tuple[Floats, Floats, Floats]:
-    """The middle of each box; times in whole seconds."""
+    """Return the center of each box; times in whole seconds."""
     return (sides[0] + sides[1]) / 2, (sides[2] + sides[3]) / 2, np.floor((sides[4] + sides[5]) / 2)
 
 
 def _drawn(sides: Floats, offsets: Ints, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-    """A point of each box, with times in order inside each group."""
+    """Return a point of each box, with times in order inside each group."""
     x, y = rng.uniform(sides[0], sides[1]), rng.uniform(sides[2], sides[3])
     t = rng.integers(sides[4].astype(np.int64), sides[5].astype(np.int64), endpoint=True)
     return x, y, t[np.lexsort((t, row_slices(offsets)))].astype(np.float64)
 
 
 def _made(data: Trajectories, x: Floats, y: Floats, t: Floats, offsets: Ints) -> GroupTrajectories:
-    """Points on the plane of the data as a trajectory for each group."""
+    """Return points on the plane of the data as a trajectory for each group."""
     lon, lat = data.projection.to_globe(x, y)
     return GroupTrajectories(rounded(lon, DECIMALS), np.round(lat, DECIMALS), t.astype(np.int64) + data.start, offsets)
 
 
 def _facts(groups: list[SpaceTimeBoxes], sides: Floats) -> dict[str, Any]:
-    """How large the boxes are in the mean over all points that are published."""
+    """Return the mean size of boxes over all published points."""
     if not groups:
         return {}
     copies = np.repeat([len(group.members) for group in groups], [group.sides.shape[1] for group in groups])
@@ -131,17 +131,12 @@ def _facts(groups: list[SpaceTimeBoxes], sides: Floats) -> dict[str, Any]:
     return {name: float(f"{np.average(lengths, weights=copies):.4g}") for name, lengths in means.items()}
 
 
-def guarantees(data: Trajectories, params: LogCostGeneralizationParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    return (TrajectoryKAnonymity(k=params.k, counts="trajectories" if params.count_trajectories else data.counts),)
-
-
 METHOD = Method(
     "log-cost-generalization",
     takes=Trajectories,
     params=LogCostGeneralizationParams,
     run=run,
-    guarantees=guarantees,
+    guarantees=equivalence_class_guarantees,
     status="proven",
     doc=__doc__ or "",
     aliases=("TGA",),

@@ -2,38 +2,36 @@
 
 Guarantee
 ---------
-CombinationKAnonymity(k, knowledge): every combination of up to `knowledge` visits, each a place with its time, that occurs
+CombinationKAnonymity(k, knowledge): every combination of up to `knowledge` visits, each a location with its time, that occurs
 in order in a published trajectory occurs in those of at least k people. With `strategy = centroid` also
 LocationsOnTileCenters. Ids are new.
 
-With `time_strategy = keep` times are published to the second, and the guarantee holds for somebody who knows no times finer
-than `time_interval_s` (with 0: no times at all). Whoever knows one moment exactly finds the trajectory.
+With `time_strategy = keep` times are published to the second, and the guarantee holds against an adversary who knows no times
+finer than `time_interval_s` (with 0: no times at all). One exactly known moment re-identifies the trajectory.
 
 Assumptions
 -----------
-Owed by the caller: the column of users names people; without it, or with `count_trajectories`, k counts trajectories.
-Somebody who knows more visits than `knowledge` may find a trajectory, and one person's trajectories are protected each for
-itself.
+The column of users names people; without it, or with `count_trajectories`, k counts trajectories. An adversary who knows more
+visits than `knowledge` may re-identify a trajectory, and each trajectory of a person is protected on its own.
 
 Notes
 -----
 Tiles are squares of real meters on the ground, or those given with --zones; levels of time are whole intervals of the clock
 (UTC). Squares with fewer than 3k points at a level join the one of their four neighbors that has most points for the
-square of the distance. Points that follow one another in one area at one level are one visit; with `time_strategy = same`
-it is published as one point, at the middle of the interval, since the number of points would tell visits apart. `avg` is
-the mean of all published points of the area at that level, in planar meters around the data, not of degrees as in the document.
+square of the distance. Consecutive points in one area at one level are one visit; with `time_strategy = same` it is published as
+one point, at the middle of the interval, since the number of points would distinguish visits. `avg` is the mean of all published
+points of the area at that level, in planar meters around the data, not of degrees as in MobiDataLab.
 
-Visits that fewer than k people share are removed first, then pairs of them are broken, then combinations of three and four:
-what is bad stays bad as visits go, so that of each bad combination some visit has to go, however it is done. In each
-trajectory the visit in most bad combinations goes first; then all are counted again, until none is bad. A trajectory
-without a good combination goes whole. The document counts combinations of exactly `knowledge`, so that shorter trajectories
-are not protected; here these need a crowd too. It publishes exact times by default, and then every point is unique by its
-time.
+Visits that fewer than k people share are removed first, then pairs of them are broken, then combinations of three and four: a
+rare combination stays rare as visits are removed, so that one of its visits must be removed in any case. In each trajectory the
+visit in most rare combinations is removed first; then all are counted again, until none is rare. A trajectory without a
+frequent combination is removed whole. MobiDataLab counts combinations of exactly `knowledge`, so that shorter trajectories are
+not protected; here these need k people too. It publishes exact times by default, and then every point is unique by its time.
 
 Combinations are counted once for each occurrence, in tables of a block of them at a time. Their number grows with the sum
 over trajectories of (visits choose `knowledge`): for trajectories of equal length with the number of trajectories, and for
-one trajectory with the power `knowledge` of its visits, those that are left once smaller combinations are broken. More than
-four thousand million are refused.
+one trajectory with the power `knowledge` of its visits, those left once smaller combinations are broken. More than four thousand
+million are rejected.
 
 References
 ----------
@@ -67,25 +65,25 @@ class ProtectedGeneralizationParams(Params):
     """Parameters of protected generalization."""
 
     k: int = Field(3, ge=2)
-    """Fewest people that share a combination of visits."""
+    """Smallest number of people that share a combination of visits."""
     knowledge: int = Field(2, ge=1, le=4)
-    """How many visits of somebody may be known."""
+    """Number of visits in the adversary's background knowledge."""
     tile_size_m: float = Field(500.0, gt=0, le=1_000_000)
     """Side of the square tiles; not used where tiles are given with --zones."""
     time_interval_s: int = Field(3600, ge=0, le=366 * DAY)
     """Length of a level of time; 0 for a single one."""
     strategy: Literal["avg", "centroid"] = "avg"
-    """Where a visit is put: at the mean of all published positions of its area and level, or at the center of the area."""
+    """Position of a visit: the mean of all published positions of its area and level, or the center of the area."""
     time_strategy: Literal["same", "keep"] = "same"
-    """When a visit is put: at one time for all of a level, or as it was, which protects from nobody who knows the moment."""
+    """Time of a visit: one for all of a level, or its own, which gives no protection against a known moment."""
     count_trajectories: bool = False
-    """Let k count trajectories, as the document does, even where people are known."""
+    """Let k count trajectories, as MobiDataLab does, even where people are known."""
 
 
 def run(
     data: Trajectories, params: ProtectedGeneralizationParams, rng: np.random.Generator, progress: Progress
 ) -> TrajectoryRelease:
-    """Find the visits that may stay, and publish them."""
+    """Find the visits to keep, and publish them."""
     owner = owners(data, params.count_trajectories)
     zones, tile = tiles_of(data, params.tile_size_m)
     level = data.t // params.time_interval_s if params.time_interval_s else np.zeros(data.points, np.int64)
@@ -95,13 +93,13 @@ def run(
     trajectory = np.repeat(np.arange(len(data)), np.diff(offsets))
     rows, trajectory = rows[tile[rows] >= 0], trajectory[tile[rows] >= 0]
     visits, visit = Visits.of(area[rows], trajectory, owner[by_owner])
-    place = shared_by_a_crowd(visits, params.k, params.knowledge, progress)[visit]
-    rows, trajectory, place = (column[place >= 0] for column in (rows, trajectory, place))
+    kept = shared_by_a_crowd(visits, params.k, params.knowledge, progress)[visit]
+    rows, trajectory, kept = (column[kept >= 0] for column in (rows, trajectory, kept))
     areas, number = _listed(zones, tile[rows], area[rows])
     lon, lat = _positions(data, params, areas, number, area[rows], rows)
     t = data.t[rows] if params.time_strategy == "keep" else _moments(data, params, level[rows])
     if params.time_strategy == "same":
-        first = np.flatnonzero(np.diff(place, prepend=-1))
+        first = np.flatnonzero(np.diff(kept, prepend=-1))
         lon, lat, t, trajectory = lon[first], lat[first], t[first], trajectory[first]
     source, lengths = np.unique(trajectory, return_counts=True)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
@@ -109,7 +107,7 @@ def run(
 
 
 def _areas(data: Trajectories, params: ProtectedGeneralizationParams, zones: Zones, tile: Indices, level: Ints) -> Ints:
-    """The area of each point at its level: a tile or, of a grid, several."""
+    """Return the area of each point at its level: a tile or, of a grid, several."""
     if data.zones is None and data.points:
         return merged_tiles(zones, tile, level, *data.xy, least=3 * params.k)
     _, rank = np.unique(level, return_inverse=True)
@@ -117,7 +115,7 @@ def _areas(data: Trajectories, params: ProtectedGeneralizationParams, zones: Zon
 
 
 def _listed(zones: Zones, tile: Indices, area: Ints) -> tuple[Areas, Ints]:
-    """The areas that are published, those of the same tiles once, and the one of each row."""
+    """Return the published areas, those of the same tiles once, and the area of each row."""
     of_row = np.unique(area, return_inverse=True)[1]
     tiles: list[Indices] = [np.zeros(0, np.int32)] * (int(of_row.max(initial=-1)) + 1)
     pairs = np.unique(np.column_stack([of_row, tile]), axis=0)
@@ -132,9 +130,9 @@ def _listed(zones: Zones, tile: Indices, area: Ints) -> tuple[Areas, Ints]:
 def _positions(
     data: Trajectories, params: ProtectedGeneralizationParams, areas: Areas, number: Ints, area: Ints, rows: Ints
 ) -> tuple[Floats, Floats]:
-    """Where each row is put."""
+    """Return the position of each row."""
     if params.strategy == "centroid":
-        # Rounded as the list of areas is, to the last digit.
+        # Rounded like the list of areas, to the last digit.
         lon, lat = areas.centers(COORDINATE_DECIMALS)
         return lon[number], lat[number]
     of_row = np.unique(area, return_inverse=True)[1]
@@ -145,22 +143,21 @@ def _positions(
 
 
 def _moments(data: Trajectories, params: ProtectedGeneralizationParams, level: Ints) -> Ints:
-    """The time of each level: its middle, or the first midnight of the data where there is a single level."""
+    """Return the time of each level: its middle, or the first midnight of the data where there is a single level."""
     if params.time_interval_s:
         return level * params.time_interval_s + params.time_interval_s // 2
     return np.full(len(level), int(data.t.min()) // DAY * DAY if data.points else 0)
 
 
 def guarantees(data: Trajectories, params: ProtectedGeneralizationParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    people = data.counts == "people" and not params.count_trajectories
-    crowd = CombinationKAnonymity(
+    """Return k-anonymity of combinations, and tile centers with `strategy = centroid`."""
+    anonymity = CombinationKAnonymity(
         k=params.k,
         knowledge=params.knowledge,
         interval_s=None if params.time_strategy == "same" else params.time_interval_s,
-        counts="people" if people else "trajectories",
+        k_unit="trajectories" if params.count_trajectories else data.k_unit,
     )
-    return (crowd, LocationsOnTileCenters()) if params.strategy == "centroid" else (crowd,)
+    return (anonymity, LocationsOnTileCenters()) if params.strategy == "centroid" else (anonymity,)
 
 
 METHOD = Method(

@@ -1,21 +1,20 @@
-"""Replace every position by the center of the tile that it lies in.
+"""Replace every position by the center of its tile.
 
 Guarantee
 ---------
 No guarantee of anonymity. LocationsOnTileCenters: no exact position is published; each is the center of a tile. Ids are
-new, and trajectories of one person are not linked unless the caller asks for it.
+new, and trajectories of one person are not linked unless requested.
 
 Assumptions
 -----------
-A sequence of tiles with its times can still be one person's alone: whoever knows a few of the places and times finds the
-rest. Use a method that guarantees k where the data leaves the house.
+A sequence of tiles with its times may be unique: background knowledge of a few locations and times re-identifies the rest. Use a
+method that guarantees k for published data.
 
 Notes
 -----
 Squares are of real meters on the ground, in an equal-area projection around the data; a position on a border belongs to
 the tile north or east of it. With a file of tiles, positions outside all tiles are left out, and so are trajectories
-without any position left; their number is part of what the run reports. Only tiles that are used are in the list of
-areas.
+without any position left; the run reports their number. Only tiles that are used are in the list of areas.
 
 References
 ----------
@@ -46,15 +45,15 @@ class SimpleGeneralizationParams(Params):
     tile_size_m: float = Field(500.0, gt=0, le=1_000_000)
     """Side of the square tiles; not used where tiles are given with --zones."""
     overlapping_strategy: Literal["all", "one"] = "all"
-    """Positions of a trajectory that follow one another in one tile: keep them all, or one with their mean time."""
+    """Consecutive positions of a trajectory in one tile: keep all, or one with their mean time."""
     link_users: bool = False
-    """Publish a new key for each person, so that trajectories of one person can be told to belong together."""
+    """Publish a new key for each person, which links the trajectories of one person."""
 
 
 def run(
     data: Trajectories, params: SimpleGeneralizationParams, rng: np.random.Generator, progress: Progress
 ) -> TrajectoryRelease:
-    """Put each point on the center of its tile."""
+    """Move each point to the center of its tile."""
     zones, tile = tiles_of(data, params.tile_size_m)
     inside = tile >= 0
     tile, t, trajectory = tile[inside], data.t[inside], data.trajectory[inside]
@@ -71,30 +70,30 @@ def run(
         lat,
         t,
         offsets,
-        person=data.person[source] if params.link_users and data.counts == "people" else None,
+        person=data.person[source] if params.link_users and data.k_unit == "people" else None,
         source=source,
         areas=areas,
     )
 
 
 def _one_a_visit(tile: Indices, t: Ints, trajectory: Ints) -> tuple[Indices, Ints, Ints]:
-    """One point for each run of points in one tile, at their mean time in whole seconds."""
+    """Return one point for each run of points in one tile, at their mean time in whole seconds."""
     if len(tile) == 0:
         return tile, t, trajectory
     first = np.flatnonzero(np.concatenate([[True], (np.diff(tile) != 0) | (np.diff(trajectory) != 0)]))
     length = np.diff(np.append(first, len(tile)))
-    # The mean is taken of the time since the first point of the run, so that no sum can overflow.
+    # The mean is of the time since the first point of the run, so that no sum can overflow.
     since = np.add.reduceat(t - np.repeat(t[first], length), first)
     return tile[first], t[first] + since // length, trajectory[first]
 
 
-def together(params: SimpleGeneralizationParams) -> str | None:
-    """What goes across trajectories, if anything does."""
+def partitioning(params: SimpleGeneralizationParams) -> str | None:
+    """Return what connects trajectories, if anything does."""
     return "keys of people go across all of their trajectories: leave link_users out" if params.link_users else None
 
 
 def guarantees(data: Trajectories, params: SimpleGeneralizationParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
+    """Return that positions are tile centers."""
     return (LocationsOnTileCenters(),)
 
 
@@ -106,7 +105,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="heuristic",
     doc=__doc__ or "",
-    together=together,
+    partitioning=partitioning,
     aliases=("SimpleGeneralization",),
     parameter_aliases=(("tile_size", "tile_size_m"), ("tiles_filename", "zones")),
 )

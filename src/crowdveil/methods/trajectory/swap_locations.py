@@ -1,34 +1,34 @@
-"""Let locations that are near in space and time change hands in clusters of at least k people.
+"""Swap locations that are near in space and time, in clusters of at least k people.
 
 Guarantee
 ---------
-No guarantee of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more
-often than it is there. NoOwnPoints: no point of a published trajectory is of the person that it stands for.
+No guarantee of anonymity. OriginalPoints: every location with its time is one of the data, and none is published more often
+than it is there. NoOwnPoints: no point of a published trajectory is of the person whose trajectory it replaces.
 SharedTilePairs: every step from one square of `tile_size_m` to the next one is made by the trajectories of at least
-`min_pair_people` people (k if not given). Ids are new. What is measured instead of guaranteed is in the manifest: how
-often two exact points of somebody lead to one published trajectory, how much of that is the same person's, and how
-often the published trajectory that runs nearest to somebody's is the one that stands for it.
+`min_pair_people` people (k if not given). Ids are new. Measured instead of guaranteed, in the manifest: how often two exact
+points of a person match one published trajectory, how much of that is the same person's, and how often the nearest published
+trajectory is the one that replaces theirs.
 
 Assumptions
 -----------
-A published trajectory runs near the one that it stands for, point by point within twice the largest radii: whoever knows many
-points of somebody may find it by its shape, even though none of its points is true; of a day of San Francisco's cabs a third can
-be found so at k = 10. Exact places and times stay, so that it can
-be seen that somebody was there. A trajectory that stays in one square makes no step, and nothing is guaranteed of it.
+A published trajectory runs near the one that it replaces, point by point within twice the largest radii: many known points of a
+person may re-identify it by its shape, although none of its points is true; of a day of San Francisco's cabs a third can be
+re-identified so at k = 10. Exact locations and times stay, so that a visit of some person is visible. A trajectory inside one
+square makes no step, and has no guarantee.
 
 Notes
 -----
 A location is drawn at random. Around it the time radius grows from `min_time_s` to `max_time_s` in steps of half the range, and
-for each the space radius likewise, until locations of k people are inside; of each person the one nearest in time takes part. All
-that are inside are put in a random circle, and each gives its location to the next. The document permutes at random, which
-leaves a quarter of the locations with their owners at k = 3; a circle leaves none. A location without a crowd around it goes.
+for each the space radius likewise, until locations of k people are inside; of each person the one nearest in time takes part.
+All of them are put in a random circle, and each gives its location to the next. MobiDataLab permutes at random, which leaves a
+quarter of the locations with their owners at k = 3; a circle leaves none. A location without k people around it is removed.
 
 Steps between squares that fewer than `min_pair_people` people make are broken by removing the points in one of the two squares,
-and counted again until none is left. The document takes one look, and breaks pairs that occur less often than a fixed number.
+and counted again until none is left. MobiDataLab does one pass, and breaks pairs that occur less often than a fixed number.
 
-With `count_trajectories` clusters and steps count trajectories, as the document does, even where people are known.
+With `count_trajectories` clusters and steps count trajectories, as in MobiDataLab, even where people are known.
 
-Time and memory grow with the number of locations, and with how many lie within the largest radii of one.
+Time and memory grow with the number of locations, and with the number within the largest radii of one.
 
 References
 ----------
@@ -38,7 +38,7 @@ Sciences 208, 2012 (ReachLocations). MobiDataLab, deliverable on the anonymizati
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -55,15 +55,15 @@ from crowdveil.solve.trajectory.rare_steps import corner_of, without_rare_steps
 from crowdveil.solve.trajectory.spacetime import SpaceTimeGrid
 from crowdveil.solve.trajectory.swapping import owners, release_of_points
 
-STRETCH = 20_000
-"""Locations between two tellings of how far it is."""
+BATCH = 20_000
+"""Locations between two reports of progress."""
 
 
 class SwapLocationsParams(Params):
     """Parameters of swapping locations."""
 
     k: int = Field(3, ge=2)
-    """Fewest people of a cluster in which locations are swapped."""
+    """Smallest number of people of a cluster in which locations are swapped."""
     min_radius_m: float = Field(100.0, gt=0, le=100_000)
     """Radius of a cluster in space, at first."""
     max_radius_m: float = Field(500.0, gt=0, le=100_000)
@@ -75,9 +75,9 @@ class SwapLocationsParams(Params):
     tile_size_m: float = Field(1000.0, gt=0, le=1_000_000)
     """Side of the squares between which steps are counted."""
     min_pair_people: int | None = Field(None, ge=1)
-    """Fewest people that make a step from square to square; k if not given, and 1 leaves all steps."""
+    """Smallest number of people that make a step from square to square; k if not given, and 1 leaves all steps."""
     count_trajectories: bool = False
-    """Count trajectories, as the document does, even where people are known."""
+    """Count trajectories, as MobiDataLab does, even where people are known."""
 
     @model_validator(mode="after")
     def _radii_in_order(self) -> SwapLocationsParams:
@@ -88,18 +88,18 @@ class SwapLocationsParams(Params):
         return self
 
     @property
-    def least_pair(self) -> int:
-        """Fewest people that make a step."""
+    def min_people(self) -> int:
+        """Return the smallest number of people that make a step."""
         return self.k if self.min_pair_people is None else self.min_pair_people
 
 
 def run(
     data: Trajectories, params: SwapLocationsParams, rng: np.random.Generator, progress: Progress
 ) -> TrajectoryRelease:
-    """Swap locations in clusters, then break steps that few make."""
+    """Swap locations in clusters, then break rare steps."""
     owner = owners(data, params.count_trajectories)
     given = _swapped(data, params, owner, rng, progress)
-    given = without_rare_steps(data, given, owner, params.least_pair, params.tile_size_m, corner_of(data))
+    given = without_rare_steps(data, given, owner, params.min_people, params.tile_size_m, corner_of(data))
     release, points = release_of_points(data, given)
     return with_linkage(data, release, points, rng)
 
@@ -107,22 +107,22 @@ def run(
 def _swapped(
     data: Trajectories, params: SwapLocationsParams, owner: Ints, rng: np.random.Generator, progress: Progress
 ) -> Ints:
-    """The trajectory that each location goes to, -1 where there is no crowd around it."""
+    """Return the new trajectory of each location, -1 where fewer than k people are around it."""
     from crowdveil.kernels.trajectory.swap_locations import exchange_locations
 
     x, y = data.xy
     grid = SpaceTimeGrid.of(x, y, data.t, params.max_radius_m, params.max_time_s)
     n, trajectory = data.points, data.trajectory[grid.order]
     cell_of = row_slices(grid.cell_offsets)
-    places = (row_slices(grid.slab_offsets)[cell_of], cell_of, x[grid.order], y[grid.order], data.t[grid.order])
+    points = (row_slices(grid.slab_offsets)[cell_of], cell_of, x[grid.order], y[grid.order], data.t[grid.order])
     draws = (trajectory, owner[trajectory], rng.random(n), rng.permutation(n))
     given = np.full(n, -1)
     left = (grid.cell_offsets[1:].copy(), np.arange(n), np.arange(n), given)
-    crowd = int(owner.max(initial=-1)) + 1
-    room = (np.full(crowd, -1), np.zeros(crowd, np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros(n))
-    arrays: tuple[Any, ...] = (*places, *draws, *left, *room)
-    for low in range(0, n, STRETCH):
-        high = min(low + STRETCH, n)
+    people = int(owner.max(initial=-1)) + 1
+    scratch = (np.full(people, -1), np.zeros(people, np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros(n))
+    arrays: tuple[Any, ...] = (*points, *draws, *left, *scratch)
+    for low in range(0, n, BATCH):
+        high = min(low + BATCH, n)
         exchange_locations(
             low, high, params.k, params.min_radius_m, params.max_radius_m, float(params.min_time_s),
             float(params.max_time_s), grid.slab, grid.slab_offsets, grid.cell, grid.cell_offsets, grid.columns,
@@ -135,15 +135,13 @@ def _swapped(
 
 
 def guarantees(data: Trajectories, params: SwapLocationsParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    people = data.counts == "people" and not params.count_trajectories
-    counts: Literal["people", "trajectories"] = "people" if people else "trajectories"
+    """Return that points are original and swapped, and steps are shared."""
+    k_unit = "trajectories" if params.count_trajectories else data.k_unit
     lon0, lat0 = corner_of(data)
-    return (
-        OriginalPoints(),
-        NoOwnPoints(counts=counts),
-        SharedTilePairs(least=params.least_pair, tile_size_m=params.tile_size_m, lon0=lon0, lat0=lat0, counts=counts),
+    pairs = SharedTilePairs(
+        min_group_size=params.min_people, tile_size_m=params.tile_size_m, lon0=lon0, lat0=lat0, k_unit=k_unit
     )
+    return (OriginalPoints(), NoOwnPoints(k_unit=k_unit), pairs)
 
 
 METHOD = Method(

@@ -1,45 +1,43 @@
-"""Put near trajectories into groups of at least k people, and let locations change hands inside each group.
+"""Group near trajectories of at least k people, and swap locations inside each group.
 
 Guarantee
 ---------
-No guarantee of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more
-often than it is there. With `permutation = circle` also NoOwnPoints: no point of a published trajectory is of the
-person that it stands for. Ids are new. What is measured instead of guaranteed is in the manifest: how often two exact
-points of somebody lead to one published trajectory, how much of that is the same person's, and how often the
-published trajectory that runs nearest to somebody's is the one that stands for it.
+No guarantee of anonymity. OriginalPoints: every location with its time is one of the data, and none is published more often
+than it is there. With `permutation = circle` also NoOwnPoints: no point of a published trajectory is of the person whose
+trajectory it replaces. Ids are new. Measured instead of guaranteed, in the manifest: how often two exact points of a person
+match one published trajectory, how much of that is the same person's, and how often the nearest published trajectory is the one
+that replaces theirs.
 
 Assumptions
 -----------
-Each published point is that of one of k people, all equally likely. Whole trajectories are not hidden in a crowd: points stay
-exact, so that it can be seen that somebody was there; a group has few people, so that a good part of the points of a published
-trajectory is of each of them, and two known points of somebody often lead to one; and the shape may tell which pieces belong
-together.
+Each published point is of one of k people, all equally likely. Whole trajectories are not k-anonymous: points stay exact, so
+that a visit of some person is visible; a group has few people, so that a large part of a published trajectory is of each of
+them, and two known points of a person often match one; and the shape may reveal which parts belong together.
 
 Notes
 -----
-Groups are those of `microaggregation` with the distance over contemporaries (`distance = graph`): trajectories that no chain of
-contemporaries leads to are not in one group, and parts with fewer than k people are left out.
+Groups are those of `microaggregation` with the distance over contemporaries (`distance = graph`): trajectories without a chain
+of contemporaries between them are not in one group, and components with fewer than k people are left out.
 
-Inside a group a trajectory is drawn at random, and then another, until there is none; of each, every location that is left forms
-a set, in a random order: itself, and of the nearest k - 1 other people in the group the one location that is left and nearest to
-it, all within `space_threshold_m` and `time_threshold_s` of it. Nearest is by meters, then by seconds. Where there is no such set
-the location goes. The paper draws one trajectory, takes one location of every other one, and drops whatever is left after that;
-where a group is k trajectories of k people both come to the same, and where it has more people more locations stay. The paper
-looks for the least distance inside the set, where here it is that to the first location.
+Inside a group a trajectory is drawn at random, and then another, until there is none; of each, every remaining location forms a
+set, in a random order: itself, and of the nearest k - 1 other people in the group the one remaining location nearest to it, all
+within `space_threshold_m` and `time_threshold_s` of it. Nearest is by meters, then by seconds. Where there is no such set the
+location is removed. The paper draws one trajectory, takes one location of every other one, and drops the rest; where a group is
+k trajectories of k people both are the same, and where it has more people more locations stay. The paper minimizes the distance
+inside the set, where here it is that to the first location.
 
-A set is permuted at random, places with their times, and all permutations are equally likely, as in the paper: one in k stays
-with its owner. With `permutation = circle` all of a set are put in a random circle and each gives its location to the next,
-which leaves none, as `swap-locations` does. That is no default here, where a group stays together for all its sets: what is
-published for somebody is then made of k - 1 people in place of k, and with k = 2 it would be the other's whole trajectory,
-which is why that is refused.
+A set is permuted at random, locations with their times, and all permutations are equally likely, as in the paper: one in k
+stays with its owner. With `permutation = circle` all of a set are put in a random circle and each gives its location to the
+next, which leaves none, as `swap-locations` does. That is no default here, where a group is the same for all its sets: a
+published trajectory then consists of k - 1 people instead of k, and with k = 2 it would be the other's whole trajectory, which
+is rejected.
 
-Each trajectory gets as many points as it gives, and one without a point left is left out. A group of k keeps k times the points
-of its shortest trajectory, so that of people whose trajectories are much longer than those of the others most points go.
-Without thresholds, which is how it is compared in the second reference, points of one published trajectory may be far apart at
-near times.
+Each trajectory gets as many points as it gives, and one without a point is left out. A group of k keeps k times the points of
+its shortest trajectory, so that much longer trajectories lose most points. Without thresholds, as in the comparison of the
+second reference, points of one published trajectory may be far apart at near times.
 
-With `count_trajectories` groups and sets count trajectories, as the paper does, even where people are known. The paper was not
-at hand in full: what is said of it is from its abstract, a summary by others, and its authors' public code.
+With `count_trajectories` groups and sets count trajectories, as the paper does, even where people are known. The full paper was
+not available: statements about it are from its abstract, a summary by others, and its authors' public code.
 
 References
 ----------
@@ -72,18 +70,18 @@ class SwapLocations2012Params(Params):
     """Parameters of swapping locations inside groups."""
 
     k: int = Field(3, ge=2)
-    """Fewest people of a group, and people of each set of locations that change hands."""
+    """Smallest number of people of a group, and number of people of each set of swapped locations."""
     time_threshold_s: int | None = Field(None, ge=0)
-    """Locations of a set are at most this long from the first; any time if not given."""
+    """Largest time between the first and another location of a set; any if not given."""
     space_threshold_m: float | None = Field(None, ge=0)
-    """Locations of a set are at most this far from the first; anywhere if not given."""
+    """Largest distance between the first and another location of a set; any if not given."""
     permutation: Literal["any", "circle"] = "any"
-    """How locations of a set change hands: any way, all equally likely, or in a circle, so that nobody keeps one's own."""
+    """Permutation of a set: any, all equally likely, or a circle, so that no location stays with its owner."""
     count_trajectories: bool = False
     """Count trajectories, as the paper does, even where people are known."""
 
     @model_validator(mode="after")
-    def _two_do_not_only_change_names(self) -> SwapLocations2012Params:
+    def _check_k_of_circle(self) -> SwapLocations2012Params:
         if self.permutation == "circle" and self.k == 2:
             raise ValueError(
                 "k of at least 3 with permutation = circle, since two people would exchange whole trajectories"
@@ -105,7 +103,7 @@ def run(
 def _swapped(
     data: Trajectories, params: SwapLocations2012Params, owner: Ints, group: Ints, rng: np.random.Generator
 ) -> Ints:
-    """The trajectory that each location goes to, -1 where it goes to none; `group` is that of each trajectory."""
+    """Return the new trajectory of each location, -1 where it has none; `group` is that of each trajectory."""
     from crowdveil.kernels.trajectory.swap_locations_2012 import permute_locations
 
     x, y = data.xy
@@ -128,10 +126,10 @@ def _or_any(threshold: float | None) -> float:
 
 
 def guarantees(data: Trajectories, params: SwapLocations2012Params) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
+    """Return that points are original, and swapped with `permutation = circle`."""
     if params.permutation == "any":
         return (OriginalPoints(),)
-    return (OriginalPoints(), NoOwnPoints(counts="trajectories" if params.count_trajectories else data.counts))
+    return (OriginalPoints(), NoOwnPoints(k_unit="trajectories" if params.count_trajectories else data.k_unit))
 
 
 METHOD = Method(

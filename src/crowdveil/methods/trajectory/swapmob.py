@@ -1,30 +1,30 @@
-"""Let trajectories that cross exchange what comes after.
+"""Let trajectories that cross exchange their remaining parts.
 
 Guarantee
 ---------
-No guarantee of anonymity. OriginalPoints: every place with its time is one of the data, and none is published more
-often than it is there. SwappedTrajectories: along every published trajectory the person behind the points changes at
-least `min_n_swaps` times; points that several people share at one place and second count for nobody. Ids are new.
-What is measured instead of guaranteed is in the manifest: how often two exact points of somebody lead to one
-published trajectory, how much of that is the same person's, and how often the published trajectory that runs nearest
-to somebody's is the one that ends as it does.
+No guarantee of anonymity. OriginalPoints: every location with its time is one of the data, and none is published more often than
+it is there. SwappedTrajectories: along every published trajectory the person of the points changes at least `min_n_swaps` times;
+points that several people share at one location and second do not count. Ids are new. Measured instead of guaranteed, in the
+manifest: how often two exact points of a person match one published trajectory, how much of that is the same person's, and how
+often the nearest published trajectory is the one that ends as theirs does.
 
 Assumptions
 -----------
-Between two swaps the points are one person's own, with exact places and times. Whoever knows two of them finds the piece, and
-whoever can follow speeds and directions may guess which tail belongs to which head. Where people meet rarely, pieces are long.
+Between two swaps the points are one person's own, with exact locations and times. Two known points re-identify that part, and
+speeds and directions may reveal which parts belong together. Where people meet rarely, parts are long.
 
 Notes
 -----
 Points are taken in windows of `max_time_s`, in order of time. Pairs of points of different people within `max_distance_m` and
 `max_time_s` of one another meet; a pair belongs to the window of its later point, so that none is missed where windows join. In
-a window points with the fewest partners draw one of theirs first, at random, and each trajectory meets once. All points up to the
-later of the two meeting points stay, and what comes after is exchanged: times never fall.
+a window points with the fewest partners draw one of theirs first, at random, and each trajectory meets once. All points up to
+the later of the two meeting points stay, and the rest is exchanged: times never fall.
 
-If both end where they meet, exchanging would only give whole trajectories new names; that is no swap. If one of them ends there,
-the path that would end must have been swapped enough already. What was swapped fewer than `min_n_swaps` times is left out, and so
-are single points. The document counts in how many swaps a trajectory took part, which is not how many pieces a published one has;
-its public implementation published 1 % whole trajectories under other names, and let people swap with themselves.
+If both end where they meet, an exchange would only rename whole trajectories; that is no swap. If one of them ends there, the
+trajectory that would end must have been swapped enough already. Trajectories with fewer than `min_n_swaps` swaps are left out,
+and so are single points. MobiDataLab counts the swaps in which a trajectory took part, which is not the number of parts of a
+published one; its public implementation published 1 % whole trajectories under other names, and let people swap with
+themselves.
 
 Time grows with the number of points and of pairs that meet, memory with the number of points.
 
@@ -52,25 +52,25 @@ from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.spacetime import SpaceTimeGrid
 from crowdveil.solve.trajectory.swapping import equal_points, owners, release_of_points, sure_owners
 
-STRETCH = 100_000
-"""Points between two tellings of how far it is."""
+BATCH = 100_000
+"""Points between two reports of progress."""
 
 
 class SwapMobParams(Params):
     """Parameters of SwapMob."""
 
     max_distance_m: float = Field(200.0, gt=0, le=100_000)
-    """Points that are at most this far apart meet."""
+    """Largest distance of points that meet."""
     max_time_s: int = Field(30, ge=1, le=86_400)
-    """Points that are at most this long apart meet; also the length of a window."""
+    """Largest time between points that meet; also the length of a window."""
     min_n_swaps: int = Field(1, ge=1)
-    """Leave out trajectories that were swapped less often."""
+    """Leave out trajectories with fewer swaps."""
     count_trajectories: bool = False
-    """Let trajectories of one person meet, as the document does, even where people are known."""
+    """Let trajectories of one person meet, as MobiDataLab does, even where people are known."""
 
 
 def run(data: Trajectories, params: SwapMobParams, rng: np.random.Generator, progress: Progress) -> TrajectoryRelease:
-    """Find out which path each point is on after all exchanges, and leave out paths with too few of them."""
+    """Find the trajectory of each point after all exchanges, and leave out those with too few."""
     owner, same = owners(data, params.count_trajectories), equal_points(data)
     path, changes = _paths(data, params, owner, sure_owners(owner[data.trajectory], same), rng, progress)
     good = (changes >= params.min_n_swaps) & (np.bincount(path, minlength=len(data)) > 1)
@@ -81,7 +81,7 @@ def run(data: Trajectories, params: SwapMobParams, rng: np.random.Generator, pro
 def _paths(
     data: Trajectories, params: SwapMobParams, owner: Ints, sure: Ints, rng: np.random.Generator, progress: Progress
 ) -> tuple[Ints, Ints]:
-    """The path of each point, numbered as the trajectory that it ends with, and how often owners change on each path."""
+    """Return the trajectory of each point, numbered by its last part, and the number of changes of owners of each."""
     from crowdveil.kernels.trajectory.swapmob import exchange_tails, walk_to_the_end
 
     x, y = data.xy
@@ -105,18 +105,15 @@ def _paths(
 
 
 def _stops(points: Ints) -> list[int]:
-    """Slabs to stop at, with some points between them; `points` are the points before each slab."""
-    inner = np.searchsorted(points, np.arange(0, points[-1], STRETCH))
+    """Return slabs to stop at, with some points between them; `points` are the points before each slab."""
+    inner = np.searchsorted(points, np.arange(0, points[-1], BATCH))
     return [int(slab) for slab in np.unique(np.append(inner, len(points) - 1))]
 
 
 def guarantees(data: Trajectories, params: SwapMobParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    people = data.counts == "people" and not params.count_trajectories
-    return (
-        OriginalPoints(),
-        SwappedTrajectories(swaps=params.min_n_swaps, counts="people" if people else "trajectories"),
-    )
+    """Return that points are original, and trajectories swapped."""
+    k_unit = "trajectories" if params.count_trajectories else data.k_unit
+    return (OriginalPoints(), SwappedTrajectories(swaps=params.min_n_swaps, k_unit=k_unit))
 
 
 METHOD = Method(

@@ -1,27 +1,27 @@
-"""Cut trajectories into parts by time, then put near ones into groups of at least k people inside each part.
+"""Partition trajectories by time, then group near ones of at least k people inside each part.
 
 Guarantee
 ---------
-TrajectoryKAnonymity(k): every published trajectory is equal, point for point and second for second, to those of at least k − 1
-other people. Ids are new.
+TrajectoryKAnonymity(k): every published trajectory is in an equivalence class, equal point for point and second for second, of
+at least k people. Ids are new.
 
 Assumptions
 -----------
-Owed by the caller: the column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a group
-may be one person's.
+The column of users names people. Without it, or with `count_trajectories`, k counts trajectories, and a group may be of one
+person.
 
 Notes
 -----
 Trajectories are sorted by their mean time. A part takes all whose mean time is less than `interval_s` after its first; if they
-have fewer than k people, the next ones join until there are k. What is left in the end without k people joins the last part.
-Inside a part groups are made as in `microaggregation`, by space alone unless a weight of time is given. It takes seconds where
+have fewer than k people, the next ones join until there are k. A rest of fewer than k people joins the last part. Inside a part
+groups are made as in `microaggregation`, by space alone unless a weight of time is given. It takes seconds where
 `microaggregation` takes minutes, and loses more.
 
-Means are taken in planar meters around the data, not of degrees as in the document: see `microaggregation`.
+Means are in planar meters around the data, not of degrees as in MobiDataLab: see `microaggregation`.
 
-MDAV leaves whoever is left over together, which costs most where parts are small. So in parts of at most 128 trajectories groups
-then exchange members as long as that brings them closer together, and each keeps k people; the document does not, and
-`--no-exchange` is its way. The document sorts by mean time; its public implementation by first time, which `parts_by` allows.
+MDAV groups the remaining trajectories last, which costs most where parts are small. So in parts of at most 128 trajectories
+groups then exchange trajectories as long as that makes them more compact, and each keeps k people; MobiDataLab does not, as
+with `--no-exchange`. MobiDataLab sorts by mean time; its public implementation by first time, which `parts_by` allows.
 
 References
 ----------
@@ -35,8 +35,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from crowdveil.guarantees import Guarantee, TrajectoryKAnonymity
 from crowdveil.method import Method
+from crowdveil.methods.guarantee_sets import equivalence_class_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
@@ -46,6 +46,7 @@ from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.distances import make_distance, time_weight
 from crowdveil.solve.trajectory.mdav import Center, Grouping
 from crowdveil.solve.trajectory.microaggregation import release_of
+from crowdveil.solve.trajectory.swapping import owners
 
 PartsBy = Literal["mean-time", "first-time"]
 
@@ -54,51 +55,51 @@ class TimePartitionedParams(Params):
     """Parameters of microaggregation by parts."""
 
     k: int = Field(3, ge=2)
-    """Fewest people of a group."""
+    """Smallest number of people of a group."""
     interval_s: int = Field(900, ge=1)
     """Length of a part in seconds."""
     parts_by: PartsBy = "mean-time"
-    """Which time of a trajectory says what part it is in: the mean of its times, or the first."""
+    """Time that assigns a trajectory to a part: the mean of its times, or the first."""
     time_weight: TimeWeight = 0.0
-    """What time counts in the distance inside a part: a number (0 is space alone), document, or mean-ratio."""
+    """Weight of time in the distance inside a part: a number (0 is space alone), document, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
-    """What stands for a group: its mean, or the trajectory, or the single locations, that are nearest to it."""
+    """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it."""
     center: Center = "once"
-    """Groups begin far from the center of all trajectories of the part, or from that of those that are left."""
+    """Groups begin far from the center of all trajectories of the part, or of the remaining ones."""
     exchange: bool = True
-    """Let groups of small parts exchange members where that brings them closer together."""
+    """Let groups of small parts exchange trajectories where that makes them more compact."""
     count_trajectories: bool = False
-    """Let k count trajectories, as the document does, even where people are known."""
+    """Let k count trajectories, as MobiDataLab does, even where people are known."""
 
 
 def run(
     data: Trajectories, params: TimePartitionedParams, rng: np.random.Generator, progress: Progress
 ) -> TrajectoryRelease:
-    """Cut into parts, make the groups of each, then a trajectory for each group."""
+    """Partition, make the groups of each part, then a trajectory for each group."""
     weight = time_weight(data, params.time_weight, rng)
     distance = make_distance(data, "spatiotemporal", weight)
-    person = np.arange(len(data)) if params.count_trajectories else data.person
+    person = owners(data, params.count_trajectories)
     parts = parts_of(Outline.of(data), params)
     group = Grouping(distance, person, params.k, params.center, params.exchange).groups(parts, progress)
     figures = np.full((len(parts), 1), weight)
-    facts = _told(params, figures) if parts else {"time_weight": weight, "parts": 0}
+    facts = summarize_diagnostics(params, figures) if parts else {"time_weight": weight, "parts": 0}
     return release_of(data, distance, group, params.aggregation, facts, figures)
 
 
-def _told(params: TimePartitionedParams, figures: Floats) -> dict[str, Any]:
-    """What the manifest says: of each part the figures have the weight of time."""
+def summarize_diagnostics(params: TimePartitionedParams, figures: Floats) -> dict[str, Any]:
+    """Return the weight of time and the number of parts."""
     return {"time_weight": float(figures[0, 0]), "parts": len(figures)}
 
 
 def parts_of(outline: Outline, params: TimePartitionedParams) -> list[Ints]:
-    """The trajectories of each part, each rising."""
+    """Return the trajectories of each part, each rising."""
     person = np.arange(len(outline)) if params.count_trajectories else outline.person
     times = outline.total / outline.points if params.parts_by == "mean-time" else outline.first.astype(np.float64)
     return parts_by_time(times, person, params.k, params.interval_s)
 
 
 def parts_by_time(time: Floats, person: Ints, k: int, interval_s: int) -> list[Ints]:
-    """The trajectories of each part, each rising; every part has at least k people, unless all together have fewer."""
+    """Return the trajectories of each part, each rising; every part has at least k people, unless all have fewer."""
     order = np.argsort(time, kind="stable")
     sorted_time, who = time[order], person[order]
     parts: list[Ints] = []
@@ -117,8 +118,8 @@ def parts_by_time(time: Floats, person: Ints, k: int, interval_s: int) -> list[I
     return parts
 
 
-def together(params: TimePartitionedParams) -> str | None:
-    """What is found from all trajectories at once, if anything is."""
+def partitioning(params: TimePartitionedParams) -> str | None:
+    """Return what is computed from all trajectories at once, if anything is."""
     if isinstance(params.time_weight, str):
         return "the weight of time is found from all trajectories: give it as a number"
     if params.aggregation == "closest-locations" and params.time_weight:
@@ -126,22 +127,16 @@ def together(params: TimePartitionedParams) -> str | None:
     return None
 
 
-def guarantees(data: Trajectories, params: TimePartitionedParams) -> tuple[Guarantee, ...]:
-    """What the release guarantees."""
-    counts = "trajectories" if params.count_trajectories else data.counts
-    return (TrajectoryKAnonymity(k=params.k, counts=counts),)
-
-
 METHOD = Method(
     "time-partitioned-microaggregation",
     takes=Trajectories,
     params=TimePartitionedParams,
     run=run,
-    guarantees=guarantees,
+    guarantees=equivalence_class_guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=_told,
-    together=together,
+    summarize_diagnostics=summarize_diagnostics,
+    partitioning=partitioning,
     parts=parts_of,
     aliases=("TimePartMicroaggregation",),
     parameter_aliases=(

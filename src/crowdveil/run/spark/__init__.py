@@ -9,7 +9,7 @@ bytes, which only Python opens. A release beside its original goes the same way:
 A part is a set of whole time steps. What is done with one is what a run on one machine does with all of them: the same reader
 of rows, `to_flows`, `Method.run`, the tables of a release, the checkers. Nothing that is chosen may depend on the part: what is
 chosen from all of the data is gathered before (zones, visited tiles, the list of steps) and sent to every part; what cannot be is
-said by `Method.together`.
+said by `Method.partitioning`.
 
 Trajectories go the same way: points.py, tracks.py, track_running.py and track_verifying.py. A part is a set of trajectories that
 are done together; which these are is planned in one task from their outlines (`Plan`). Points and trajectories keep the order of
@@ -23,5 +23,5 @@ A new kind of partition
 2. A part, as `StepsPart`: a function from the table of a part to a table in the schema `outcome_schema(...)`: rows of the
    release (kind "row"), its areas ("area") and one line of JSON that tells what came of it ("told").
 3. Gathering, as `Gathered`: the lines of all parts put together to findings, costs, facts and tables.
-4. A way through, as `track_running.run`, and `together=apart` in the records of methods that can be done so.
+4. A way through, as `track_running.run`, and `partitioning=INDEPENDENT` in the records of methods that can be done so.
 """

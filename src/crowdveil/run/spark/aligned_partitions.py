@@ -148,7 +148,7 @@ def verify_with_original(
     """As `verifying.verify`, with the data that the release was made from, which is read as its manifest says."""
     release = open_there(engine, folder)
     guarantees = guarantees_of(release)
-    members = release.manifest["k_counts"] == "people"
+    members = release.manifest["k_unit"] == "people"
     with beside(engine, release, original, given, ReadNotes(), progress, members=members, all_areas=False) as both:
         refuse_other_counts(release.manifest, both.trips.counts)
         findings = findings_there(engine, both.packs, CheckedBeside(guarantees, both.read), both.parts, progress)

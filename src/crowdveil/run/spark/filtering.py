@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from crowdveil.engine.spark import SparkEngine
 from crowdveil.errors import ParameterError
-from crowdveil.filters import Filter, Filtered, check_filters, filter_trajectories
+from crowdveil.filters import Filter, FilterResult, check_filters, filter_trajectories
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.values import codes, one_array
 from crowdveil.progress import Progress, no_progress
@@ -92,7 +92,7 @@ def filter_there(
     overwrite: bool = False,
     notes: ReadNotes | None = None,
     progress: Progress = no_progress,
-) -> Filtered:
+) -> FilterResult:
     """Filter trajectories on the cluster to a folder of Parquet files, with every column of the rest, in their order."""
     check_filters(filters)
     target = output.rstrip("/")
@@ -139,10 +139,10 @@ def _numbered(part: pa.Table, ids: tuple[str, ...]) -> Any:
     return np.unique(number, return_inverse=True)[1]
 
 
-def _together(told: Sequence[dict[str, Any]], filters: Sequence[Filter]) -> Filtered:
+def _together(told: Sequence[dict[str, Any]], filters: Sequence[Filter]) -> FilterResult:
     """What came of all parts."""
     removed = [sum(part["removed"][i] for part in told) for i in range(len(filters))]
     (were, are), (points_were, points_are) = (
         [sum(part[what][i] for part in told) for i in (0, 1)] for what in ("trajectories", "points")
     )
-    return Filtered(list(zip(filters, removed, strict=True)), (were, are), (points_were, points_are))
+    return FilterResult(list(zip(filters, removed, strict=True)), (were, are), (points_were, points_are))

@@ -16,9 +16,9 @@ from crowdveil.engine import LocalEngine
 from crowdveil.engine.spark import SparkEngine
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.read_back import flow_release_from
-from crowdveil.measures.base import Asked, Scores, mean_of_steps
+from crowdveil.measures.base import MeasureRequest, Scores, mean_of_steps
 from crowdveil.measures.od.comparison import OdComparison
-from crowdveil.measures.od.partition_sums import PartTotals, over_all_parts, sums_of_part
+from crowdveil.measures.od.partition_sums import PartitionTotals, over_all_partitions, sums_of_partition
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress
@@ -37,7 +37,7 @@ class TotalsOfPart:
 
     def __call__(self, part: pa.Table) -> pa.Table:
         """One line."""
-        totals = PartTotals.of(compared(*self.read(part)))
+        totals = PartitionTotals.of(compared(*self.read(part)))
         return pa.table({"told": [json.dumps(asdict(totals))]}, schema=self.schema)
 
 
@@ -55,9 +55,9 @@ class MeasuredPart:
         What is known of all parts.
     """
 
-    measures: tuple[Asked, ...]
+    measures: tuple[MeasureRequest, ...]
     read: BothParts
-    totals: PartTotals
+    totals: PartitionTotals
     schema = pa.schema(
         [("measure", pa.int64()), ("t", pa.binary()), ("by_step", pa.binary()), ("sums", pa.list_(pa.binary()))]
     )
@@ -68,7 +68,7 @@ class MeasuredPart:
             both = compared(*self.read(part))
             rows = [
                 (number, _bytes(both.original.t), _bytes(asked.measure.of(both, asked.params)),
-                 [_bytes(of_part) for of_part in sums_of_part(asked, both, self.totals)])
+                 [_bytes(of_part) for of_part in sums_of_partition(asked, both, self.totals)])
                 for number, asked in enumerate(self.measures)
             ]  # fmt: skip
         columns = zip(*rows, strict=True)
@@ -81,7 +81,7 @@ def compared(flows: Flows, written: Any) -> OdComparison:
 
 
 def measure_there(
-    engine: SparkEngine, original: Any, folder: str, measures: Sequence[str | Asked] | None, given: dict[str, Any],
+    engine: SparkEngine, original: Any, folder: str, measures: Sequence[str | MeasureRequest] | None, given: dict[str, Any],
     notes: ReadNotes, progress: Progress,
 ) -> Measurement:  # fmt: skip
     """Measure a release of flows on the cluster; none of the original comes here."""
@@ -92,7 +92,7 @@ def measure_there(
         refuse_missing_steps(int((~np.isin(listed, both.original_moments)).sum()))
         told = engine.map_groups(both.packs, "part", TotalsOfPart(both.read), TotalsOfPart.schema, both.parts)
         lines = engine.gather(told, progress)["told"].to_pylist()
-        totals = sum((PartTotals(**json.loads(line)) for line in lines), PartTotals())
+        totals = sum((PartitionTotals(**json.loads(line)) for line in lines), PartitionTotals())
         function = MeasuredPart(wanted, both.read, totals)
         parts = engine.gather(
             engine.map_groups(both.packs, "part", function, MeasuredPart.schema, both.parts), progress
@@ -107,11 +107,13 @@ def measure_there(
     return Measurement(_without_rows(frame, t), tuple(found), totals.overlapping)
 
 
-def _scores(asked: Asked, nothing: OdComparison, totals: PartTotals, parts: Sequence[dict[str, Any]]) -> Scores:
+def _scores(
+    asked: MeasureRequest, nothing: OdComparison, totals: PartitionTotals, parts: Sequence[dict[str, Any]]
+) -> Scores:
     t = np.concatenate([_array(part["t"]) for part in parts])
     by_step = np.concatenate([_array(part["by_step"]) for part in parts])[np.argsort(t)]
     sums = [[_array(content) for content in part["sums"]] for part in parts]
-    return Scores(asked, by_step, mean_of_steps(by_step), over_all_parts(asked, nothing, totals, sums)[0])
+    return Scores(asked, by_step, mean_of_steps(by_step), over_all_partitions(asked, nothing, totals, sums)[0])
 
 
 def _without_rows(frame: Flows, t: Ints) -> Flows:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.attacks.risk import RiskEstimate, trials_of_parts
+from crowdveil.attacks.risk import RiskEstimate, merge_risk_estimates
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.times import time_column
 from crowdveil.method import Method
@@ -62,7 +62,7 @@ class Gathered:
     @property
     def trials(self) -> list[RiskEstimate]:
         """What came of each attack."""
-        return trials_of_parts(
+        return merge_risk_estimates(
             [([RiskEstimate(**trial) for trial in part["trials"]], part["cost"]["volume"]) for part in self.parts]
         )
 
@@ -86,9 +86,9 @@ class Gathered:
 
 def facts_of(rows: Sequence[Sequence[float]], method: Method, params: Params) -> dict[str, Any]:
     """What the manifest says of figures, a row for each step or part, in their order."""
-    if method.tell is None or not rows:
+    if method.summarize_diagnostics is None or not rows:
         return {}
-    tell = method.tell
+    tell = method.summarize_diagnostics
     facts: dict[str, Any] = told_from(np.array(rows, np.float64), lambda known: tell(params, known))
     return facts
 
@@ -98,7 +98,7 @@ def checked_parts(
 ) -> list[tuple[Guarantee, Finding]]:
     """Merge the findings of each guarantee over all partitions: counts as the guarantee declares, then one sentence."""
     return [
-        (guarantee, guarantee.merged([Finding.from_json(of_part[i]) for of_part in findings]))
+        (guarantee, guarantee.merge_findings([Finding.from_json(of_part[i]) for of_part in findings]))
         for i, guarantee in enumerate(guarantees)
     ]
 

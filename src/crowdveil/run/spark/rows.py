@@ -23,7 +23,7 @@ from crowdveil.io.time_forms import TimeForm, date_order
 from crowdveil.io.values import codes, one_array
 from crowdveil.io.weights import SUMS
 from crowdveil.model.arrays import refrozen
-from crowdveil.model.flows import FlowCounts, Flows
+from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.globe import Reach
 from crowdveil.model.zones import Zones
 
@@ -238,7 +238,7 @@ class PartReader:
     """
 
     rows: pa.Schema
-    counts: FlowCounts
+    counts: FlowUnit
     steps: Steps | None
     step_s: int | None
     frame: Flows

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.attacks.risk import refuse_beaten
+from crowdveil.attacks.risk import require_withstood
 from crowdveil.engine.finished import kept_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.entropy import fresh
 from crowdveil.errors import GuaranteeViolatedError, ParameterError
 from crowdveil.guarantees import Guarantee
-from crowdveil.guarantees.base import refuse_broken, refuse_unchecked
+from crowdveil.guarantees.base import require_checked, require_not_violated
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.geojson import write_features
 from crowdveil.io.grouping import refuse_tiny_weights
@@ -27,7 +27,7 @@ from crowdveil.io.tables import write_table
 from crowdveil.io.written import AREAS_FILE, MANIFEST_FILE, read_release
 from crowdveil.method import Method
 from crowdveil.model.arrays import Mask
-from crowdveil.model.flows import FlowCounts, Flows
+from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.release import Areas
 from crowdveil.params import Params
 from crowdveil.progress import Progress
@@ -86,7 +86,7 @@ class SparkResult:
 
 def check_supported_on_spark(method: Method, params: Params, request: Any) -> None:
     """Raise if a run cannot be done on a cluster, with the reason."""
-    reason = method.together(params)
+    reason = method.partitioning(params)
     if reason is not None:
         raise ParameterError(f"--engine spark: {method.name} cannot be done in parts, since {reason}.")
     if request.table_format != "parquet" or request.data_name is not None:
@@ -117,7 +117,7 @@ def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[
         trips = look_at(engine, trips, job.reading, notes, visited=visited, progress=progress)
         refuse_large_k(job.params, trips.crowd, trips.counts, exact=trips.crowd_is_exact)
         guarantees = (*job.method.guarantees(trips.frame, job.params), *structural_guarantees(job.method))
-        counts: FlowCounts = "trips" if job.method.rows == "noisy" else trips.counts
+        counts: FlowUnit = "trips" if job.method.row_semantics == "noisy" else trips.counts
         stage("anonymizing")
         finished.begin(f"{aside}/{PARTS_FOLDER}", trips.numbers)
         outcome = _in_parts(engine, job, trips, guarantees, counts, finished, progress)
@@ -126,9 +126,9 @@ def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[
             refuse_tiny_weights(trips.reader.source.name)
         refuse_large_k(job.params, gathered.crowd, trips.counts)
         checked = gathered.checked(guarantees)
-        refuse_unchecked(checked)
+        require_checked(checked)
         trials = gathered.trials if job.attack else []
-        refuse_beaten(trials)
+        require_withstood(trials)
         add_run_warnings(
             job.method, trips.frame, job.params, gathered.cost.numbers(), notes, seed_given=job.seed is not None
         )
@@ -139,7 +139,7 @@ def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[
         stage("verifying")
         steps = gathered.steps_table(trips.frame.tz if trips.step_s is not None else "UTC")
         features = [{"properties": properties} for properties in area_properties(areas)]
-        refuse_broken(check_there(engine, engine.read(data), steps, features, guarantees, progress))
+        require_not_violated(check_there(engine, engine.read(data), steps, features, guarantees, progress))
         stage("reporting")
         with scratch_folder() as made:
             here = Path(made)
@@ -149,7 +149,7 @@ def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[
                 risk=[trial.as_json() for trial in trials] if job.attack else None,
                 facts=gathered.facts(job.method, job.params), files=files,
             ))  # fmt: skip
-            if job.method.rows == "noisy":
+            if job.method.row_semantics == "noisy":
                 manifest = without_exact_figures(manifest)
             if job.report:
                 manifest = reported(engine, here, data, manifest, gathered.cost.flows, notes)
@@ -162,11 +162,11 @@ def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[
 
 
 def _in_parts(
-    engine: SparkEngine, job: SparkRun, trips: SparkTrips, guarantees: tuple[Guarantee, ...], counts: FlowCounts,
+    engine: SparkEngine, job: SparkRun, trips: SparkTrips, guarantees: tuple[Guarantee, ...], counts: FlowUnit,
     finished: FinishedParts, progress: Progress,
 ) -> Frame:  # fmt: skip
     """What came of all parts, as it lies on the cluster."""
-    reader = part_reader(trips, members=job.method.needs_members)
+    reader = part_reader(trips, members=job.method.needs_person_ids)
     seed = drawn_seed(job.seed, finished)
     function = StepsPart(job.method.name, job.params, seed, reader, guarantees, job.attack, trips.numbers, counts)
     left = np.flatnonzero(~np.isin(trips.numbers, finished.steps))
@@ -194,7 +194,7 @@ def told_by(engine: SparkEngine, outcome: Frame) -> list[str]:
 
 
 def _write_rows(
-    engine: SparkEngine, outcome: Frame, counts: FlowCounts, rows: int, folder: str, progress: Progress
+    engine: SparkEngine, outcome: Frame, counts: FlowUnit, rows: int, folder: str, progress: Progress
 ) -> None:
     """The rows of the release as part files with plain names."""
     published = outcome.where(f"kind = '{ROW}'").select(*row_schema(counts).names)

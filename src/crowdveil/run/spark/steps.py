@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil import engine
-from crowdveil.attacks.risk import against_guarantees
+from crowdveil.attacks.risk import attack_release
 from crowdveil.engine import LocalEngine
-from crowdveil.entropy import apart
+from crowdveil.entropy import derive_seed
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Guarantee
 from crowdveil.io.release import area_properties, drawn_areas, flow_table, step_table
 from crowdveil.io.values import one_array
 from crowdveil.io.written import WrittenRelease
 from crowdveil.model.arrays import Ints
-from crowdveil.model.flows import FlowCounts, Flows
+from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Params
 from crowdveil.progress import no_progress
@@ -35,7 +35,7 @@ from crowdveil.run.verification import check
 _NUMBERED = re.compile(r"^time step [\d,]+ of [\d,]+: ")
 
 
-def row_schema(counts: FlowCounts) -> pa.Schema:
+def row_schema(counts: FlowUnit) -> pa.Schema:
     """The columns of the rows of a release."""
     text, whole = pa.string(), pa.int64()
     return pa.schema(
@@ -77,7 +77,7 @@ class StepsPart:
     guarantees: tuple[Guarantee, ...]
     attack: bool
     numbers: Ints
-    counts: FlowCounts
+    counts: FlowUnit
 
     @property
     def schema(self) -> pa.Schema:
@@ -97,11 +97,11 @@ class StepsPart:
             trials = []
             if self.attack:
                 status = find_method(self.method).status
-                trials = against_guarantees(flows, release, self.guarantees, status, apart(self.seed, ATTACKS))
+                trials = attack_release(flows, release, self.guarantees, status, derive_seed(self.seed, ATTACKS))
         told = {
             "steps": _plain(written.steps),
             "t": flows.t.tolist(),
-            "crowd": flows.crowd,
+            "crowd": flows.total_people,
             "figures": None if release.figures is None else release.figures.tolist(),
             "findings": [finding.as_json() for _, finding in checked],
             "trials": [asdict(trial) for trial in trials],

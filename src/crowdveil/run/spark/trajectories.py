@@ -18,7 +18,7 @@ from crowdveil.io.release import area_properties, trajectory_table
 from crowdveil.io.values import codes, one_array
 from crowdveil.io.written import WrittenRelease
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
-from crowdveil.measures.trajectory.separation import DistanceParams, apart
+from crowdveil.measures.trajectory.separation import DistanceParams, distances_to_originals
 from crowdveil.model.arrays import Ints, refrozen
 from crowdveil.model.canonical import canonical_order, trajectory_keys
 from crowdveil.model.release import TrajectoryRelease
@@ -125,7 +125,7 @@ class TrackReader:
         ids, first = np.unique(number[order], return_index=True)
         people, person = np.unique(_numbers(part, "owner")[order][first], return_inverse=True)
         return Trajectories(
-            lon, lat, t[order], np.append(first, len(order)), ids, person, people, self.frame.counts,
+            lon, lat, t[order], np.append(first, len(order)), ids, person, people, self.frame.k_unit,
             zones=self.frame.zones, within=self.frame.within,
         )  # fmt: skip
 
@@ -162,7 +162,7 @@ class TracksPart:
             release = self._made(data, number)
             written = as_written(release)
             checked = check(written, self.guarantees, data, release.source)
-            far = apart(TrajectoryComparison(data, release), DistanceParams(time_weight=0.0))
+            far = distances_to_originals(TrajectoryComparison(data, release), DistanceParams(time_weight=0.0))
         told = {
             "part": number,
             "findings": [finding.as_json() for _, finding in checked],

@@ -16,7 +16,7 @@ from crowdveil.engine.finished import kept_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.entropy import fresh
 from crowdveil.guarantees import Finding, Guarantee
-from crowdveil.guarantees.base import refuse_broken, refuse_unchecked
+from crowdveil.guarantees.base import require_checked, require_not_violated
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
@@ -86,7 +86,7 @@ def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[
         outcome = _in_parts(engine, job, points, guarantees, finished, f"{aside}/{PARTS_FOLDER}", progress)
         told = PartitionSummary.of(told_by(engine, outcome))
         checked = told.checked(guarantees)
-        refuse_unchecked(checked)
+        require_checked(checked)
         add_run_warnings(
             job.method, points.frame, job.params, told.cost.numbers(), notes, seed_given=job.seed is not None
         )
@@ -98,7 +98,7 @@ def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[
         areas = _areas(engine, outcome, points, told)
         stage("verifying")
         features = [] if areas is None else [{"properties": properties} for properties in area_properties(areas)]
-        refuse_broken(check_tracks_there(engine, data, features, guarantees, progress))
+        require_not_violated(check_tracks_there(engine, data, features, guarantees, progress))
         stage("reporting")
         with scratch_folder() as made:
             here = Path(made)

@@ -60,7 +60,7 @@ class CheckedPiece:
 
 def refuse_whole(guarantees: Sequence[Guarantee], folder: str) -> None:
     """Raise if a guarantee cannot be looked at in pieces."""
-    whole = [guarantee.name for guarantee in guarantees if guarantee.pieces == "none"]
+    whole = [guarantee.name for guarantee in guarantees if guarantee.splitting == "none"]
     if whole:
         raise InputError(
             f"{folder}: the guarantee {whole[0]} is looked at in all trajectories at once, which is done without Spark; leave "
@@ -83,7 +83,7 @@ def check_tracks_there(
     rows = rows.selectExpr("*", "_metadata.file_path AS file", "_metadata.row_index AS at")
     found: dict[int, Finding] = {}
     for kind, make in (("runs", _runs), ("equal", _equal)):
-        which = [i for i, guarantee in enumerate(guarantees) if guarantee.pieces == kind]
+        which = [i for i, guarantee in enumerate(guarantees) if guarantee.splitting == kind]
         if not which:
             continue
         function = CheckedPiece(tuple(guarantees[i] for i in which), plain)
@@ -94,9 +94,9 @@ def check_tracks_there(
             nothing = WrittenRelease(Path("nothing"), _empty(engine, data), None, plain)
             findings = [[finding.as_json() for _, finding in check(nothing, function.guarantees)]]
         for place, i in enumerate(which):
-            found[i] = guarantees[i].merged([Finding.from_json(of_piece[place]) for of_piece in findings])
+            found[i] = guarantees[i].merge_findings([Finding.from_json(of_piece[place]) for of_piece in findings])
             if guarantees[i].name == "well-formed-trajectories" and not _follow(told):
-                found[i] = guarantees[i].judged(True, {"not_numbered": 1})
+                found[i] = guarantees[i].make_finding(True, {"not_numbered": 1})
     return [(guarantee, found[i]) for i, guarantee in enumerate(guarantees)]
 
 

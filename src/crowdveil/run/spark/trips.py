@@ -19,7 +19,7 @@ from crowdveil.io.steps import Steps
 from crowdveil.io.tiling import Places, given_zones, zones_around
 from crowdveil.io.times import refuse_spread
 from crowdveil.model.arrays import Ints
-from crowdveil.model.flows import FlowCounts, Flows
+from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.zones import Zones
 from crowdveil.reading import FlowReading
@@ -72,7 +72,7 @@ class SparkTrips:
 
     rows: Frame
     reader: TripReader
-    counts: FlowCounts
+    counts: FlowUnit
     numbers: Ints
     sizes: Ints
     crowd: int
@@ -102,7 +102,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     reader = TripReader(source, columns, zones, reading.tz, form, steps, came_up, ids)
     rows = engine.map_rows(frame, reader, PACKS)
     none, made = np.zeros(0, np.int64), _frame(zones, reading, columns)
-    return SparkTrips(rows, reader, made.counts, none, none, 0, steps.seconds if steps else None, made)
+    return SparkTrips(rows, reader, made.k_unit, none, none, 0, steps.seconds if steps else None, made)
 
 
 def look_at(
@@ -186,7 +186,7 @@ def _zones(
 
 def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:
     none = np.zeros(0, np.int64)
-    counts: FlowCounts = "people" if columns.user is not None or columns.people is not None else "trips"
+    counts: FlowUnit = "people" if columns.user is not None or columns.people is not None else "trips"
     nowhere = none.astype(np.int32)
     weight = None if columns.weight is None else none
     empty = Flows(

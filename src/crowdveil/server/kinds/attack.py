@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from crowdveil import api
-from crowdveil.attacks.base import AllParams
+from crowdveil.attacks.base import AllAttackParams
 from crowdveil.compare.candidates import IN_THE_HOUSE
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
@@ -31,7 +31,7 @@ def _on_trajectories(name: str) -> bool:
 
 
 def _models(name: str) -> tuple[type[Params], ...]:
-    own = AllParams if name == ALL else find_attack(name).params
+    own = AllAttackParams if name == ALL else find_attack(name).params
     return (own, PlainReading, AttackOptions) if _on_trajectories(name) else (own, AttackOptions)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from crowdveil import api
 from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
-from crowdveil.measures.base import Asked
+from crowdveil.measures.base import MeasureRequest
 from crowdveil.model.flows import Flows
 from crowdveil.params import Params
 from crowdveil.reading import FlowReading, TrajectoryReading
@@ -40,11 +40,11 @@ def _models(name: str) -> tuple[type[Params], ...]:
     return (MeasureOptions, EitherReading) if own is None else (own, MeasureOptions, EitherReading)
 
 
-def _wanted(name: str, values: dict[str, Any]) -> list[Asked] | None:
+def _wanted(name: str, values: dict[str, Any]) -> list[MeasureRequest] | None:
     """The measures that are asked for, None for all of them."""
     if name != ALL:
         measure = find_measure(name)
-        return [Asked.of(measure, {} if measure.params is None else values_of(values, measure.params))]
+        return [MeasureRequest.of(measure, {} if measure.params is None else values_of(values, measure.params))]
     names: list[str] | None = values.get("measures")
     return None if names is None else [asked for text in names for asked in parsed(text)]
 

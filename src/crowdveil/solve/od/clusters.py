@@ -51,10 +51,10 @@ def places(data: Flows, step: int) -> Floats:
 
 def members(data: Flows, step: int) -> tuple[Ints, Ints]:
     """Who is behind the flows of a time step: offsets and people; both empty where people are not known."""
-    if data.member is None or data.member_offsets is None:
+    if data.person_ids is None or data.person_offsets is None:
         return frozen(np.zeros(0), np.int64), frozen(np.zeros(0), np.int64)
-    offsets = data.member_offsets[data.offsets[step] : data.offsets[step + 1] + 1]
-    return frozen(offsets - offsets[0], np.int64), frozen(data.member[offsets[0] : offsets[-1]], np.int64)
+    offsets = data.person_offsets[data.offsets[step] : data.offsets[step + 1] + 1]
+    return frozen(offsets - offsets[0], np.int64), frozen(data.person_ids[offsets[0] : offsets[-1]], np.int64)
 
 
 def nearest(place: Floats, chosen: Mask, most: int) -> tuple[Ints, Ints, Floats]:
@@ -89,7 +89,7 @@ def clustered_release(
     data.zones.need_location("clusters of flows")
 
     def solve(step: int) -> tuple[Ints]:
-        if data.crowd_of(step) < k:
+        if data.people_in_step(step) < k:
             return (np.full(int(data.offsets[step + 1] - data.offsets[step]), SUPPRESSED),)
         return (clusterer(step),)
 
@@ -169,7 +169,7 @@ def _release(data: Flows, rows: _Rows, label: Ints) -> FlowRelease:
         crowd[order],
         rows.state[order].astype(np.uint8),
         np.full(data.steps, NOT_GIVEN),
-        data.counts,
+        data.k_unit,
         data.step_s,
         data.tz,
     )
@@ -178,12 +178,12 @@ def _release(data: Flows, rows: _Rows, label: Ints) -> FlowRelease:
 def _crowds(data: Flows, rows: Ints, group: Ints, groups: int) -> Ints:
     """Different people of each group of flows, or trips where people are not known."""
     crowd = np.zeros(groups, np.int64)
-    if data.member is None or data.member_offsets is None:
+    if data.person_ids is None or data.person_offsets is None:
         np.add.at(crowd, group, data.people[rows])
         return crowd
-    taken, offsets = take_slices(data.member_offsets, rows)
-    most = int(data.member.max(initial=0)) + 1
-    different = np.sort(group[row_slices(offsets)] * most + data.member[taken])
+    taken, offsets = take_slices(data.person_offsets, rows)
+    most = int(data.person_ids.max(initial=0)) + 1
+    different = np.sort(group[row_slices(offsets)] * most + data.person_ids[taken])
     different = different[np.diff(different, prepend=-1) != 0]
     return np.bincount(different // most, minlength=groups)
 

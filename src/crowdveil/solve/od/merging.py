@@ -26,9 +26,9 @@ def merged_release(data: Flows, areas: Areas, part: Ints, k: int, reporting: Rep
     keys, row = np.unique(key, return_inverse=True)
     volume, crowd = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
     np.add.at(volume, row, data.volume)
-    if data.member is not None and data.member_offsets is not None:
-        taken, offsets = take_slices(data.member_offsets, np.arange(len(data)))
-        pairs = np.unique(np.column_stack([row[row_slices(offsets)], data.member[taken]]), axis=0)
+    if data.person_ids is not None and data.person_offsets is not None:
+        taken, offsets = take_slices(data.person_offsets, np.arange(len(data)))
+        pairs = np.unique(np.column_stack([row[row_slices(offsets)], data.person_ids[taken]]), axis=0)
         crowd = np.bincount(pairs[:, 0], minlength=len(keys))
     else:
         np.add.at(crowd, row, data.people)
@@ -45,7 +45,7 @@ def merged_release(data: Flows, areas: Areas, part: Ints, k: int, reporting: Rep
         crowd[keep],
         np.full(int(keep.sum()), PUBLISHED, np.uint8),
         np.full(data.steps, NOT_GIVEN),
-        data.counts,
+        data.k_unit,
         data.step_s,
         data.tz,
     )

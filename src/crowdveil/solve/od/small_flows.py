@@ -93,17 +93,17 @@ def aggregate_small(release: FlowRelease, data: Flows, left: Left, k: int, repor
 
 
 def _made(data: Flows, rows: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
-    """Whole trips and people of each group of flows."""
+    """Return whole trips and people of each group of flows."""
     volume, _ = added_up(data, rows, group, groups)
     crowd = np.zeros(groups, np.int64)
-    if data.member is None or data.member_offsets is None:
-        if data.counts == "people":
+    if data.person_ids is None or data.person_offsets is None:
+        if data.k_unit == "people":
             np.maximum.at(crowd, group, data.people[rows])  # people of two flows may be the same ones
         else:
             np.add.at(crowd, group, data.people[rows])
     else:
-        taken, offsets = take_slices(data.member_offsets, rows)
-        pairs = np.unique(np.column_stack([group[row_slices(offsets)], data.member[taken]]), axis=0)
+        taken, offsets = take_slices(data.person_offsets, rows)
+        pairs = np.unique(np.column_stack([group[row_slices(offsets)], data.person_ids[taken]]), axis=0)
         crowd = np.bincount(pairs[:, 0], minlength=groups)
     return volume, crowd
 

@@ -51,10 +51,10 @@ class Matrix:
         low, high = data.offsets[step], data.offsets[step + 1]
         origin, destination = data.origin[low:high], data.destination[low:high]
         people = (_NONE, _NO_TILE, _NO_TILE)
-        if data.member is not None and data.member_offsets is not None:
-            members = data.member_offsets[low : high + 1]
+        if data.person_ids is not None and data.person_offsets is not None:
+            members = data.person_offsets[low : high + 1]
             row = row_slices(members - members[0])
-            people = (data.member[members[0] : members[-1]], origin[row], destination[row])
+            people = (data.person_ids[members[0] : members[-1]], origin[row], destination[row])
         volume = data.volume[low:high]
         offsets, leaving = (frozen(a, np.int64) for a in rows_by_origin(origin, volume, len(data.zones)))
         return cls(system, offsets, leaving, destination, volume, data.people[low:high], *people)

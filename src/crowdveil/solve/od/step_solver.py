@@ -83,7 +83,7 @@ def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowReleas
     solve_step = steps.solver(system)
 
     def solve(step: int) -> StepSolution:
-        if data.crowd_of(step) < steps.k:
+        if data.people_in_step(step) < steps.k:
             return ALL_SUPPRESSED
         try:
             return solve_step(step)
@@ -96,7 +96,7 @@ def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowReleas
 
 def need_members(data: Flows) -> None:
     """Raise unless people of different flows can be told apart, where k counts people."""
-    if data.counts == "people" and data.member is None and len(data):
+    if data.k_unit == "people" and data.person_ids is None and len(data):
         raise InputError(
             "people of different flows cannot be added up; give trips with a column of users, not flows (in Python, read "
             "them with members=True)."
@@ -120,7 +120,7 @@ def _release(data: Flows, steps: StepRange, done: list[StepSolution], system: Re
         people,
         np.full(len(o), PUBLISHED, np.uint8),
         np.full(data.steps, NOT_GIVEN),
-        data.counts,
+        data.k_unit,
         data.step_s,
         data.tz,
         facts=told_from(figures, steps.tell),
@@ -161,7 +161,7 @@ def finished(data: Flows, release: FlowRelease, left: Left, k: int, reporting: R
 def _suppressed(data: Flows, release: FlowRelease, k: int) -> Ints:
     """Suppressed volume of each step, where it is sure that k made it."""
     volume = slice_sums(data.offsets, data.volume) - slice_sums(release.offsets, release.volume)
-    if data.counts == "people":
+    if data.k_unit == "people":
         return data.suppressed_totals(row_of_flows(data, release) < 0, volume, k, NOT_GIVEN)
     crowd = slice_sums(data.offsets, data.people) - slice_sums(release.offsets, release.people)
     return np.where((volume == 0) | (np.minimum(volume, crowd) >= k), volume, NOT_GIVEN)

@@ -15,7 +15,7 @@ MIDDLE_DECIMALS = 1
 def rough_plane(data: Trajectories) -> LocalProjection:
     """The plane around a middle that is told roughly."""
     middle = data.projection
-    return LocalProjection.around_place(middle.lon0, middle.lat0, MIDDLE_DECIMALS)
+    return LocalProjection.around_point(middle.lon0, middle.lat0, MIDDLE_DECIMALS)
 
 
 def k_anonymous_sectors(
@@ -46,5 +46,5 @@ def k_anonymous_sectors(
     first, last, column, row, wide, high, people = found[np.lexsort((found[:, 2], found[:, 3]))].T
     suppressed = data.points - int((last - first).sum())
     return Sectors(
-        frame, column, row, 1 << wide, 1 << high, last - first, people, data.counts, suppressed, suppressed_people
+        frame, column, row, 1 << wide, 1 << high, last - first, people, data.k_unit, suppressed, suppressed_people
     )

@@ -16,7 +16,7 @@ def corner_of(data: Trajectories) -> tuple[float, float]:
     It is published, so it is rounded to a tenth of a degree: the middle of all points together with the points that are published
     would tell where the farthest one is that is not.
     """
-    rough = LocalProjection.around_place(data.projection.lon0, data.projection.lat0, 1)
+    rough = LocalProjection.around_point(data.projection.lon0, data.projection.lat0, 1)
     return rough.lon0, rough.lat0
 
 

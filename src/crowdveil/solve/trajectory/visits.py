@@ -27,7 +27,7 @@ def tiles_of(data: Trajectories, tile_size_m: float) -> tuple[Zones, Indices]:
         return data.zones, locate(data.zones, data.lon, data.lat)
     if data.points == 0:
         return Zones.from_ids([]), np.zeros(0, np.int32)
-    grid = grid_over(data.extent.box, tile_size_m)
+    grid = grid_over(data.extent, tile_size_m)
     column, row = grid_cells(grid, data.lon, data.lat)
     used, tile = np.unique(row.astype(np.int64) * grid.columns + column, return_inverse=True)
     zones = grid_zones(grid, (used % grid.columns).astype(np.int32), (used // grid.columns).astype(np.int32))

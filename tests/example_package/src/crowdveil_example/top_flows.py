@@ -56,7 +56,7 @@ def run(data: Flows, params: TopFlowsParams, rng: np.random.Generator, progress:
         kept.people,
         np.full(len(kept), PUBLISHED),
         np.full(data.steps, NOT_GIVEN),
-        data.counts,
+        data.k_unit,
         data.step_s,
         data.tz,
     )
@@ -64,7 +64,7 @@ def run(data: Flows, params: TopFlowsParams, rng: np.random.Generator, progress:
 
 def guarantees(data: Flows, params: TopFlowsParams) -> tuple[Guarantee, ...]:
     """What the release guarantees."""
-    return (FlowKAnonymity(k=params.k, counts=data.counts), DisjointFlows())
+    return (FlowKAnonymity(k=params.k, k_unit=data.k_unit), DisjointFlows())
 
 
 METHOD = Method("top-flows", Flows, TopFlowsParams, run, guarantees, status="proven", doc=__doc__ or "")

@@ -1,6 +1,6 @@
-"""How few people or trips does a row tell of?
+"""Read the smallest published group size.
 
-The adversary reads the smallest published crowd.
+The adversary reads rows of few people or trips.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from crowdveil.model.release import FlowRelease
 
 
 def run(published: Published, params: FlowAttackParams) -> Exposure:
-    """The smallest crowd and volume of all rows."""
-    release, k = published.release, published.crowd(params)
+    """Return the smallest group size and volume of all rows."""
+    release, k = published.release, published.threshold(params)
     small = int((release.people < k).sum())
     worst = int(release.people.min()) if len(release) else None
     values = {
         "rows": len(release),
-        f"smallest_{release.counts}": worst,
+        f"smallest_{release.k_unit}": worst,
         "smallest_volume": int(release.volume.min()) if len(release) else None,
         "rows_below_k": small,
     }
-    said = f"{counted(len(release), 'row')} looked at, {small:,} with fewer than {k:,} {release.counts}."
+    said = f"{counted(len(release), 'row')} checked, {small:,} with fewer than {k:,} {release.k_unit}."
     return Exposure(ATTACK.name, ATTACK.title, values, worst, small > 0, said)
 
 
 ATTACK = Attack(
-    "minimum-crowd", "smallest crowd", takes=FlowRelease, params=FlowAttackParams, run=run, doc=__doc__ or ""
+    "minimum-group-size", "smallest group", takes=FlowRelease, params=FlowAttackParams, run=run, doc=__doc__ or ""
 )

@@ -1,0 +1,32 @@
+"""Return the guarantees that several methods share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget, TrajectoryKAnonymity
+from crowdveil.model.flows import Flows
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Budgeted, FlowParams
+
+
+def overlapping_flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guarantee, ...]:
+    """Return k-anonymity of flows, and the suppression budget of a method that has one."""
+    anonymity = FlowKAnonymity(k=params.k, k_unit=data.k_unit)
+    if not isinstance(params, Budgeted):
+        return (anonymity,)
+    budget = SuppressionBudget(
+        suppress=params.suppress, suppress_trips=params.suppress_trips, k=params.k, weighted=data.weight is not None
+    )
+    return (anonymity, budget)
+
+
+def flow_guarantees(data: Flows, params: FlowParams) -> tuple[Guarantee, ...]:
+    """Return k-anonymity of disjoint flows, and the suppression budget of a method that has one."""
+    anonymity, *budget = overlapping_flow_guarantees(data, params)
+    return (anonymity, DisjointFlows(), *budget)
+
+
+def equivalence_class_guarantees(data: Trajectories, params: Any) -> tuple[Guarantee, ...]:
+    """Return k-anonymity of trajectories, counted as `count_trajectories` says."""
+    return (TrajectoryKAnonymity(k=params.k, k_unit="trajectories" if params.count_trajectories else data.k_unit),)
