@@ -192,7 +192,9 @@ def asked_for(name: str, values: Mapping[str, Any]) -> list[MeasureRequest]:
         listed = f"known are {', '.join(sorted(known))}" if known else "it has none"
         raise ParameterError(f"{name}: {unknown[0]}: there is no such parameter; {listed}.")
     return [
-        MeasureRequest.of(measure, {key: v for key, v in values.items() if key in getattr(measure.params, "model_fields", {})})
+        MeasureRequest.of(
+            measure, {key: v for key, v in values.items() if key in getattr(measure.params, "model_fields", {})}
+        )
         for measure in measures
     ]
 

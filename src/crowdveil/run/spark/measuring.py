@@ -107,7 +107,9 @@ def measure_there(
     return Measurement(_without_rows(frame, t), tuple(found), totals.overlapping)
 
 
-def _scores(asked: MeasureRequest, nothing: OdComparison, totals: PartitionTotals, parts: Sequence[dict[str, Any]]) -> Scores:
+def _scores(
+    asked: MeasureRequest, nothing: OdComparison, totals: PartitionTotals, parts: Sequence[dict[str, Any]]
+) -> Scores:
     t = np.concatenate([_array(part["t"]) for part in parts])
     by_step = np.concatenate([_array(part["by_step"]) for part in parts])[np.argsort(t)]
     sums = [[_array(content) for content in part["sums"]] for part in parts]
