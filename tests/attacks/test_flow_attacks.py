@@ -30,7 +30,7 @@ def test_the_smallest_crowd() -> None:
     )
     assert found.values == {"rows": 3, "smallest_people": 9, "smallest_volume": 10, "rows_below_k": 1}
     assert (found.worst, found.below_k) == (9, True)
-    assert found.explanation == "3 rows looked at, 1 with fewer than 10 people."
+    assert found.explanation == "3 rows checked, 1 with fewer than 10 people."
     nothing = attacked("minimum-group-size", flow_release([]))
     assert (nothing.worst, nothing.below_k) == (None, False)
 

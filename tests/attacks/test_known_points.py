@@ -56,8 +56,8 @@ def test_single_points_lead_nowhere() -> None:
     found = _measured(_walks(50, 6), [[i] for i in range(300)])
     assert (found["found_percent"], found["true_points_percent"]) == (0, None)
     assert measured_lines({"measured": found}) == [
-        "found by 2 known points  0 % of trajectories (in the original 100 %)",
-        f"linked by the whole way  {found['linked_percent']} % of trajectories",
+        "re-identified by 2 known points  0 % of trajectories (in the original 100 %)",
+        f"re-identified by the whole trajectory  {found['linked_percent']} % of trajectories",
     ]
 
 

@@ -52,7 +52,7 @@ def test_copies_of_two_people_are_found_by_all_and_stop_the_run() -> None:
     release = published([walk("ABC")] * 3, [0, 1, 2])
     trials = attack_release(data, release, [THREE], "proven")
     assert _stopped(trials) == {"location", "sequence", "time"} and {t.worst for t in trials} == {2}
-    with pytest.raises(GuaranteeViolatedError, match="a crowd of 2 in place of 3, so nothing was published"):
+    with pytest.raises(GuaranteeViolatedError, match="a group of 2 instead of 3, so nothing was published"):
         require_withstood(trials)
     require_withstood(attack_release(data, release, [THREE], "argued"))
     counted = TrajectoryKAnonymity(k=3, k_unit="trajectories")
@@ -70,7 +70,7 @@ def test_without_a_guarantee_it_is_measured_and_told() -> None:
     data = world([walk("ABC"), walk("DEF")])
     trials = attack_release(data, published([walk("ABC"), walk("DEF")], [0, 1]), [], "heuristic")
     assert [(t.before, t.after, t.guarantee, t.stops) for t in trials] == [(100, 100, None, False)] * 3
-    assert trials[0].line() == "found by location, 2 places by 500 m  100 % (in the original 100 %)"
+    assert trials[0].line() == "re-identified by location, 2 locations by 500 m  100 % (in the original 100 %)"
     assert trials[0].as_json() == {
         "attack": "location", "knowledge": "2 places by 500 m", "risk_percent_before": 100, "risk_percent": 100,
         "guarantee": None,
@@ -134,7 +134,7 @@ def test_the_manifest_tells_risks_in_whole_percents_and_no_more(tmp_path: Path) 
         assert set(entry) == {"attack", "knowledge", "risk_percent_before", "risk_percent", "guarantee"}
         assert isinstance(entry["risk_percent"], int) and entry["risk_percent"] <= 33
         assert entry["guarantee"] == "trajectory-k-anonymity"
-    assert [line for line in result.cost if line.startswith("found by location, 2 places by 500 m")]
+    assert [line for line in result.cost if line.startswith("re-identified by location, 2 locations by 500 m")]
 
 
 def test_a_small_row_stops_a_run() -> None:

@@ -80,7 +80,7 @@ def test_all_of_them_with_a_release_beside(command: Any, toy: Path, tmp_path: Pa
 
 def test_flows_are_attacked_in_their_release(command: Any, flows: Path, tmp_path: Path) -> None:
     ran = command("attack", "all", flows)
-    assert ran.code == 0 and "1 row looked at, 0 with fewer than 10 trips." in ran.out and IN_THE_HOUSE not in ran.out
+    assert ran.code == 0 and "1 row checked, 0 with fewer than 10 trips." in ran.out and IN_THE_HOUSE not in ran.out
     assert "one destination for all: told, not guaranteed" in ran.out
     assert command("attack", "homogeneity", flows, "-o", tmp_path / "h.json").code == 0
     found = json.loads((tmp_path / "h.json").read_text())
@@ -90,7 +90,7 @@ def test_flows_are_attacked_in_their_release(command: Any, flows: Path, tmp_path
     )
     assert (
         command("attack", "minimum-group-size", flows, "--k", 31).out.splitlines()[0]
-        == "smallest crowd: finds fewer than 31"
+        == "smallest group: finds fewer than 31"
     )
 
 

@@ -109,7 +109,7 @@ def test_a_sample_is_spread_evenly() -> None:
 def test_steps_are_taken_with_their_people(flows: Flows) -> None:
     people = np.minimum(flows.volume, 3)
     offsets = np.concatenate([[0], np.cumsum(people)])
-    known = replace(flows, counts="people", people=people, person_offsets=offsets, person_ids=np.arange(offsets[-1]))
+    known = replace(flows, k_unit="people", people=people, person_offsets=offsets, person_ids=np.arange(offsets[-1]))
     taken = known.at_steps(np.array([0, 2]))
     assert taken.t.tolist() == flows.t[[0, 2]].tolist()
     rows = np.flatnonzero(flows.step != 1)

@@ -40,7 +40,7 @@ def test_rows_may_overlap() -> None:
     ("rows", "steps", "fault"),
     [
         ([(0, "ab", "c", 21, 12), ROWS[1]], [(0, 29, 1)], "1 volumes"),
-        ([(0, "ab", "c", 12, 21), ROWS[1]], STEPS, "1 crowds"),
+        ([(0, "ab", "c", 12, 21), ROWS[1]], STEPS, "1 group sizes"),
         ([(0, "ab", "c", 20, 20), (0, "bc", "c", 20, 20)], [(0, 40, None)], "1 time steps with too many"),
         (ROWS, [(0, 20, 9)], "1 with a total"),
         (ROWS, [(0, 21, None)], "1 with a total"),

@@ -149,37 +149,37 @@ def test_two_areas_of_one_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("suppress", "suppressed", "holds"),
+    ("budget", "suppressed", "holds"),
     [
-        (0.1, 10, True),
-        (0.1, 11, False),
-        (0.0, 0, True),
-        (0.0, 1, False),
-        (11, 11, True),
-        (11, 12, False),
-        (1, 500, True),
+        ({"suppress": 0.1}, 10, True),
+        ({"suppress": 0.1}, 11, False),
+        ({"suppress": 0.0}, 0, True),
+        ({"suppress": 0.0}, 1, False),
+        ({"suppress_trips": 11}, 11, True),
+        ({"suppress_trips": 11}, 12, False),
+        ({"suppress": 1}, 500, True),
     ],
 )
-def test_suppressed_totals_keep_the_budget(suppress: float, suppressed: int, holds: bool) -> None:
+def test_suppressed_totals_keep_the_budget(budget: dict[str, float], suppressed: int, holds: bool) -> None:
     """Ninety trips are published; what the table of steps says of that does not matter."""
     release = written([(0, "a", "b", 90, 10), (3600, "a", "b", 10, 10)], [(0, 900, suppressed), (3600, 10, 0)])
-    finding = SuppressionBudget(suppress=suppress, k=10).check(release)
-    assert finding.holds is holds and finding.violated is not holds and "not told" not in finding.detail
+    finding = SuppressionBudget(**budget, k=10).check(release)
+    assert finding.holds is holds and finding.violated is not holds and "not given" not in finding.detail
 
 
 @pytest.mark.parametrize(
-    ("counts", "published", "crowd", "open_steps"),
+    ("k_unit", "published", "people", "open_steps"),
     [("trips", 81, 81, 0), ("trips", 80, 80, 1), ("trips", 81, 40, 1), ("people", 81, 81, 1)],
     ids=["k - 1 are few enough", "k - 1 may be too many", "trips have weights", "people make many trips"],
 )
-def test_totals_that_are_not_told(counts: str, published: int, crowd: int, open_steps: int) -> None:
-    rows = [(0, "a", "b", published, crowd), (3600, "a", "b", 30, 30)]
-    finding = SuppressionBudget(suppress=0.1, k=10).check(written(rows, [(0, 1, None), (3600, 1, 0)], counts=counts))
-    assert finding.counts["open"] == open_steps and ("not told in 1 time step" in finding.detail) == bool(open_steps)
+def test_totals_that_are_not_given(k_unit: str, published: int, people: int, open_steps: int) -> None:
+    rows = [(0, "a", "b", published, people), (3600, "a", "b", 30, 30)]
+    finding = SuppressionBudget(suppress=0.1, k=10).check(written(rows, [(0, 1, None), (3600, 1, 0)], k_unit=k_unit))
+    assert finding.counts["open"] == open_steps and ("not given in 1 time step" in finding.detail) == bool(open_steps)
     assert finding.outcome == ("not checked" if open_steps else "holds"), "one open step is not shown to hold"
 
 
-def test_a_budget_of_which_nothing_is_told_is_not_checked() -> None:
+def test_a_budget_without_given_totals_is_not_checked() -> None:
     finding = SuppressionBudget(suppress=0.1, k=10).check(written([(0, "a", "b", 12, 10)], [(0, 12, None)]))
     assert finding.outcome == "not checked"
 
@@ -227,16 +227,16 @@ def test_ill_formed_trajectories(columns: dict[str, Any], fault: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "crowd", "suppressed", "fault"),
+    ("k_unit", "people", "suppressed", "fault"),
     [
         ("trips", 12, None, ""),
-        ("people", 12, None, "crowd"),
-        ("trips", 11, None, "crowd"),
+        ("people", 12, None, "group size"),
+        ("trips", 11, None, "group size"),
         ("trips", 12, 3, "suppressed"),
     ],
 )
-def test_nothing_exact_stands_beside_noise(counts: str, crowd: int, suppressed: int | None, fault: str) -> None:
-    release = written([(0, "a", "b", 12, crowd)], [(0, 12, suppressed)], counts=counts)
+def test_no_exact_figure_is_published_with_noise(k_unit: str, people: int, suppressed: int | None, fault: str) -> None:
+    release = written([(0, "a", "b", 12, people)], [(0, 12, suppressed)], k_unit=k_unit)
     finding = DifferentialPrivacy(epsilon=1, max_trips=1).check(release)
     assert finding.outcome == ("violated" if fault else "not checked") and fault in finding.detail
 
@@ -270,7 +270,7 @@ def test_names_are_unique_and_statements_are_sentences() -> None:
         ([[179.5, 0], [180.5, 0], [180.5, 1], [179.5, 1], [179.5, 0]], 1),
     ],
 )
-def test_outlines_that_cross_themselves_or_leave_the_globe_are_told(ring: list[list[float]], broken: int) -> None:
+def test_outlines_that_cross_themselves_or_leave_the_globe_are_found(ring: list[list[float]], broken: int) -> None:
     from dataclasses import replace
 
     from crowdveil.guarantees.outlines import broken_outlines

@@ -27,9 +27,9 @@ def _written(walks: list[list[tuple[int, int]]]) -> WrittenRelease:
     return WrittenRelease(Path("out"), pa.table(table), None, [])
 
 
-def _guarantee(k: int, knowledge: int, interval_s: int | None = None, counts: str = "people") -> CombinationKAnonymity:
+def _guarantee(k: int, knowledge: int, interval_s: int | None = None, k_unit: str = "people") -> CombinationKAnonymity:
     return CombinationKAnonymity.model_validate(
-        {"k": k, "knowledge": knowledge, "interval_s": interval_s, "counts": counts}
+        {"k": k, "knowledge": knowledge, "interval_s": interval_s, "k_unit": k_unit}
     )
 
 
@@ -55,7 +55,7 @@ AB = [(1, 0), (2, 0)]
 def test_combinations(walks: list[list[tuple[int, int]]], knowledge: int, holds: bool) -> None:
     written = _written(walks)
     assert _guarantee(2, knowledge).check(written).outcome == ("not checked" if holds else "violated")
-    assert _guarantee(2, knowledge, counts="trajectories").check(written).holds is holds
+    assert _guarantee(2, knowledge, k_unit="trajectories").check(written).holds is holds
     finding = _guarantee(2, knowledge).check_with_people(written, np.arange(len(walks)))
     assert finding.holds is holds and finding.with_original
 
@@ -63,7 +63,7 @@ def test_combinations(walks: list[list[tuple[int, int]]], knowledge: int, holds:
 def test_people_are_counted_where_they_are_known() -> None:
     written = _written([AB, AB])
     assert not _guarantee(2, 2).check_with_people(written, np.array([7, 7])).holds
-    assert _guarantee(2, 2, counts="trajectories").check_with_people(written, np.array([7, 7])).holds
+    assert _guarantee(2, 2, k_unit="trajectories").check_with_people(written, np.array([7, 7])).holds
     assert not _guarantee(2, 2).check_with_people(written, np.array([7])).holds
 
 

@@ -28,7 +28,7 @@ def test_small_areas_are_found_only_if_a_row_names_them() -> None:
     rows = [(0, "ab", "cd", 10, 10), (3600, "cd", "wide", 10, 10, "reported")]
     assert MinTiles(tiles=2).check(written(rows, areas=LARGE)).holds
     finding = MinTiles(tiles=2).check(written([*rows, (0, "ab", "c", 12, 11)], areas=LARGE))
-    assert finding.violated and "3 rows looked at, 1 name a smaller area" in finding.detail
+    assert finding.violated and "3 rows checked, 1 name a smaller area" in finding.detail
     twice = {"ab": ["a", "a"], "cd": ["c", "d"], "wide": ["c", "d", "e"]}
     assert MinTiles(tiles=2).check(written(rows, areas=twice)).violated, "a tile that is listed twice is one tile"
 

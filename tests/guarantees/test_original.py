@@ -23,7 +23,7 @@ ROWS: list[tuple[Any, ...]] = [(0, "ab", "c", 15, 3), (0, "c", "ab", 20, 4), (36
 STEPS: list[tuple[Any, ...]] = [(0, 35, 5), (3600, 9, None)]
 
 
-def _flows(counts: str = "people") -> Flows:
+def _flows(k_unit: str = "people") -> Flows:
     """Two hours of flows between four tiles; person 0 makes both trips from a and from b to c."""
     flows = [
         (0, "a", "c", 5, [0, 1]), (0, "b", "c", 10, [0, 2]), (0, "c", "a", 20, [0, 1, 2, 3]), (0, "c", "d", 5, [5]),
@@ -34,7 +34,7 @@ def _flows(counts: str = "people") -> Flows:
     made = Flows.from_rows(Zones.from_ids(list("abcd")), t, o, d, volume, crowd, step_s=3600)
     offsets = np.concatenate([[0], np.cumsum(crowd)])
     with_members = replace(made, person_offsets=offsets, person_ids=np.array([m for f in flows for m in f[4]]))
-    return with_members if counts == "people" else Flows.from_rows(made.zones, t, o, d, volume, step_s=3600)
+    return with_members if k_unit == "people" else Flows.from_rows(made.zones, t, o, d, volume, step_s=3600)
 
 
 def _changed(rows: list[tuple[Any, ...]], at: tuple[int, int], value: Any) -> list[tuple[Any, ...]]:
@@ -56,7 +56,7 @@ def test_without_the_original_it_is_not_checked() -> None:
     ("rows", "steps", "fault"),
     [
         (_changed(ROWS, (0, 3), 16), STEPS, "1 volumes"),
-        (_changed(ROWS, (0, 4), 4), STEPS, "1 crowds"),  # 2 + 2, but one of them is the same person
+        (_changed(ROWS, (0, 4), 4), STEPS, "1 group sizes"),  # 2 + 2, but one of them is the same person
         (_changed(ROWS, (0, 0), 3600), STEPS, "volumes"),
         (_changed(ROWS, (2, 2), "c"), STEPS, "1 volumes"),
         (_changed(ROWS, (2, 0), 7200), STEPS, "not in the original"),
@@ -82,21 +82,21 @@ def test_an_area_with_other_tiles_is_found(tiles: list[str]) -> None:
     assert TrueVolumes().check_with_flows(written(ROWS, STEPS, {**TILES, "ab": tiles}), _flows()).violated
 
 
-def test_crowds_that_cannot_be_known_are_left_out_and_told() -> None:
+def test_unknown_group_sizes_are_not_checked() -> None:
     nameless = replace(_flows(), person_ids=None, person_offsets=None)
     rows = [*ROWS[:2], (3600, "d", "d", 1, 1)]
     steps = [STEPS[0], (3600, 1, 9)]
     finding = TrueVolumes().check_with_flows(written(rows, steps, TILES), nameless)
-    assert finding.outcome == "not checked" and "crowds of 2 rows were left out" in finding.detail
+    assert finding.outcome == "not checked" and "group sizes of 2 rows were not checked" in finding.detail
     assert not TrueVolumes().check_with_flows(written(_changed(rows, (0, 4), 4), steps, TILES), nameless).violated
     assert TrueVolumes().check_with_flows(written(_changed(rows, (2, 4), 2), steps, TILES), nameless).violated
 
 
 def test_trips_are_added_up() -> None:
     rows = [(t, o, d, v, v) for t, o, d, v, _ in ROWS]
-    release = written(rows, STEPS, TILES, counts="trips")
+    release = written(rows, STEPS, TILES, k_unit="trips")
     assert TrueVolumes().check_with_flows(release, _flows("trips")).holds
-    wrong = written(_changed(rows, (1, 4), 19), STEPS, TILES, counts="trips")
+    wrong = written(_changed(rows, (1, 4), 19), STEPS, TILES, k_unit="trips")
     assert TrueVolumes().check_with_flows(wrong, _flows("trips")).violated
 
 
@@ -104,8 +104,8 @@ def test_data_without_times_is_one_step() -> None:
     flows = _flows("trips").where(np.arange(6) < 4)
     flows = replace(flows, t=flows.t[:1], offsets=flows.offsets[:2], step_s=None)
     rows = [(None, o, d, v, v) for _, o, d, v, _ in ROWS[:2]]
-    assert TrueVolumes().check_with_flows(written(rows, [(None, 35, 5)], TILES, counts="trips"), flows).holds
-    timed = written([(0, *r[1:]) for r in rows], [(0, 35, 5)], TILES, counts="trips")
+    assert TrueVolumes().check_with_flows(written(rows, [(None, 35, 5)], TILES, k_unit="trips"), flows).holds
+    timed = written([(0, *r[1:]) for r in rows], [(0, 35, 5)], TILES, k_unit="trips")
     assert TrueVolumes().check_with_flows(timed, flows).violated
 
 
@@ -128,7 +128,7 @@ def test_true_releases_pass_and_one_off_is_found(data: Flows, cuts: list[int], k
         off[draw.draw(st.integers(0, len(off) - 1))] = draw.draw(st.sampled_from([-1, 1]))
         wrong = _with_column(release, column, release.column(column) + off)
         finding = TrueVolumes().check_with_flows(wrong, data)
-        assert finding.violated and f" 1 {'volumes' if column == 'volume' else 'crowds'}" in finding.detail
+        assert finding.violated and f" 1 {'volumes' if column == 'volume' else 'group sizes'}" in finding.detail
 
 
 def _with_column(release: WrittenRelease, column: str, values: Any) -> WrittenRelease:
@@ -140,7 +140,8 @@ def _with_column(release: WrittenRelease, column: str, values: Any) -> WrittenRe
 @given(data=testing.flows(), cuts=st.lists(st.integers(1, 5)), k=st.integers(1, 12), share=st.sampled_from([0, 0.3, 4]))
 def test_the_budget_with_the_original_is_exact(data: Flows, cuts: list[int], k: int, share: float) -> None:
     release = honest(data, cuts, k)
-    guarantee = SuppressionBudget(suppress=share, k=k)
+    budget = {"suppress_trips": 4} if share > 1 else {"suppress": share}
+    guarantee = SuppressionBudget(**budget, k=k)
     published = dict(zip(release.listed_steps()[0].tolist(), release.listed("published")[0].tolist(), strict=True))
     kept = True
     for step, t in enumerate(data.t.tolist()):
@@ -158,8 +159,8 @@ def test_the_budget_with_the_original_is_exact(data: Flows, cuts: list[int], k: 
     assert not alone.violated or finding.violated, "what files alone refute is refuted with the original too"
 
 
-def test_the_budget_finds_more_than_files_tell() -> None:
-    """The second hour suppresses 1 of 10 trips, by one person, and does not tell."""
+def test_the_budget_finds_more_with_the_original() -> None:
+    """The second hour suppresses 1 of 10 trips, by one person, and gives no total."""
     release = written(ROWS, STEPS, TILES)
     assert SuppressionBudget(suppress=0.15, k=2).check_with_flows(release, _flows()).holds
     assert SuppressionBudget(suppress=0.125, k=2).check_with_flows(release, _flows()).holds

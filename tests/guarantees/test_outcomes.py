@@ -99,7 +99,7 @@ def _broken_map(guarantee: Any, change: Callable[[dict[str, Any]], object]) -> C
 
 A, B = [1.0, 2.0, 3.0], [5.0, 6.0, 7.0]
 VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
-    FlowKAnonymity: lambda _: FlowKAnonymity(k=13, k_unit="trips").check(written(ROW, counts="trips")),
+    FlowKAnonymity: lambda _: FlowKAnonymity(k=13, k_unit="trips").check(written(ROW, k_unit="trips")),
     DisjointFlows: lambda _: DisjointFlows().check(written([*ROW, (0, "ab", "b", 12, 12)])),
     DifferentialPrivacy: lambda _: DifferentialPrivacy(epsilon=1, max_trips=1).check(written(ROW)),
     SuppressionBudget: lambda _: SuppressionBudget(suppress=0.1, k=5).check_with_flows(written(ROW), _flows(14)),
@@ -108,8 +108,8 @@ VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     MinInhabitedTiles: lambda _: MinInhabitedTiles(tiles=2).check_with_flows(written([(0, "a", "ab", 12, 12)]), _flows(12)),
     MaxArea: lambda _: MaxArea(km2=3).check(written([(0, "a", "ab", 12, 12)])),
     WellFormedFlows: lambda _: WellFormedFlows().check(written([(0, "a", "b", 0, 12)])),
-    TrueVolumes: lambda _: TrueVolumes().check_with_flows(written(ROW, counts="trips"), _flows(13)),
-    BoundedVolumes: lambda _: BoundedVolumes().check_with_flows(written(ROW, counts="trips"), _flows(11)),
+    TrueVolumes: lambda _: TrueVolumes().check_with_flows(written(ROW, k_unit="trips"), _flows(13)),
+    BoundedVolumes: lambda _: BoundedVolumes().check_with_flows(written(ROW, k_unit="trips"), _flows(11)),
     TrajectoryKAnonymity: lambda _: TrajectoryKAnonymity(k=2, k_unit="people").check_with_trajectories(
         _walks(A, A), _people(A), np.array([0, 0])
     ),
@@ -151,7 +151,7 @@ def test_what_is_violated_is_found(kind: type[Guarantee], tmp_path: Path) -> Non
 
 def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     """From files alone those that speak of the original or of people; with the original, noise."""
-    flows = written([(0, "ab", "ab", 12, 12)], [(0, 12, None)], counts="trips")
+    flows = written([(0, "ab", "ab", 12, 12)], [(0, 12, None)], k_unit="trips")
     walks, sectors = _walks(A, A), _map(tmp_path, lambda _: None)
     of_flows: list[Guarantee] = [
         FlowKAnonymity(k=10, k_unit="trips"), DisjointFlows(), DifferentialPrivacy(epsilon=1, max_trips=1),

@@ -26,9 +26,9 @@ def _written(*walks: list[int]) -> WrittenRelease:
     return WrittenRelease(Path("out"), pa.table(table), None, [])
 
 
-def _guarantee(least: int, counts: str = "people") -> SharedTilePairs:
+def _guarantee(least: int, k_unit: str = "people") -> SharedTilePairs:
     return SharedTilePairs.model_validate(
-        {"least": least, "tile_size_m": 1000.0, "lon0": 0.0, "lat0": 0.0, "counts": counts}
+        {"min_group_size": least, "tile_size_m": 1000.0, "lon0": 0.0, "lat0": 0.0, "k_unit": k_unit}
     )
 
 

@@ -39,8 +39,8 @@ def _written(*listed: list[Row]) -> WrittenRelease:
 def test_k_equal_ones_of_k_people_pass() -> None:
     good = _written(A, B, A, B, A, B)
     finding = PEOPLE.check(good)
-    assert finding.outcome == "not checked" and finding.detail.endswith("files do not show it.")
-    assert finding.detail.startswith("6 trajectories in 2 groups of equal ones, 0 with fewer than 3; which people")
+    assert finding.outcome == "not checked" and finding.detail.endswith("files do not show them.")
+    assert finding.detail.startswith("6 trajectories in 2 equivalence classes, 0 with fewer than 3; the people")
     behind = PEOPLE.check_with_people(good, np.array([0, 0, 1, 1, 2, 2]))
     assert behind.holds and behind.with_original
     assert PEOPLE.check(_written()).holds and PEOPLE.check_with_people(_written(), np.zeros(0, np.int64)).holds
@@ -59,7 +59,7 @@ def test_k_equal_ones_of_k_people_pass() -> None:
 )
 def test_a_copy_that_differs_is_none(third: list[Row]) -> None:
     finding = PEOPLE.check(_written(A, A, third))
-    assert finding.violated and "in 2 groups of equal ones, 2 with fewer than 3" in finding.detail
+    assert finding.violated and "in 2 equivalence classes, 2 with fewer than 3" in finding.detail
     assert not PEOPLE.check_with_people(_written(A, A, third), np.arange(3)).holds
 
 
@@ -72,9 +72,9 @@ def test_one_persons_group_is_not_checked_by_the_files_and_violated_with_people(
     files = _written(A, A, A, B, B, B)
     assert PEOPLE.check(files).outcome == "not checked"
     finding = PEOPLE.check_with_people(files, np.array([7, 7, 7, 0, 1, 2]))
-    assert not finding.holds and finding.detail == "2 groups of equal trajectories, 1 with fewer than 3 people."
+    assert not finding.holds and finding.detail == "2 equivalence classes, 1 with fewer than 3 people."
     assert not PEOPLE.check_with_people(files, np.array([0, 1, 1, 2, 3, 4])).holds
-    assert not PEOPLE.check_with_people(files, np.arange(5)).holds, "a trajectory that nobody is behind"
+    assert not PEOPLE.check_with_people(files, np.arange(5)).holds, "a trajectory without a person"
     counting = TrajectoryKAnonymity(k=3, k_unit="trajectories")
     assert counting.check_with_people(files, np.array([7, 7, 7, 0, 1, 2])).holds
 

@@ -200,7 +200,7 @@ def test_people_are_individuals_where_they_are_published() -> None:
 
 def test_people_on_one_side_alone_are_not_individuals() -> None:
     compared = _by_hand()
-    unknown = replace(compared.original, person=np.arange(3), people_ids=np.arange(3), counts="trajectories")
+    unknown = replace(compared.original, person=np.arange(3), people_ids=np.arange(3), k_unit="trajectories")
     alone = TrajectoryComparison(unknown, replace(compared.release, person=np.array([1])))
     assert _value("straight-line-distance", alone)[0] == pytest.approx(4 / 3)
     assert "the original does not tell people" in alone.notes.said[0]

@@ -42,7 +42,7 @@ GOOD: dict[str, Any] = {
 
 
 def flow_release(**changed: Any) -> FlowRelease:
-    return FlowRelease(AREAS, **{k: np.array(v) for k, v in {**GOOD, **changed}.items()}, counts="people", step_s=3600)
+    return FlowRelease(AREAS, **{k: np.array(v) for k, v in {**GOOD, **changed}.items()}, k_unit="people", step_s=3600)
 
 
 def test_a_release_of_flows() -> None:

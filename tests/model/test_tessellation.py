@@ -199,7 +199,7 @@ def test_voronoi_cells_do_not_overlap_and_fill_their_box() -> None:
     assert zones.polygons is not None
     planar = zones.projection.polygons_to_plane(zones.polygons)
     assert shapely.area(planar).sum() == pytest.approx(shapely.area(shapely.union_all(planar)), rel=1e-6)
-    with pytest.raises(InputError, match="same place"):
+    with pytest.raises(InputError, match="same position"):
         voronoi_zones(np.array(["a", "b"]), np.array([2.0, 2.0]), np.array([41.0, 41.0]))
 
 

@@ -111,6 +111,6 @@ def _release(
         people=volume,
         state=np.array(state, np.uint8),
         suppressed=np.full(len(listed), NOT_GIVEN),
-        counts="trips",
+        k_unit="trips",
         step_s=data.step_s,
     )

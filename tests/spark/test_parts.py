@@ -192,17 +192,17 @@ def test_partitions_find_what_is_found_in_all_of_it(guarantee: Guarantee, draw: 
     listed = [(t, 1, draw.draw(st.sampled_from([None, 0, 3, 20]))) for t in (0, 3600, 7200)]
     place = {t: draw.draw(st.integers(0, 2)) for t in (0, 3600, 7200)}
     parts = [
-        written([r for r in rows if place[r[0]] == i], [s for s in listed if place[s[0]] == i], counts="trips")
+        written([r for r in rows if place[r[0]] == i], [s for s in listed if place[s[0]] == i], k_unit="trips")
         for i in range(3)
     ]
-    assert _merged(guarantee, parts) == guarantee.check(written(rows, listed, counts="trips"))
+    assert _merged(guarantee, parts) == guarantee.check(written(rows, listed, k_unit="trips"))
 
 
 def test_counts_are_merged_and_never_read_out_of_sentences() -> None:
     small = written([(0, "a", "b", 12, 12)])
     merged = _merged(MinTiles(tiles=2), [small] * 3)
     assert merged.violated and merged.counts == {"rows": 3, "small": 3}
-    assert merged.detail == "3 rows looked at, 3 name a smaller area."
+    assert merged.detail == "3 rows checked, 3 name a smaller area."
     broken = written([(0, "nowhere", "b", 12, 12)])
     flagged = _merged(WellFormedFlows(), [broken, small, broken])
     assert flagged.counts["unlisted_area"] == 1, "a flag is no sum"
@@ -215,7 +215,7 @@ def test_one_open_partition_leaves_the_whole_not_checked() -> None:
     over = written([(0, "a", "b", 20, 10)], [(0, 20, 11)])
     assert _merged(guarantee, [told, told]).holds
     merged = _merged(guarantee, [told, open_])
-    assert merged.outcome == "not checked" and merged.detail.endswith("not told in 1 time step.")
+    assert merged.outcome == "not checked" and merged.detail.endswith("not given in 1 time step.")
     assert _merged(guarantee, [told, open_, over]).violated
     assert _merged(guarantee, []).outcome == "not checked", "nothing was looked at"
 

@@ -19,7 +19,7 @@ def written(
     rows: list[tuple[Any, ...]],
     steps: list[tuple[Any, ...]] | None = None,
     areas: dict[str, list[str]] = AREAS,
-    counts: str = "people",
+    k_unit: str = "people",
     **extra: Any,
 ) -> WrittenRelease:
     """A release of rows (time in seconds, origin, destination, volume, crowd[, state]).
@@ -31,7 +31,7 @@ def written(
         "origin_area": pa.array([r[1] for r in rows], pa.string()),
         "destination_area": pa.array([r[2] for r in rows], pa.string()),
         "volume": pa.array([r[3] for r in rows], pa.int64()),
-        counts: pa.array([r[4] for r in rows], pa.int64()),
+        k_unit: pa.array([r[4] for r in rows], pa.int64()),
         "state": pa.array([r[5] if len(r) > 5 else "published" for r in rows], pa.string()),
         **extra,
     }

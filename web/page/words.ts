@@ -86,6 +86,6 @@ export function shown(value: unknown): string {
 
 /** What risks in a manifest mean, where the name does not say it. */
 export const RISKS: Record<string, string> = {
-  "homogeneity-area": "share of trips whose destination area is known: all published flows of their origin area in their time step go to one area, of one tile or of many",
-  "homogeneity-tile": "share of trips whose destination tile is known: all published flows of their origin area in their time step go to one area that is a single tile",
+  "homogeneity-area": "share of trips with known destination area: all published flows of their origin area in their time step go to one area, of one tile or of many",
+  "homogeneity-tile": "share of trips with known destination tile: all published flows of their origin area in their time step go to one area of a single tile",
 };
