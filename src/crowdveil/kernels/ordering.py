@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from crowdveil.kernels._types import Ints, Mask
 
 
 @kernel

@@ -6,11 +6,9 @@ Neither kernel recurses, so that a tree may be as deep as it has nodes (the dend
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Indices = npt.NDArray[np.int32]
+from crowdveil.kernels._types import Indices
 
 
 @kernel

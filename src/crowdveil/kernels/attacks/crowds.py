@@ -5,12 +5,8 @@ The units at place p are unit[place_offsets[p]:place_offsets[p + 1]], rising.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
+from crowdveil.kernels._types import Ints
 
 
 @kernel

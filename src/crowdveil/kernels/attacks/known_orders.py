@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Ints, Mask
 from crowdveil.kernels.attacks.crowds import crowd_of, find, rarest_first
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 NONE = 2**62
 
@@ -68,8 +65,8 @@ def least_followers(
 @kernel
 def _search(
     knowledge: int, most: int, places: Ints, before: Ints, rarest: Ints, wanted: int, place_offsets: Ints, unit: Ints,
-    first: Ints, position: Ints, label: Ints, seen: Ints, who: npt.NDArray[np.int64],
-    after: npt.NDArray[np.int64],
+    first: Ints, position: Ints, label: Ints, seen: Ints, who: Ints,
+    after: Ints,
 ) -> tuple[int, bool]:  # fmt: skip
     n = len(places)
     length, start = np.zeros(knowledge + 1, np.int64), np.zeros(knowledge + 1, np.int64)

@@ -7,13 +7,9 @@ tolerance. Whatever is known, each choice is a set of people, knowing more makes
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import bits_set, kernel, lowest_bit
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from crowdveil.kernels._types import Floats, Ints, Mask
 
 NONE = 2**62
 
@@ -78,7 +74,7 @@ def least_crowds(
 
 @kernel
 def _search(
-    knowledge: int, most: int, bits: npt.NDArray[np.int64], cost: Ints, near: Ints, label: Ints, wanted: int, plain: bool,
+    knowledge: int, most: int, bits: Ints, cost: Ints, near: Ints, label: Ints, wanted: int, plain: bool,
     seen: Ints,
 ) -> tuple[int, bool]:  # fmt: skip
     """The fewest labels in what items have in common, over all items that cost `knowledge` together.

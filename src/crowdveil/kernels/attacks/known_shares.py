@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints, Mask
 from crowdveil.kernels.attacks.crowds import crowd_of, find, rarest_first, units_at
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 NONE = 2**62
 AT_LEAST, WITHIN, PROPORTION, IN_ORDER = 0, 1, 2, 3
@@ -48,8 +44,8 @@ def least_alike(
 @kernel
 def _search(
     size: int, most: int, tolerance: float, best: int, tried: int, there: Ints, target_place: Ints, target_value: Floats,
-    wanted: int, place_offsets: Ints, unit: Ints, value: Floats, label: Ints, seen: Ints, who: npt.NDArray[np.int64],
-    held: npt.NDArray[np.float64],
+    wanted: int, place_offsets: Ints, unit: Ints, value: Floats, label: Ints, seen: Ints, who: Ints,
+    held: Floats,
 ) -> tuple[int, int]:  # fmt: skip
     """Walk through all choices of `size` places; of each beginning the units that have all of it are kept."""
     n = len(there)

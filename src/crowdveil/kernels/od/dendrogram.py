@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.merged import numbered, together
-
-Ints = npt.NDArray[np.int64]
 
 
 @kernel

@@ -7,14 +7,11 @@ split, so that one evaluation is one pass over flat arrays in post-order.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Ints, Mask
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, TRIED, P, Q, begin_search, judge
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @kernel

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Indices, Ints
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.leaf_sums import add, no_sums, take
 from crowdveil.kernels.od.tree_walk import count_people, walk_destinations
-
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
 
 
 @kernel

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints, Mask
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.merged import NONE, find, numbered, together
 from crowdveil.kernels.od.pair_queue import earlier, pop, push
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 DIMENSIONS = 4
 
@@ -92,7 +88,7 @@ def _best(
     tail: Ints,
     item: Ints,
     following: Ints,
-    small: Bools,
+    small: Mask,
     join_any: bool,
     box: Floats,
     extent: Floats,

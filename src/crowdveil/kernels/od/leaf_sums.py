@@ -7,11 +7,9 @@ found as fast as many of a small one.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel, lowest_bit
-
-Ints = npt.NDArray[np.int64]
+from crowdveil.kernels._types import Ints
 
 
 @kernel

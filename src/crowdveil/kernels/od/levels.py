@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
+from crowdveil.kernels._types import Ints
 
 NODE, VOLUME, CROWD, MOST, HEAD = 0, 1, 2, 3, 4
 COLUMNS = 5

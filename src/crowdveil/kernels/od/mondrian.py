@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.int32]
-Flags = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
+from crowdveil.kernels._types import Bytes, Floats, Indices, Ints
 
 DIMENSIONS = 4
 
 
 @kernel
-def _put_in_order(tile: Ints, tiles_in_order: Ints, orders: Rows, at: int) -> None:
+def _put_in_order(tile: Ints, tiles_in_order: Ints, orders: Indices, at: int) -> None:
     """Write the flows in the order that their tiles have, from `at` on: they are counted, not compared."""
     place = np.zeros(len(tiles_in_order), np.int64)
     for row in range(len(tile)):
@@ -31,7 +26,7 @@ def _put_in_order(tile: Ints, tiles_in_order: Ints, orders: Rows, at: int) -> No
 
 
 @kernel
-def _part(orders: Rows, source: int, size: int, target: int, left_size: int, is_left: Flags) -> None:
+def _part(orders: Indices, source: int, size: int, target: int, left_size: int, is_left: Bytes) -> None:
     """Write some flows elsewhere, those of the left side first, each side in the order that it had.
 
     Nothing is branched on: a processor that guesses at medians guesses wrong half of the time. Numbers are unsigned, so
@@ -48,7 +43,15 @@ def _part(orders: Rows, source: int, size: int, target: int, left_size: int, is_
 
 @kernel
 def _fewest_people(
-    orders: Rows, low: int, below: int, up_to: int, high: int, member_offsets: Ints, member: Ints, seen: Ints, mark: int
+    orders: Indices,
+    low: int,
+    below: int,
+    up_to: int,
+    high: int,
+    member_offsets: Ints,
+    member: Ints,
+    seen: Ints,
+    mark: int,
 ) -> tuple[int, int]:
     """Different people of the side with fewer of them if flows are cut before `up_to`, and if they are before `below`."""
     counts = np.zeros(4, np.int64)

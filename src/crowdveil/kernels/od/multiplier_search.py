@@ -11,11 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
+from crowdveil.kernels._types import Ints
 
 MOST_GUESSES = 6
 GUESS_PARTS = 16

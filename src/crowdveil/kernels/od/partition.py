@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints, Small
 from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, KNOWN, LEFT, RIGHT, TRIED, P, Q, begin_search, judge
-
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
-Small = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float64]
 
 WHOLE, ANYTHING = 1, 7
 """What a box may do besides being split; the kinds of ways are 2 (by destination) and 4 (by origin)."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
-
-Ints = npt.NDArray[np.int64]
 
 
 @kernel

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
+from crowdveil.kernels._types import Indices, Ints
 
 
 @kernel

@@ -6,14 +6,11 @@ Nothing is random in here: every chance is a number in [0, 1) that the caller dr
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Array = npt.NDArray[Any]
+from crowdveil.kernels._types import AnyArray
 
 HOME_TO_WORK = 0
 WORK_TO_HOME = 1
@@ -26,7 +23,7 @@ KMH = 1000.0 / 3600.0
 
 
 @kernel
-def alias_row(weight: Array, keep: Array, alias: Array) -> None:
+def alias_row(weight: AnyArray, keep: AnyArray, alias: AnyArray) -> None:
     """Vose's alias table of one list of weights, which is used up.
 
     A draw takes a column at random and stays there with chance `keep`, otherwise goes to `alias`: one look at
@@ -56,7 +53,9 @@ def alias_row(weight: Array, keep: Array, alias: Array) -> None:
 
 
 @kernel
-def gravity_tables(x: Array, y: Array, attraction: Array, decay_m: float, near_m: float) -> tuple[Array, Array]:
+def gravity_tables(
+    x: AnyArray, y: AnyArray, attraction: AnyArray, decay_m: float, near_m: float
+) -> tuple[AnyArray, AnyArray]:
     """Alias tables, one row an origin, of the weights attraction × exp(−distance / decay_m).
 
     `near_m` is the distance inside one place.
@@ -74,7 +73,14 @@ def gravity_tables(x: Array, y: Array, attraction: Array, decay_m: float, near_m
 
 @kernel
 def gravity_draw(
-    place: int, chance: float, block: Array, first: Array, tile: Array, share: Array, keep: Array, alias: Array
+    place: int,
+    chance: float,
+    block: AnyArray,
+    first: AnyArray,
+    tile: AnyArray,
+    share: AnyArray,
+    keep: AnyArray,
+    alias: AnyArray,
 ) -> int:
     """The tile that somebody at tile `place` goes to; the arguments after `chance` are those of `Gravity`."""
     row, n = block[place], keep.shape[1]
@@ -95,8 +101,15 @@ def gravity_draw(
 
 @kernel
 def gravity_draws(
-    place: Array, chance: Array, block: Array, first: Array, tile: Array, share: Array, keep: Array, alias: Array
-) -> Array:
+    place: AnyArray,
+    chance: AnyArray,
+    block: AnyArray,
+    first: AnyArray,
+    tile: AnyArray,
+    share: AnyArray,
+    keep: AnyArray,
+    alias: AnyArray,
+) -> AnyArray:
     """`gravity_draw` for every row."""
     drawn = np.empty(len(place), np.int32)
     for i in range(len(place)):
@@ -106,18 +119,18 @@ def gravity_draws(
 
 @kernel
 def trip_ends(
-    person: Array,
-    purpose: Array,
-    chance: Array,
-    home: Array,
-    work: Array,
-    block: Array,
-    first: Array,
-    tile: Array,
-    share: Array,
-    keep: Array,
-    alias: Array,
-) -> tuple[Array, Array]:
+    person: AnyArray,
+    purpose: AnyArray,
+    chance: AnyArray,
+    home: AnyArray,
+    work: AnyArray,
+    block: AnyArray,
+    first: AnyArray,
+    tile: AnyArray,
+    share: AnyArray,
+    keep: AnyArray,
+    alias: AnyArray,
+) -> tuple[AnyArray, AnyArray]:
     """Origin and destination of every trip from its purpose; errands lie around the home or the work place."""
     n = len(person)
     origin, destination = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -152,7 +165,7 @@ def block_seconds(x: float, y: float, to_x: float, to_y: float, pace: float, rea
 
 
 @kernel
-def drive_seconds(corner_x: Array, corner_y: Array, pace: Array, block_m: float, reach_m: float) -> Array:
+def drive_seconds(corner_x: AnyArray, corner_y: AnyArray, pace: AnyArray, block_m: float, reach_m: float) -> AnyArray:
     """Seconds that each drive from corner to corner takes; the legs are driven block by block."""
     seconds = np.zeros(len(pace))
     for i in range(len(pace)):
@@ -170,8 +183,14 @@ def drive_seconds(corner_x: Array, corner_y: Array, pace: Array, block_m: float,
 
 @kernel
 def drive_positions(
-    corner_x: Array, corner_y: Array, pace: Array, block_m: float, reach_m: float, offsets: Array, elapsed: Array
-) -> tuple[Array, Array]:
+    corner_x: AnyArray,
+    corner_y: AnyArray,
+    pace: AnyArray,
+    block_m: float,
+    reach_m: float,
+    offsets: AnyArray,
+    elapsed: AnyArray,
+) -> tuple[AnyArray, AnyArray]:
     """Where each drive is at its moments `elapsed` (seconds since its start, rising)."""
     at_x, at_y = np.empty(len(elapsed)), np.empty(len(elapsed))
     for i in range(len(pace)):

@@ -7,13 +7,10 @@ Nothing is random in here.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.growable import grow
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @kernel

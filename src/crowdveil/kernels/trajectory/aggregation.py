@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.spatiotemporal import point_of
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @kernel

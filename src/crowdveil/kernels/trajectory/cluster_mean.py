@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.frechet_manhattan_pairs import coupled_points
 from crowdveil.kernels.trajectory.resampling import Paths, path_of
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @kernel

@@ -8,12 +8,9 @@ that were counted and the last one of them. Trajectories come in the order of th
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
+from crowdveil.kernels._types import Bytes, Ints, Mask
 
 PUBLISHED, SUPPRESSED, MERGED = 0, 1, 2
 LARGEST = 4
@@ -192,9 +189,7 @@ def break_combinations(
 
 
 @kernel
-def _break_one(
-    size: int, first: int, length: int, symbol: Ints, bad: npt.NDArray[np.bool_], chosen: Ints, fate: Bytes
-) -> None:
+def _break_one(size: int, first: int, length: int, symbol: Ints, bad: Mask, chosen: Ints, fate: Bytes) -> None:
     """Let visits of one trajectory go until no combination that is left is bad."""
     within = np.empty(length, np.int64)
     while True:

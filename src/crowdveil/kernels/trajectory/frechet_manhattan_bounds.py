@@ -13,13 +13,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.resampling import Paths, Points, path_of
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 SLICES = 16
 LEFT, RIGHT, BELOW, ABOVE = 0, 1, 2, 3

@@ -17,13 +17,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import dividing_kernel, kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bytes = npt.NDArray[np.uint8]
+from crowdveil.kernels._types import Bytes, Floats, Ints
 
 BOTH, FIRST, SECOND = 0, 1, 2
 """Which path went on to come to a pair: both, or only one of them."""

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.frechet_manhattan_bounds import SLICES, SURE, SURE_M, between_boxes, least_growths
 from crowdveil.kernels.trajectory.frechet_manhattan_distance import exact_coupling, one_pass, one_pass_coupling, room
 from crowdveil.kernels.trajectory.frechet_manhattan_upper import PLACES, along, rough_way, weights, within_longest
 from crowdveil.kernels.trajectory.resampling import Paths, Points, as_they_are, path_of, together
 from crowdveil.kernels.trajectory.spatiotemporal import remember
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @kernel

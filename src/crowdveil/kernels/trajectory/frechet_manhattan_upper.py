@@ -19,13 +19,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.frechet_manhattan_distance import LANES, one_pass_coupling, side_by_side
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 PLACES = 16
 """Points of each path that are looked at first."""

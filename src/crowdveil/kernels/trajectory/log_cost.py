@@ -12,12 +12,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Costs = tuple[float, float, float]
 """What a box that is left out costs, and what the logs of lengths in space and in time are multiplied by."""
 

@@ -8,12 +8,10 @@ which takes a tenth of the time.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import bits_of, float_of, kernel
+from crowdveil.kernels._types import Floats, Ints
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Costs = tuple[float, float, float]
 
 CHUNKS = 12

@@ -8,9 +8,9 @@ others get larger, so that matches with anybody save less than before: bounds st
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.log_cost import most_saved, put_together
 from crowdveil.kernels.trajectory.log_cost_bounds import (
     CHUNKS,
@@ -22,8 +22,6 @@ from crowdveil.kernels.trajectory.log_cost_bounds import (
     shorten,
 )
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Costs = tuple[float, float, float]
 
 BY_WHOLE, BY_CHUNKS, BY_ROUGH_LOGS, KNOWN = 0, 1, 2, 3

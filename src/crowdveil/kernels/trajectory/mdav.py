@@ -7,16 +7,13 @@ together; again and again, until too few people are left.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints, Mask
 from crowdveil.kernels.trajectory.aggregation import mean_lengths, mean_trajectories
 from crowdveil.kernels.trajectory.mdav_refine import exchange, squares_apart
 from crowdveil.kernels.trajectory.spatiotemporal import distances, look_around, mean_speeds, nearest_people
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Points = tuple[Floats, Floats, Floats, Ints]
 Balls = tuple[Floats, Floats, Floats, Floats, Floats]
 

@@ -7,13 +7,11 @@ mean. A member goes to another group, or changes places with a member of it, if 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.spatiotemporal import distances
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Points = tuple[Floats, Floats, Floats, Ints]
 
 LEAST_GAIN = 1e-6

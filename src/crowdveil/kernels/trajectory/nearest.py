@@ -9,13 +9,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.spatiotemporal import SURE, SURE_M, squares
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Points = tuple[Floats, Floats, Floats, Ints]
 Balls = tuple[Floats, Floats, Floats, Floats, Floats]
 

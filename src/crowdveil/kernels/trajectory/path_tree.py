@@ -9,13 +9,9 @@ alone, without a division: on whole numbers that are not too large they are exac
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
+from crowdveil.kernels._types import Floats, Indices, Ints
 
 FAN = 8
 """Children of a node."""

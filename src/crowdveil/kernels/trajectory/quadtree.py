@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Indices, Ints, Mask
 
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
 Copies = tuple[Indices, Indices, Indices]
 """Columns, rows and people of points."""
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Points = tuple[Floats, Floats, Floats, Floats]
 """x, y, t and shares of the points of a path."""
 Paths = tuple[Floats, Floats, Floats, Floats, Ints]

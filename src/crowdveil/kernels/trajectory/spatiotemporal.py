@@ -10,13 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from crowdveil.kernels._types import Floats, Ints, Mask
 
 SURE, SURE_M = 1 + 1e-9, 1e-6
 """Bounds are taken this much wider than they are, so that rounding never makes them narrower: a share, and meters for those that

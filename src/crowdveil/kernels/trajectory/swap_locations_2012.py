@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.swap_locations import sort_by
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @kernel

@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from crowdveil.kernels._types import Floats, Ints
 
 
 @kernel

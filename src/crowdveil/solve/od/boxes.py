@@ -7,18 +7,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Ints, frozen, row_slices, take_slices
+from crowdveil.model.arrays import Ints, Small, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
 from crowdveil.solve.od.region_space import Objective, Regions, RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import NO_BOXES, StepSolution
-
-Small = npt.NDArray[np.int8]
 
 WHOLE, BY_DESTINATION, BY_ORIGIN = 1, 2, 4
 """What a box may do; sums of these are allowed ways."""

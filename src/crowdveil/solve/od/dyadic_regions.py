@@ -7,13 +7,11 @@ tiles. Rectangles that hold the same tiles are one region. A quadtree is one pat
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Indices, Ints, Mask, frozen, row_slices, take_slices
+from crowdveil.model.arrays import AnyArray, Indices, Ints, Mask, frozen, row_slices, take_slices
 from crowdveil.model.zones import Zones
 
 MOST_REGIONS = 40_000
@@ -64,9 +62,9 @@ class DyadicRegions:
         """The tiles of a region."""
         return self.tiles[self.tile_offsets[region] : self.tile_offsets[region + 1]].astype(np.int32)
 
-    def subtree_sums(self, values_by_tile: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def subtree_sums(self, values_by_tile: AnyArray) -> AnyArray:
         """Sum of a number of each tile, for each region."""
-        total: npt.NDArray[Any] = np.add.reduceat(values_by_tile[self.tiles], self.tile_offsets[:-1])
+        total: AnyArray = np.add.reduceat(values_by_tile[self.tiles], self.tile_offsets[:-1])
         return total
 
     def halves(self, regions: Ints, way: Ints) -> tuple[Ints, Ints]:

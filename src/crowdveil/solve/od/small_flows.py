@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from crowdveil.model.arrays import Indices, Ints, Mask, frozen, row_slices, slice_sums, take_slices
+from crowdveil.model.arrays import AnyArray, Indices, Ints, Mask, frozen, row_slices, slice_sums, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED, Areas, FlowRelease
 
@@ -115,7 +114,7 @@ def _with_rows(
     all_steps = np.concatenate([release.step, step])
     order = np.argsort(all_steps, kind="stable")
 
-    def both(old: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def both(old: AnyArray, new: AnyArray) -> AnyArray:
         return np.concatenate([old, new.astype(old.dtype)])[order]
 
     return replace(
