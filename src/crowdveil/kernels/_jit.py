@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -70,10 +71,16 @@ def _compiled(function: F, **options: Any) -> F:
     compiled: Any = numba.njit(cache=True, nogil=True, **options)(function)
     called = (function.__globals__.get(name) for name in function.__code__.co_names)
     used = [_sources[k] for k in called if isinstance(k, Dispatcher) and k in _sources]
-    _sources[compiled] = frozenset({function.__code__.co_filename}.union(*used))
+    _sources[compiled] = frozenset({function.__code__.co_filename}.union(*used, _structure_files(function)))
     _note_sources(compiled, sorted(_sources[compiled]))
     _save_if_allowed(compiled._cache)
     return compiled  # type: ignore[no-any-return]
+
+
+def _structure_files(function: Callable[..., Any]) -> set[str]:
+    """Return the files of the NamedTuples that a kernel's module names: kernels are compiled for the order of their fields."""
+    named = (value for value in function.__globals__.values() if isinstance(value, type) and issubclass(value, tuple))
+    return {str(sys.modules[cls.__module__].__file__) for cls in named if cls is not tuple}
 
 
 def all_kernels() -> dict[tuple[str, str], Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Indices, Ints
+from crowdveil.kernels.od.structures import DestinationTree
 
 
 @kernel
@@ -46,13 +47,12 @@ def ancestor(table: Indices, exponent: Indices, leaves: int, i: int, j: int) -> 
 
 
 @kernel
-def count_people(
-    person: Ints, leaf: Ints, low: int, high: int, anchor: Ints, table: Indices, exponent: Indices, gain: Ints
-) -> None:
+def count_people(person: Ints, leaf: Ints, low: int, high: int, tree: DestinationTree, gain: Ints) -> None:
     """Write down where different people begin to count: sums of `gain` over a subtree are then its people.
 
     People come in order, each with rising leaves: one at every leaf, less one where the way up meets that of the leaf before.
     """
+    anchor, table, exponent = tree.anchor, tree.table, tree.exponent
     for i in range(low, high):
         here = anchor[leaf[i]]
         gain[here] += 1
@@ -75,9 +75,7 @@ def walk_destinations(
     high: int,
     gain: Ints,
     with_people: bool,
-    anchor: Ints,
-    table: Indices,
-    exponent: Indices,
+    tree: DestinationTree,
     k: int,
     stack: Ints,
     out: Ints,
@@ -88,6 +86,7 @@ def walk_destinations(
     published. `stack` and `out` hold six numbers a node: its number, volume, crowd and cells; in `stack` the volume below that is
     kept and where its subtree begins in `out`, in `out` the volume that a split gives up and the number of nodes in its subtree.
     """
+    anchor, table, exponent = tree.anchor, tree.table, tree.exponent
     depth, found = 0, 0
     beyond = len(gain)
     # The node at hand lies below the top of the stack; most are leaves that never get there.
