@@ -10,7 +10,7 @@ from crowdveil.kernels._types import Ints
 
 @kernel
 def grow(array: Ints, needed: int) -> Ints:
-    """The array, or a copy of twice the size if it is too small."""
+    """Return the array, or a copy of twice the size if it is too small."""
     if needed <= len(array):
         return array
     larger = np.empty(max(needed, 2 * len(array)), np.int64)

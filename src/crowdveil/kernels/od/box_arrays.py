@@ -1,4 +1,4 @@
-"""Boxes and their splits while they are built: room for them, and what is left of it at the end."""
+"""Arrays of boxes and their splits while they are built: allocation, growth, and the final cut."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def grow_boxes(boxes: BoxArrays, needed: int) -> BoxArrays:
 
 @kernel
 def grow_splits(splits: Splits, boxes: int, needed: int, links: int) -> Splits:
-    """Return arrays for at least so many boxes, splits and links with the same content."""
+    """Return arrays for at least `boxes` boxes, `needed` splits and `links` links with the same content."""
     kind, lost = grow(splits.kind, needed), grow(splits.lost, needed)
     link_offsets, link = grow(splits.link_offsets, needed + 1), grow(splits.link, links)
     return Splits(grow(splits.offsets, boxes + 1), kind, lost, link_offsets, link)
@@ -45,7 +45,7 @@ def grow_splits(splits: Splits, boxes: int, needed: int, links: int) -> Splits:
 
 @kernel
 def cut_boxes(boxes: BoxArrays, splits: Splits, count: int) -> tuple[BoxArrays, Splits]:
-    """Return the first `count` boxes with their splits, without the room behind them.
+    """Return the first `count` boxes with their splits, without the unused ends.
 
     The box of all trips is the last one that was looked up; boxes that were made after it are not part of it.
     """

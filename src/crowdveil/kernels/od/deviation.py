@@ -11,7 +11,7 @@ from crowdveil.kernels.od.structures import BoxArrays, MatrixRows
 
 @kernel
 def deviations(
-    boxes: BoxArrays, o_offsets: Ints, o_tiles: Ints, d_offsets: Ints, d_tiles: Ints, rows: MatrixRows, scale: int
+    boxes: BoxArrays, rows: MatrixRows, scale: int, o_offsets: Ints, o_tiles: Ints, d_offsets: Ints, d_tiles: Ints
 ) -> Ints:
     """Sum |volume − mean| over the cells of each box, times `scale`, to the nearest whole number.
 

@@ -86,7 +86,7 @@ def build_dyadic_boxes(
                             crowd[holder[h]] += 1
             for e in range(tile_offsets[a], tile_offsets[a + 1]):
                 inside[tiles[e]] = False
-        # Room for all boxes of this origin at once: asking box by box takes longer than the rest.
+        # Grown for all boxes of this origin at once: asking box by box takes longer than the rest.
         boxes = grow_boxes(boxes, made + regions)
         splits = grow_splits(splits, made + regions, split + 4 * regions, links + 8 * regions)
         box_o, box_d, box_v, box_u, box_cells = boxes
@@ -117,7 +117,7 @@ def build_dyadic_boxes(
                     crowd[b] = total
             if crowd[b] < k or not d_large_enough[b]:
                 continue
-            # A half with all the trips is as good in every way and smaller: it stands for this box.
+            # A half with all the trips is at least as good and smaller: it stands for this box.
             same, first_split, first_link = -1, split, links
             for w in range(halving_offsets[b], halving_offsets[b + 1]):
                 lost = volume[b]

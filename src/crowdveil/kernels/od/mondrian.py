@@ -1,4 +1,4 @@
-"""Cutting flows at medians of where they begin and end, as long as both sides keep a crowd."""
+"""Mondrian: cut flows at medians of their coordinates, as long as both sides keep k people."""
 
 from __future__ import annotations
 
@@ -53,10 +53,12 @@ def _fewest_people(
     seen: Ints,
     mark: int,
 ) -> tuple[int, int]:
-    """Different people of the side with fewer of them if flows are cut before `up_to`, and if they are before `below`."""
+    """Count the different people of the side with fewer of them if flows are cut before `up_to`, and if they are before
+    `below`.
+    """
     counts = np.zeros(4, np.int64)
     for i in range(low, high):
-        # Somebody may be on several sides, ≤ and > the median, < and ≥ it: a bit for each of them, on top of the mark.
+        # A person may be on several sides, ≤ and > the median, < and ≥ it: a bit for each of them, on top of the mark.
         sides = (1 if i < up_to else 2) + (4 if i < below else 8)
         for e in range(member_offsets[orders[i]], member_offsets[orders[i] + 1]):
             person = member[e]
@@ -87,7 +89,7 @@ def median_cuts(
     is cut, the first of them if several have it, at its median over trips: ≤ median on one side; if that leaves a side
     without a crowd, < median; if that does too, nothing is cut.
 
-    Flows are kept in order of each dimension. A range is then told by two flows, a median by walking half of the way,
+    Flows are kept in order of each dimension. A range is then given by two flows, a median by walking half of the way,
     and a cut parts each order into two that are still in order. Each part lies in the same place of all four orders; there
     are two copies of these, and a part in one of them is cut into the other.
 

@@ -1,4 +1,4 @@
-"""Tiles in rectangles."""
+"""Tiles inside rectangles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crowdveil.kernels._types import Floats, Ints
 
 @kernel
 def tiles_inside(x: Floats, y: Floats, by_x: Ints, rectangles: Floats) -> tuple[Ints, Ints]:
-    """The tiles whose places lie in each rectangle, its edges included, as offsets and tiles, rising.
+    """Return the tiles whose places lie in each rectangle, its edges included, as offsets and tiles, rising.
 
     Parameters
     ----------

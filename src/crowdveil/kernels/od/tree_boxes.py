@@ -29,7 +29,7 @@ from crowdveil.kernels.od.tree_walk import count_people, walk_destinations
 @kernel
 def _merge_people(person: Ints, leaf: Ints, low: int, middle: int, high: int, spare: Ints) -> int:
     """Merge two lists of (person, leaf) that lie one after the other, each pair once; returns the new end."""
-    room = len(spare) // 2
+    half = len(spare) // 2
     i, j, at = low, middle, 0
     while i < middle or j < high:
         first = j >= high
@@ -41,11 +41,11 @@ def _merge_people(person: Ints, leaf: Ints, low: int, middle: int, high: int, sp
         else:
             take = j
             j += 1
-        if at == 0 or spare[at - 1] != person[take] or spare[room + at - 1] != leaf[take]:
-            spare[at], spare[room + at] = person[take], leaf[take]
+        if at == 0 or spare[at - 1] != person[take] or spare[half + at - 1] != leaf[take]:
+            spare[at], spare[half + at] = person[take], leaf[take]
             at += 1
     for x in range(at):
-        person[low + x], leaf[low + x] = spare[x], spare[room + x]
+        person[low + x], leaf[low + x] = spare[x], spare[half + x]
     return low + at
 
 
@@ -143,7 +143,7 @@ def build_boxes(
         )
         for c in range(children):
             pointer[c] = ref_start[o_children[o_child_offsets[a] + c]]
-        # Room for all boxes of this origin at once: asking box by box takes longer than the rest.
+        # Grown for all boxes of this origin at once: asking box by box takes longer than the rest.
         ref_node, ref_box = grow(ref_node, refs + found), grow(ref_box, refs + found)
         boxes = grow_boxes(boxes, made + found)
         splits = grow_splits(splits, made + found, split + 2 * found, links + found * (children + 1))

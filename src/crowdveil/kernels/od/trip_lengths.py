@@ -1,4 +1,4 @@
-"""How long the trips of boxes are, counted on a ruler, without writing their pairs of tiles out."""
+"""Histogram of the trip lengths of boxes, without writing out their pairs of tiles."""
 
 from __future__ import annotations
 

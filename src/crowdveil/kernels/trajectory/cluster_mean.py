@@ -1,4 +1,4 @@
-"""One trajectory in place of a cluster: where each point of its pivot meets points of the others, their mean."""
+"""Mean trajectory of a cluster: each point of its pivot is averaged with the points of others that it meets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crowdveil.kernels.trajectory.resampling import Paths, path_of
 def mean_of_cluster(
     pivot: int, others: Ints, paths: Paths, resampled: bool, exact: bool
 ) -> tuple[Floats, Floats, Floats]:
-    """x, y and t of a trajectory for a cluster, with a point for each of its pivot's.
+    """Return x, y and t of a trajectory for a cluster, with a point for each of its pivot's.
 
     A place is the mean of the pivot's point and all points of others that meet it. A time is the mean of the times of all
     members, each the mean of its points there: a member's later points never meet an earlier point of the pivot, so that times

@@ -17,7 +17,7 @@ ALONE, LEFT_OUT = -1, -2
 
 @kernel
 def _people_of(person: Indices, begins: Ints, a: int, b: int, seen: Ints) -> int:
-    """How many people have points in slices a and b, which may be the same one. The last place of `seen` counts the calls."""
+    """Count the people with points in slices a and b, which may be the same one. The last entry of `seen` counts the calls."""
     seen[-1] += 1
     stamp, people = seen[-1], 0
     for part in (a, b):
@@ -64,7 +64,7 @@ def _copy_back(x: Indices, y: Indices, person: Indices, other: Copies, to: int, 
 
 @kernel
 def _before(a: int, b: int, people: Ints, begins: Ints) -> bool:
-    """Whether quarter a comes before b: fewer people, then fewer points, then its number."""
+    """Return whether quarter a comes before b: fewer people, then fewer points, then its number."""
     if people[a] != people[b]:
         return bool(people[a] < people[b])
     size_a, size_b = begins[a + 1] - begins[a], begins[b + 1] - begins[b]

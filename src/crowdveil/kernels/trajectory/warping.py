@@ -14,8 +14,8 @@ from crowdveil.kernels._types import Floats, Ints
 def warped_distances(
     own_x: Floats, own_y: Floats, to: Ints, x: Floats, y: Floats, offsets: Ints, added: bool, found: Floats
 ) -> None:
-    """The distances from one path to those in `to`: the least sum of distances over a walk along both, if `added` (dynamic time
-    warping), or the least longest one (discrete Fréchet).
+    """Write the distances from one path to those in `to`: the least sum of distances over a walk along both, if `added`
+    (dynamic time warping), or the least longest one (discrete Fréchet).
     """
     p = len(own_x)
     row = np.empty(p, np.float64)

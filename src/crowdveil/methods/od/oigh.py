@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
+from crowdveil.kernels.od.structures import LevelRows, LevelTree
 from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
 from crowdveil.model.flows import Flows
@@ -66,19 +67,17 @@ def solve(data: Flows, params: OighParams, system: RegionSpace, step: int) -> St
 
     rows, sides = rows_of(data, system, step), (system.origins.tree, system.destinations.tree)
     (o_levels, o_tree), (d_levels, d_tree) = ((levels_of(tree), tree_arrays(tree)) for tree in sides)
-    budget = params.most_suppressed(int(rows[2].sum()))
-    search: Any = (*rows, o_levels, *o_tree, d_levels, *d_tree, params.k, budget)
-    i, j, _ = best_levels(*search)
+    budget = params.most_suppressed(int(rows.volume.sum()))
+    i, j, _ = best_levels(rows, o_levels, o_tree, d_levels, d_tree, params.k, budget)
     o_most, d_most = int(o_levels[i]), int(d_levels[j])
-    levels: Any = (*rows, o_most, *o_tree, d_most, *d_tree)
-    origin, destination, volume, crowd = level_boxes(*levels)
+    origin, destination, volume, crowd = level_boxes(rows, o_most, o_tree, d_most, d_tree)
     keep = crowd >= params.k
     left = (origin[~keep], destination[~keep]) if params.aggregate_small else NO_BOXES
     facts = np.array([o_most, d_most], np.float64)
     return StepSolution(origin[keep], destination[keep], volume[keep], crowd[keep], *left, facts)
 
 
-def rows_of(data: Flows, system: RegionSpace, step: int) -> tuple[Any, ...]:
+def rows_of(data: Flows, system: RegionSpace, step: int) -> LevelRows:
     """The rows of a time step by leaf of origin: leaves of origin and destination, volumes, crowds, members."""
     low, high = int(data.offsets[step]), int(data.offsets[step + 1])
     origin = system.origins.tree.tile_leaf[data.origin[low:high]]
@@ -90,7 +89,7 @@ def rows_of(data: Flows, system: RegionSpace, step: int) -> tuple[Any, ...]:
         taken, member_offsets = take_slices(data.member_offsets, rows)
         member = data.member[taken]
     columns = (origin[order], destination, data.volume[rows], data.people[rows], member_offsets, member)
-    return tuple(frozen(column, np.int64) for column in columns)
+    return LevelRows(*(frozen(column, np.int64) for column in columns))
 
 
 def levels_of(tree: Hierarchy) -> Ints:
@@ -98,9 +97,9 @@ def levels_of(tree: Hierarchy) -> Ints:
     return frozen(np.unique(tree.size), np.int64)
 
 
-def tree_arrays(tree: Hierarchy) -> tuple[Any, ...]:
+def tree_arrays(tree: Hierarchy) -> LevelTree:
     """What the kernel needs of a tree."""
-    return tuple(frozen(a, np.int64) for a in (tree.parent, tree.size, tree.first_leaf))
+    return LevelTree(*(frozen(a, np.int64) for a in (tree.parent, tree.size, tree.first_leaf)))
 
 
 def tell(params: OighParams, facts: Floats) -> dict[str, Any]:

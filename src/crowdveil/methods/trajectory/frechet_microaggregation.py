@@ -55,7 +55,7 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
-from crowdveil.solve.trajectory.microaggregation import copies, members_of
+from crowdveil.solve.trajectory.microaggregation import group_members, release_copies
 from crowdveil.solve.trajectory.pivots import Clustering, Clusters, LeftOver, PivotPath
 
 BATCHES = 32
@@ -89,10 +89,10 @@ def run(
     person = np.arange(len(data)) if params.count_trajectories else data.person
     clustering = Clustering(distance, person, params.k, params.pivots, params.pivot_path)
     made = clustering.clusters(params.left_over, rng, progress)
-    members, offsets = members_of(made.cluster)
+    members, offsets = group_members(made.cluster)
     # A whole percent: the number itself may be a person.
     facts = {"clusters": len(made.pivot), "left_over_percent": round(100 * made.left_over / max(len(data), 1))}
-    return copies(_means(data, distance, made, members, offsets), members, offsets, facts)
+    return release_copies(_means(data, distance, made, members, offsets), members, offsets, facts)
 
 
 def _means(

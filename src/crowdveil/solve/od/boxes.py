@@ -260,4 +260,4 @@ def _deviations(matrix: Matrix, boxes: BoxArrays) -> Ints:
 
     regions = (side.regions for side in (matrix.system.origins, matrix.system.destinations))
     tiles = (frozen(a, np.int64) for r in regions for a in r.tiles_of(np.arange(len(r.size))))
-    return frozen(deviations(boxes, *tiles, matrix.rows, DEVIATION_SCALE), np.int64)
+    return frozen(deviations(boxes, matrix.rows, DEVIATION_SCALE, *tiles), np.int64)

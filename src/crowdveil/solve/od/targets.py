@@ -1,4 +1,4 @@
-"""Target volumes: how much should leave each origin, where origins are cut before destinations."""
+"""Target volumes of origins, where origins are cut before destinations."""
 
 from __future__ import annotations
 
