@@ -56,14 +56,14 @@ def main() -> None:
             for step, budget in enumerate(budgets):
                 matrix = Matrix.of(flows, step, system)
                 forest = Forest.of(matrix, origins_near(matrix, TARGET[name]), 10)
-                answers.append(forest.within(budget))
+                answers.append(forest.solve_for_budget(budget))
             return answers
 
         def joint(flows: Any = flows, system: Any = system, budgets: Any = budgets) -> None:
             for step, budget in enumerate(budgets):
                 boxes = BoxSpace.of(flows, step, system, 10)
-                found = boxes.within(budget)
-                boxes.spend(found.choice, budget - found.suppressed)
+                found = boxes.solve_for_budget(budget)
+                boxes.spend_slack(found.choice, budget - found.suppressed)
 
         def plain(
             flows: Any = flows, root: Any = root, leaf: Any = leaf, budgets: Any = budgets, name: str = name
@@ -94,7 +94,7 @@ def main() -> None:
         def dyadic() -> None:
             for step in range(4):
                 boxes = BoxSpace.of(flows, step, rectangles, 10)
-                boxes.within(boxes.total // 10)
+                boxes.solve_for_budget(boxes.total // 10)
 
         dyadic()
         say("nyc_dyadic_ms", 1e3 * min(cpu_seconds(dyadic) for _ in range(4)) / 4)

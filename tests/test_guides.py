@@ -121,11 +121,11 @@ class Example:
         self.targets = [(t, *self._forest(t)) for t in target_volumes(self.k, self.total)]
         solved = [t for t in self.targets if not isinstance(t[2], int)]
         self.target, self.forest, self.dual = min(solved, key=lambda t: t[2].cost / (self.total - t[2].suppressed))
-        self.exact = self.forest.exact(self.budget, self.dual)
+        self.exact = self.forest.solve_exactly(self.budget, self.dual)
 
     def _forest(self, target: float) -> tuple[Forest, Any]:
         forest = Forest.of(self.matrix, origins_near(self.matrix, target), self.k)
-        return forest, forest.within(self.budget)
+        return forest, forest.solve_for_budget(self.budget)
 
     def box(self, origin: int, destination: int) -> str:
         return f"{self.name[origin]}→{self.name[destination]}"
@@ -139,11 +139,11 @@ class Example:
         return [self.box(o, d) for o, d in zip(found.origin, found.destination, strict=True)]
 
     def joint_at(self, price: Fraction | None) -> tuple[Line, list[str]]:
-        cost, suppressed, choice = self.boxes.evaluate(price)
+        cost, suppressed, choice = self.boxes.solve_at(price)
         return (cost, suppressed), self.joint_boxes(choice)
 
     def dual_at(self, price: Fraction | None) -> tuple[Line, list[str]]:
-        solved = self.forest.at(price)
+        solved = self.forest.solve_at(price)
         return (solved.cost, solved.suppressed), self.forest_boxes(solved.published)
 
 
@@ -344,19 +344,19 @@ def sentences(e: Example) -> list[str]:
     small = sum(v for v in cell.values() if v < e.k)
     of_dual, of_joint = _search(e.dual_at, e.budget)[-1], _search(e.joint_at, e.budget)[-1]
     (left_a, left_s), (a, s), price, _ = of_dual
-    found = e.boxes.within(e.budget)
-    assert (found.price, found.cost, found.suppressed) == (of_joint[2], *of_joint[1])
-    assert (e.dual.price, e.dual.cost, e.dual.suppressed) == (price, a, s)
+    found = e.boxes.solve_for_budget(e.budget)
+    assert (found.multiplier, found.cost, found.suppressed) == (of_joint[2], *of_joint[1])
+    assert (e.dual.multiplier, e.dual.cost, e.dual.suppressed) == (price, a, s)
     before, rest = e.joint_boxes(found.choice), e.budget - found.suppressed
-    e.boxes.spend(found.choice, rest)
+    e.boxes.spend_slack(found.choice, rest)
     after, spent = e.joint_boxes(found.choice), e.boxes.cost_of(found.choice)
     cost = {e.box(o, d): (int(v), int(c)) for o, d, v, c in
             zip(e.boxes.origin, e.boxes.destination, e.boxes.volume, e.boxes.cost, strict=True)}  # fmt: skip
     (was,), (now,) = set(before) - set(after), set(after) - set(before)
     gap = {
-        "dual": 100 * float(a / e.dual.least(e.budget) - 1),
+        "dual": 100 * float(a / e.dual.lower_bound(e.budget) - 1),
         "exact": 100 * (a / e.exact.cost - 1),
-        "joint": 100 * float(spent / found.least(e.budget) - 1),
+        "joint": 100 * float(spent / found.lower_bound(e.budget) - 1),
     }
     (coarse,) = set(e.forest_boxes(e.dual.published)) - set(e.forest_boxes(e.exact.published))
     (fine,) = set(e.forest_boxes(e.exact.published)) - set(e.forest_boxes(e.dual.published))
@@ -370,7 +370,7 @@ def sentences(e: Example) -> list[str]:
         f"λ = {price}, two pieces cost the same: {left_a} + {left_s} · {price} = {a} + {s} · {price} = "
         f"{float(_worth((a, s), price)):g}. The left one suppresses {left_s} trips",
         f"{a}, with {s} trips suppressed",
-        f"{a} − {price} · ({e.budget} − {s}) = {float(e.dual.least(e.budget)):g}", f"at most {gap['dual']:.3f} % from",
+        f"{a} − {price} · ({e.budget} − {s}) = {float(e.dual.lower_bound(e.budget)):g}", f"at most {gap['dual']:.3f} % from",
         f"{e.budget - s} trips of the budget were left", f"({e.exact.cost}, {e.exact.suppressed}): {fine} in place of {coarse} "
         f"saves {a - e.exact.cost} and suppresses {e.exact.suppressed - s}", f"`atg-dual` was {gap['exact']:.4f} % above it",
         f"AB→AB holds {c['AB→AB'][0]} trips and costs {c['AB→AB'][1]}",
@@ -378,10 +378,11 @@ def sentences(e: Example) -> list[str]:
         f"Together {c['A→AB'][1] + c['B→A'][1]}",
         f"A→B ({c['A→B'][0]}, {c['A→B'][1]}) and AB→A ({c['AB→A'][0]}, {c['AB→A'][1]}). Together {c['A→B'][1] + c['AB→A'][1]}",
         f"to A→B and B→A: {c['A→B'][1] + c['B→A'][1]}, and the {cell[0, 0]} trips from A to A are suppressed",
-        f"at λ = {found.price} costs {found.cost} and suppresses {found.suppressed}", f"{rest} trips are left",
+        f"at λ = {found.multiplier} costs {found.cost} and suppresses {found.suppressed}", f"{rest} trips are left",
         f"{was} ({c[was][1]}) becomes {now} ({c[now][1]}), and the {c[was][0] - c[now][0]} trips to D are suppressed",
         f"That makes {spent}, with all {e.budget} trips used",
-        f"{found.cost} − {found.price} · {rest} = {found.least(e.budget)}, so the certified gap is {gap['joint']:.3f} %",
+        f"{found.cost} − {found.multiplier} · {rest} = {found.lower_bound(e.budget)}, "
+        f"so the certified gap is {gap['joint']:.3f} %",
         f"From A, {cell[0, 0]} trips to A and {cell[0, 2]} to C are left over: {cell[0, 0] + cell[0, 2]}",
         f"{cell[2, 1]} + {cell[2, 2]} from C, and {cell[3, 0]} + {cell[3, 3]} from D",
         f"From B {cell[1, 2]} + {cell[1, 3]} = {cell[1, 2] + cell[1, 3]} are left",

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 from crowdveil.kernels import _jit, cached
 from crowdveil.kernels._jit import kernel, lowest_bit
+from crowdveil.kernels._types import Floats
 
 IMPORT = "from crowdveil.kernels._jit import kernel\n"
 HELPER = IMPORT + "@kernel\ndef helper(x):\n    return x + {add}\n"
@@ -38,6 +40,19 @@ def test_a_kernel_is_compiled_anew_when_one_that_it_calls_changes(tmp_path: Path
     assert _ask(tmp_path) == (20, 1)
     (tmp_path / "helper.py").write_text(HELPER.format(add=2))
     assert _ask(tmp_path) == (30, 0)
+
+
+def test_a_kernel_is_compiled_anew_when_the_fields_of_its_arrays_change_places(tmp_path: Path) -> None:
+    made = "from typing import NamedTuple\n\nclass Both(NamedTuple):\n    {0}: int\n    {1}: int\n"
+    (tmp_path / "both.py").write_text(made.format("first", "second"))
+    (tmp_path / "user.py").write_text(
+        IMPORT + "from both import Both\n\n@kernel\ndef inner(x):\n    return x.first\n\n"
+        "@kernel\ndef user(x):\n    return inner(Both(x, x + 1))\n"
+    )
+    assert _ask(tmp_path) == (1, 0)
+    assert _ask(tmp_path) == (1, 1)
+    (tmp_path / "both.py").write_text(made.format("second", "first"))
+    assert _ask(tmp_path) == (2, 0)
 
 
 @kernel
@@ -110,6 +125,34 @@ def test_kernels_that_were_missed_are_told_and_understood(tmp_path: Path, monkey
     understood = cached.understood(told)
     assert [kinds for _, kinds in understood] == list(summed.overloads) and all(k is summed for k, _ in understood)
     cached.compile_all(understood)
+
+
+class _Pair(NamedTuple):
+    values: Floats
+    by: float
+
+
+class _Nested(NamedTuple):
+    pair: _Pair
+    count: int
+
+
+def test_structures_of_arrays_are_told_and_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(_jit, "_sources", {})
+
+    @kernel
+    def summed(nested: _Nested) -> float:
+        return nested.pair.values.sum() * nested.pair.by + nested.count  # type: ignore[no-any-return]
+
+    assert summed(_Nested(_Pair(np.arange(3.0), 2.0), 4)) == 10
+    told = cached.missed()
+    assert json.loads(json.dumps(told)) == told and len(told) == 1
+    assert [kinds for _, kinds in cached.understood(told)] == list(summed.overloads)
+    (module, name, (nested,)) = told[0]
+    ((of, fields),) = nested.items()
+    for wrong in ({"os:stat_result": fields}, {of: fields[:1]}, {of: "int64"}, {of: [nested, "int64"]}, {}):
+        assert cached.understood([[module, name, [wrong]]]) == []
 
 
 @pytest.mark.parametrize(

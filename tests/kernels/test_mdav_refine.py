@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.kernels.trajectory.mdav_refine import LEAST_GAIN, exchange, squares_apart
+from crowdveil.kernels.trajectory.structures import Points
 from crowdveil.solve.trajectory.distances import Paths, SpatioTemporal
 
 
@@ -75,5 +76,5 @@ def test_squares_are_those_of_the_distance() -> None:
     x, y, t = rng.uniform(0, 1e4, 11), rng.uniform(0, 1e4, 11), np.sort(rng.uniform(0, 600, 11))
     distance = SpatioTemporal.of(Paths(x, y, t, offsets), 0.3)
     members = np.array([0, 2, 3])
-    square = squares_apart(members, (x, y, t, offsets), distance.speed.copy(), 0.3)
+    square = squares_apart(members, Points(x, y, t, offsets), distance.speed.copy(), 0.3)
     np.testing.assert_allclose(square, distance.from_many(members, members) ** 2, atol=1e-6)

@@ -144,7 +144,7 @@ def test_bounds_hold_where_one_goes_ahead_of_the_other(resampled: bool) -> None:
 def test_only_what_is_above_the_limit_is_given_up(resampled: bool) -> None:
     """Paths that part on the way: what is left to come decides, and is bounded just below what it is."""
     from crowdveil.kernels.trajectory.frechet_manhattan_bounds import SLICES, between_boxes, least_growths, sliced
-    from crowdveil.kernels.trajectory.frechet_manhattan_distance import one_pass, room
+    from crowdveil.kernels.trajectory.frechet_manhattan_distance import new_work, one_pass
     from crowdveil.kernels.trajectory.resampling import as_they_are, path_of, together
 
     given_up = 0
@@ -171,7 +171,7 @@ def test_only_what_is_above_the_limit_is_given_up(resampled: bool) -> None:
             rest, moment = np.empty((2, 81)), np.empty((2, 81))
             least_growths(first, second, apart, share * wanted, resampled, moment, rest)
             points = made[0, :n], made[1, :n], made[3, :m], made[4, :m]
-            found = one_pass(*points, share * wanted, rest[0], rest[1], room(81))
+            found = one_pass(*points, share * wanted, rest[0], rest[1], new_work(81))
             assert found == wanted or (found == np.inf and share < 1)
             given_up += found == np.inf
     assert given_up >= 12
@@ -204,11 +204,11 @@ def test_couplings_hold_where_the_longest_distance_is_on_the_way(resampled: bool
 
 def _check_couplings(data: Paths, resampled: bool) -> Floats:
     """How many times the distance is what is told along a coupling, within longest distances, and by the longest one alone."""
-    from crowdveil.kernels.trajectory.frechet_manhattan_distance import one_pass_coupling, room
+    from crowdveil.kernels.trajectory.frechet_manhattan_distance import new_work, one_pass_coupling
     from crowdveil.kernels.trajectory.frechet_manhattan_upper import (
         PLACES,
         along,
-        room_for_longest,
+        new_squares,
         rough_way,
         weights,
         within_longest,
@@ -235,11 +235,11 @@ def _check_couplings(data: Paths, resampled: bool) -> Floats:
             a, b = one_pass_coupling(*points).T
             longest = float(np.hypot(made[0, a] - made[3, b], made[1, a] - made[4, b]).max())
             told = along(*points, way, n, weights(size))
-            squares = room_for_longest(max(p, q))
-            within = within_longest(*points, way, n, weights(size), room(size), squares)
+            squares = new_squares(max(p, q))
+            within = within_longest(*points, way, n, weights(size), new_work(size), squares)
             assert math.isclose(squares[(p + q - 1) * (p + 2 + 2 * 16) + p], longest**2, **CLOSE)
             assert found[j] <= told + 1e-9 and found[j] <= within + 1e-9 and within <= longest + 1e-9
-            assert within_longest(*points, way, n, weights(size), room(size), squares[: p + q]) == np.inf
+            assert within_longest(*points, way, n, weights(size), new_work(size), squares[: p + q]) == np.inf
             above.append(np.array([told, within, longest]) / max(found[j], 1e-300))
     return np.array(above)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from crowdveil.model.arrays import row_slices
 from crowdveil.solve.trajectory import spacetime
-from crowdveil.solve.trajectory.spacetime import SpaceTimeGrid
+from crowdveil.solve.trajectory.spacetime import build_grid
 
 points = st.lists(st.tuples(st.integers(-900, 900), st.integers(-900, 900), st.integers(-500, 500)), max_size=25)
 
@@ -20,7 +20,7 @@ def test_whatever_is_near_is_in_a_cell_beside(
     with pytest.MonkeyPatch.context() as patch:
         if few:
             patch.setattr(spacetime, "_MOST", 5000)  # cells must be made larger then
-        grid = SpaceTimeGrid.of(x.astype(float), y.astype(float), t, meters, seconds)
+        grid = build_grid(x.astype(float), y.astype(float), t, meters, seconds)
     assert sorted(grid.order.tolist()) == list(range(len(points)))
     cell_of = row_slices(grid.cell_offsets)
     slab_of = row_slices(grid.slab_offsets)
@@ -36,5 +36,5 @@ def test_whatever_is_near_is_in_a_cell_beside(
 
 def test_far_points_and_small_cells_need_no_larger_numbers() -> None:
     x = np.array([0.0, 3.0, 4e7])
-    grid = SpaceTimeGrid.of(x, x, np.array([0, 1, 10**15]), 1e-6, 1)
+    grid = build_grid(x, x, np.array([0, 1, 10**15]), 1e-6, 1)
     assert len(grid.cell) == 3 and grid.cell.min() > 0

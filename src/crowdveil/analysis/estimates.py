@@ -135,7 +135,6 @@ def _spread(rows: _Rows, offsets: Ints, starts: Shares, ends: Shares, most: int)
     from crowdveil.kernels.analysis.spreading import spread
 
     found, origin, destination, volume, lower, upper = spread(
-        offsets, *rows, starts.offsets, starts.zone, starts.part, starts.whole, starts.inside,
-        ends.offsets, ends.zone, ends.part, ends.whole, ends.inside, starts.zones, ends.zones, most,
-    )  # fmt: skip
+        offsets, *rows, starts.arrays, ends.arrays, starts.zones, ends.zones, most
+    )
     return Estimates(row_slices(found), origin, destination, volume, lower, upper)

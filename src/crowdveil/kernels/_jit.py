@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,8 +24,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _writable_cache() -> None:
     """Give numba a place for compiled kernels where neither the package nor the home folder can be written.
 
-    What lies there is run as it is, so the folder must be nobody else's: one with a name that others can guess is taken only if
-    it is ours and closed to others.
+    What lies there is run as it is, so the folder must belong to this user alone: one with a name that others can guess is
+    taken only if it does and is closed to others.
     """
     if "NUMBA_CACHE_DIR" in os.environ:
         return
@@ -34,7 +35,7 @@ def _writable_cache() -> None:
 
 
 def _private_folder(temporary: Path) -> Path:
-    """A folder for compiled kernels: the one of this user if it is safe, otherwise a new one."""
+    """Return a folder for compiled kernels: the one of this user if it is safe, otherwise a new one."""
     me = os.getuid() if hasattr(os, "getuid") else 0  # Windows has a temporary folder for each user
     folder = temporary / f"crowdveil-kernels-{me}"
     with suppress(FileExistsError):
@@ -71,27 +72,33 @@ def kernel(function: F) -> F:
 
 
 def dividing_kernel(function: F) -> F:
-    """The same, but what is divided by zero is infinite or not a number, and no error: only such loops are computed in lanes."""
+    """Compile a function in which division by zero gives infinity or NaN, and no error: only such loops are vectorized."""
     return _compiled(function, error_model="numpy")
 
 
 def _compiled(function: F, **options: Any) -> F:
     compiled: Any = numba.njit(cache=True, nogil=True, **options)(function)
-    called = (function.__globals__.get(name) for name in function.__code__.co_names)
-    used = [_sources[k] for k in called if isinstance(k, Dispatcher) and k in _sources]
-    _sources[compiled] = frozenset({function.__code__.co_filename}.union(*used))
+    # All kernels that its module names, not only those that it calls: an overload calls some on its behalf.
+    used = [_sources[k] for k in function.__globals__.values() if isinstance(k, Dispatcher) and k in _sources]
+    _sources[compiled] = frozenset({function.__code__.co_filename}.union(*used, _structure_files(function)))
     _note_sources(compiled, sorted(_sources[compiled]))
     _save_if_allowed(compiled._cache)
     return compiled  # type: ignore[no-any-return]
 
 
+def _structure_files(function: Callable[..., Any]) -> set[str]:
+    """Return the files of the NamedTuples that a kernel's module names: kernels are compiled for the order of their fields."""
+    named = (value for value in function.__globals__.values() if isinstance(value, type) and issubclass(value, tuple))
+    return {str(sys.modules[cls.__module__].__file__) for cls in named if cls is not tuple}
+
+
 def all_kernels() -> dict[tuple[str, str], Any]:
-    """Every kernel that is imported, by its module and name."""
+    """Return every kernel that is imported, by its module and name."""
     return {(k.py_func.__module__, k.py_func.__qualname__): k for k in _sources}
 
 
 def _save_if_allowed(stored: Any) -> None:
-    """A kernel that cannot be kept on the disk is compiled and used all the same."""
+    """Let a kernel that cannot be kept on the disk be compiled and used all the same."""
     save = stored.save_overload
 
     def save_or_not(signature: Any, data: Any) -> None:
@@ -107,7 +114,7 @@ def _digest(file: str) -> str:
 
 
 def _note_sources(compiled: Any, files: list[str]) -> None:
-    """Have a kernel compiled anew when any of its files changed: numba looks at its own file only, and takes what it compiled
+    """Have a kernel compiled again when any of its files changed: numba looks at its own file only, and takes what it compiled
     before although a kernel that it calls is another one now.
     """
     try:
@@ -121,7 +128,7 @@ def _note_sources(compiled: Any, files: list[str]) -> None:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def lowest_bit(typing_context: Any, word: Any) -> Any:
-    """The place of the lowest bit of a word of 64 bits that is set; the word is not zero."""
+    """Return the position of the lowest bit of a word of 64 bits that is set; the word is not zero."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
@@ -131,7 +138,7 @@ def lowest_bit(typing_context: Any, word: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def bits_of(typing_context: Any, number: Any) -> Any:
-    """The 64 bits of a float as a whole number."""
+    """Return the 64 bits of a float as a whole number."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(types.int64))
@@ -141,7 +148,7 @@ def bits_of(typing_context: Any, number: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def float_of(typing_context: Any, bits: Any) -> Any:
-    """The float that 64 bits are."""
+    """Return the float of 64 bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(types.float64))
@@ -151,7 +158,7 @@ def float_of(typing_context: Any, bits: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def bits_set(typing_context: Any, word: Any) -> Any:
-    """How many bits of a word of 64 bits are set."""
+    """Return how many bits of a word of 64 bits are set."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])

@@ -1,12 +1,13 @@
-"""Compiled kernels on the disk: where they are, which were not there, and putting those there.
+"""Compiled kernels on the disk: where they are, which were missing, and compiling those.
 
-A process that opens files of strangers may read what is compiled and not write it, or it could leave code there for others.
-It tells which types it called kernels with, and a process that is trusted compiles the same from our own sources.
+A process that opens files of strangers may read compiled kernels and not write them, or it could leave code there for others.
+It reports which types it called kernels with, and a trusted process compiles the same from the package's own sources.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,14 @@ from numba import types
 
 from crowdveil.kernels._jit import all_kernels
 
-MOST = 64
+MAX_KERNELS = 64
 """Kernels that are compiled for one process that lacked them."""
-ARGUMENTS_MOST = 40
+MAX_ARGUMENTS = 16
 _SCALAR = re.compile(r"bool|u?int(8|16|32|64)|float(32|64)")
 
 
 def folders() -> list[Path]:
-    """Where compiled kernels are kept."""
+    """Return the folders where compiled kernels are kept."""
     found = []
     for compiled in all_kernels().values():
         with suppress(AttributeError):
@@ -31,23 +32,25 @@ def folders() -> list[Path]:
 
 
 def missed() -> list[list[Any]]:
-    """Kernels that this process compiled, since they were not on the disk: module, name and types, as JSON can hold them."""
+    """List the kernels that this process compiled, since they were not on the disk: module, name and types, for JSON."""
     found = []
     for (module, name), compiled in all_kernels().items():
         for signature in list(getattr(compiled.stats, "cache_misses", ())):
-            told = [_told(kind) for kind in getattr(signature, "args", signature)]
-            if None not in told:
-                found.append([module, name, told])
-    return found[:MOST]
+            described = [_described(kind) for kind in getattr(signature, "args", signature)]
+            if None not in described:
+                found.append([module, name, described])
+    return found[:MAX_KERNELS]
 
 
 def understood(given: Any) -> list[tuple[Any, tuple[Any, ...]]]:
-    """Kernels and types of what a process says that it missed; nothing of it is run, and what means nothing is left out."""
+    """Return kernels and types from the report of another process; nothing of it is run, and unknown entries are left out."""
     known, found = all_kernels(), []
-    for entry in given[:MOST] if isinstance(given, list) else []:
+    for entry in given[:MAX_KERNELS] if isinstance(given, list) else []:
         match entry:
-            case [str(module), str(name), list(told)] if (module, name) in known and len(told) <= ARGUMENTS_MOST:
-                kinds = tuple(_kind(t) for t in told)
+            case [str(module), str(name), list(described)] if (module, name) in known and len(
+                described
+            ) <= MAX_ARGUMENTS:
+                kinds = tuple(_kind(t) for t in described)
                 if None not in kinds:
                     found.append((known[module, name], kinds))
     return found
@@ -60,18 +63,39 @@ def compile_all(wanted: list[tuple[Any, tuple[Any, ...]]]) -> None:
             compiled.compile(kinds)
 
 
-def _told(kind: Any) -> Any:
+def _described(kind: Any) -> Any:
+    """Return a type as JSON can hold it, None if it is of a kind that is not compiled ahead."""
     if isinstance(kind, types.Array) and _SCALAR.fullmatch(str(kind.dtype)):
         return [str(kind.dtype), kind.ndim, kind.layout, kind.mutable, kind.aligned]
+    if isinstance(kind, types.BaseNamedTuple):
+        fields = [_described(field) for field in kind]
+        name = f"{kind.instance_class.__module__}:{kind.instance_class.__name__}"
+        return None if None in fields else {name: fields}
     return str(kind) if _SCALAR.fullmatch(str(kind)) else None
 
 
-def _kind(told: Any) -> Any:
-    match told:
-        case str() if _SCALAR.fullmatch(told):
-            return types.boolean if told == "bool" else getattr(types, told)
+def _kind(described: Any, depth: int = 2) -> Any:
+    """Return the type of a description, None if it means nothing; structures nest at most `depth` levels."""
+    match described:
+        case str() if _SCALAR.fullmatch(described):
+            return types.boolean if described == "bool" else getattr(types, described)
         case [str(dtype), int(ndim), "C" | "F" | "A" as layout, bool(mutable), bool(aligned)] if (
             _SCALAR.fullmatch(dtype) and 0 < ndim < 5
         ):
             return types.Array(_kind(dtype), ndim, layout, readonly=not mutable, aligned=aligned)
+        case dict() if len(described) == 1 and depth > 0:
+            name, fields = next(iter(described.items()))
+            structure = _structures().get(name)
+            if structure is not None and isinstance(fields, list) and len(fields) == len(structure._fields):
+                kinds = [_kind(field, depth - 1) for field in fields]
+                return None if None in kinds else types.NamedTuple(kinds, structure)
     return None
+
+
+def _structures() -> dict[str, Any]:
+    """Return the NamedTuples of arrays that kernels take, by module and name: no other class is looked up by a name."""
+    modules = (sys.modules[module] for module, _ in all_kernels())
+    named = (value for module in modules for value in vars(module).values() if hasattr(value, "_fields"))
+    return {
+        f"{cls.__module__}:{cls.__name__}": cls for cls in named if isinstance(cls, type) and issubclass(cls, tuple)
+    }

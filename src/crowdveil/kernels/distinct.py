@@ -1,18 +1,16 @@
-"""How many different pairs there are."""
+"""Number of different pairs, by a hash table."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
+from crowdveil.kernels._types import Ints
 
 
 @kernel
 def count_pairs(first: Ints, second: Ints) -> int:
-    """The number of different pairs (first, second), by a table of places that are taken: sorting takes ten times as long."""
+    """Count the different pairs (first, second) by a hash table: sorting takes ten times as long."""
     size = 16
     while size < 2 * len(first):
         size *= 2

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
+from crowdveil.kernels._types import Ints
 
 
 @kernel
 def grow(array: Ints, needed: int) -> Ints:
-    """The array, or a copy of twice the size if it is too small."""
+    """Return the array, or a copy of twice the size if it is too small."""
     if needed <= len(array):
         return array
     larger = np.empty(max(needed, 2 * len(array)), np.int64)

@@ -1,19 +1,16 @@
-"""Putting points into the order of trajectories and time."""
+"""Order of points by trajectory and time."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from crowdveil.kernels._types import Ints, Mask
 
 
 @kernel
 def in_order(group: Ints, t: Ints) -> bool:
-    """Whether groups rise from row to row, and times do not fall inside a group."""
+    """Return whether groups rise from row to row, and times do not fall inside a group."""
     for i in range(1, len(group)):
         if group[i] < group[i - 1] or (group[i] == group[i - 1] and t[i] < t[i - 1]):
             return False
@@ -45,7 +42,7 @@ def codes_in_range(values: Ints, low: int, place: Ints, seen: Ints, n: int, code
 
 @kernel
 def one_owner(group: Ints, owner: Ints, known: Mask, first: Ints) -> bool:
-    """Whether all rows of a group have one owner; `first` gets the owner of each group, and `known` says which have one.
+    """Return whether all rows of a group have one owner; `first` gets the owner of each group, and `known` says which have one.
 
     Rows may come in pieces: call it with the same `known` and `first` for each.
     """
@@ -61,7 +58,7 @@ def one_owner(group: Ints, owner: Ints, known: Mask, first: Ints) -> bool:
 
 @kernel
 def group_offsets(group: Ints, groups: int) -> Ints:
-    """Where each group begins once rows are sorted by group."""
+    """Return where each group begins once rows are sorted by group."""
     offsets = np.zeros(groups + 1, np.int64)
     for i in range(len(group)):
         offsets[group[i] + 1] += 1
@@ -71,10 +68,10 @@ def group_offsets(group: Ints, groups: int) -> Ints:
 
 
 @kernel
-def _merge_sort(times: Ints, rows: Ints, lo: int, hi: int) -> None:
+def merge_sort(times: Ints, rows: Ints, lo: int, hi: int) -> None:
     """Sort times[lo:hi] and the rows with them, keeping the order of equal times: runs of two, four, eight … are merged.
 
-    By hand, because numpy's argsort inside a kernel takes many times as long to compile as everything else here.
+    Written out, because numpy's argsort inside a kernel takes many times as long to compile as everything else here.
     """
     other_times = np.empty(hi - lo, np.int64)
     other_rows = np.empty(hi - lo, np.int64)
@@ -102,7 +99,7 @@ def _merge_sort(times: Ints, rows: Ints, lo: int, hi: int) -> None:
 
 @kernel
 def rows_by_group_and_time(group: Ints, t: Ints, offsets: Ints) -> tuple[Ints, Ints]:
-    """Row numbers sorted by group, then time, then row, and the times in that order.
+    """Return row numbers sorted by group, then time, then row, and the times in that order.
 
     A counting sort puts rows and times of a group side by side; what is left are small sorts inside the cache.
     """
@@ -142,13 +139,13 @@ def rows_by_group_and_time(group: Ints, t: Ints, offsets: Ints) -> tuple[Ints, I
                 order[i + 1] = row
                 times[i + 1] = key
         else:
-            _merge_sort(times, order, lo, hi)
+            merge_sort(times, order, lo, hi)
     return order, times
 
 
 @kernel
 def spread(flags: Mask, group: Ints, groups: int) -> Mask:
-    """Which groups have a flagged row."""
+    """Return which groups have a flagged row."""
     hit = np.zeros(groups, np.bool_)
     for i in range(len(group)):
         if flags[i]:
@@ -158,7 +155,7 @@ def spread(flags: Mask, group: Ints, groups: int) -> Mask:
 
 @kernel
 def rows_by_two(first: Ints, second: Ints, firsts: int, seconds: int) -> Ints:
-    """Row numbers sorted by two keys, the first of which counts more: a stable counting sort by each, the second first."""
+    """Return row numbers sorted by two keys, the first of which counts more: a stable counting sort by each, the second first."""
     place = group_offsets(second, seconds)
     half = np.empty(len(first), np.int64)
     for row in range(len(first)):

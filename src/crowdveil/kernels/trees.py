@@ -6,16 +6,14 @@ Neither kernel recurses, so that a tree may be as deep as it has nodes (the dend
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Indices = npt.NDArray[np.int32]
+from crowdveil.kernels._types import Indices
 
 
 @kernel
 def post_order(parent: Indices) -> Indices:
-    """The nodes below the root, children before parents, the children of a node in rising order of number.
+    """Return the nodes below the root, children before parents, the children of a node in rising order of number.
 
     `parent` has -1 at exactly one node, the root. Nodes on a circle, or hanging from one, are never reached: the
     answer is shorter than `parent` exactly if there are any.
@@ -52,7 +50,7 @@ def post_order(parent: Indices) -> Indices:
 
 @kernel
 def collapse(parent: Indices, order: Indices) -> tuple[Indices, Indices, Indices, Indices]:
-    """The tree without the nodes that have one child, numbered in post-order.
+    """Return the tree without the nodes that have one child, numbered in post-order.
 
     `order` is the `post_order` of all nodes. Returns, for each node that stays: its old number, its parent's new
     number (-1 at the root), and the half-open range [first, last) of its leaves.

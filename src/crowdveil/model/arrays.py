@@ -8,16 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.errors import InputError
+from crowdveil.kernels._types import AnyArray, Bytes, Floats, Indices, Ints, Mask, Small, Words
 
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
-Bytes = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Labels = npt.NDArray[Any]
+Labels = AnyArray
+
+__all__ = [
+    "AnyArray", "Bytes", "Floats", "Indices", "Ints", "Labels", "Mask", "Small", "Words", "check_coordinates",
+    "check_lengths", "check_offsets", "distinct", "frozen", "refrozen", "require", "row_slices", "slice_sums",
+    "take_slices",
+]  # fmt: skip
 
 
-def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> AnyArray:
     """Return `values` as a contiguous read-only array of `dtype`; copy only where necessary."""
     array = np.ascontiguousarray(values, dtype=dtype)
     if array is values and array.flags.writeable:
@@ -49,7 +51,7 @@ def check_offsets(offsets: Ints, n: int, what: str) -> None:
     )
 
 
-def check_lengths(what: str, n: int, **columns: npt.NDArray[Any]) -> None:
+def check_lengths(what: str, n: int, **columns: AnyArray) -> None:
     """Check that every column has `n` rows."""
     for name, column in columns.items():
         require(
@@ -76,7 +78,7 @@ def row_slices(offsets: Ints) -> Ints:
     return np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets))
 
 
-def distinct(values: npt.NDArray[Any], below: int) -> tuple[Ints, Ints]:
+def distinct(values: AnyArray, below: int) -> tuple[Ints, Ints]:
     """Return the distinct whole numbers from 0 to `below` - 1 in `values`, rising, and the rank of each value among them."""
     present = np.zeros(below, np.bool_)
     present[values] = True

@@ -14,14 +14,11 @@ import hashlib
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
+from crowdveil.model.arrays import Floats, Ints, Words, frozen, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-
-_Words = npt.NDArray[np.uint64]
 
 
 def canonical(data: Trajectories) -> Trajectories:
@@ -147,13 +144,13 @@ def canonical_order(keys: Ints, person: Ints | None, people: int) -> tuple[Ints,
     return np.lexsort((position[person], rank)), np.concatenate([ranked, without])
 
 
-def _bits(values: Floats | Ints) -> _Words:
+def _bits(values: Floats | Ints) -> Words:
     """Return the bits of numbers; -0.0 has those of 0.0."""
     plain = values + 0.0 if values.dtype == np.float64 else values
     return frozen(np.ascontiguousarray(plain).view(np.uint64), np.uint64)
 
 
-def _hashed(words: list[_Words]) -> Ints:
+def _hashed(words: list[Words]) -> Ints:
     from crowdveil.kernels.trajectory.content import HASHES, hashed
 
     made = np.empty((HASHES, len(words[0])), np.int64)

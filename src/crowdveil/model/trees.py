@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.errors import InputError, ParameterError, rows_named
-from crowdveil.model.arrays import Floats, Indices, Ints, Mask, require
+from crowdveil.model.arrays import Floats, Indices, Ints, Mask, Words, require
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.tree_tables import levels, parents
 from crowdveil.model.zones import Zones
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BUILDERS", "build", "h3", "kd", "levels", "parents", "quadtree", "ward"]
 
-Codes = npt.NDArray[np.uint64]
 _HALF_MM = 5e-4
-
 
 _made: WeakKeyDictionary[Zones, Hierarchy] = WeakKeyDictionary()
 """Ward trees of zones in use: partitions of a data set, and methods that are compared, use the same tree."""
@@ -180,7 +177,7 @@ def _halved(bounds: Ints) -> tuple[Ints, Ints, Mask]:
     return np.sort(np.concatenate([bounds, middles])), owner, split[owner]
 
 
-def _spread(values: Indices) -> Codes:
+def _spread(values: Indices) -> Words:
     """Return the bits of each value with a zero bit above each, so that two values can be interleaved (Morton)."""
     spread = values.astype(np.uint64)
     for shift, mask in _SPREADING:
@@ -197,7 +194,7 @@ _SPREADING = (
 )
 
 
-def _h3_cells(zones: Zones) -> Codes:
+def _h3_cells(zones: Zones) -> Words:
     import h3 as h3_library
 
     bad = [i + 1 for i, cell in enumerate(zones.ids) if not h3_library.is_valid_cell(cell)]
@@ -206,7 +203,7 @@ def _h3_cells(zones: Zones) -> Codes:
     return np.array([h3_library.str_to_int(cell) for cell in zones.ids], np.uint64)
 
 
-def _h3_parents(cells: Codes, resolution: int) -> Codes:
+def _h3_parents(cells: Words, resolution: int) -> Words:
     """Return the parents at a resolution: it goes into bits 52 to 55, and all finer digits, 3 bits each, become 7."""
     unused = np.uint64((1 << (3 * (15 - resolution))) - 1)
     kept = cells & ~np.uint64(15 << 52)

@@ -18,7 +18,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from crowdveil.solve.od.forest import Forest, Solved
+from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.targets import origins_near, target_volumes
@@ -66,9 +66,9 @@ def _one_origin(volumes: list[int], tree: list[int]) -> Forest:
 
 
 def _within(forest: Forest, budget: int) -> Any:
-    found = forest.within(budget)
-    assert isinstance(found, Solved)
-    return found.price, found.cost, found.suppressed
+    found = forest.solve_for_budget(budget)
+    assert isinstance(found, ForestSolution)
+    return found.multiplier, found.cost, found.suppressed
 
 
 def test_the_search_starts_right_of_every_breakpoint() -> None:
@@ -141,7 +141,7 @@ def test_a_matrix_of_real_size_is_the_recursive_twins(target: float) -> None:
     root = plain_atg.nodes(system.origins.tree)
     budget = flows.total // 10
     matrix = Matrix.of(flows, 0, system)
-    found = Forest.of(matrix, origins_near(matrix, target), 10).within(budget)
-    assert isinstance(found, Solved)
+    found = Forest.of(matrix, origins_near(matrix, target), 10).solve_for_budget(budget)
+    assert isinstance(found, ForestSolution)
     twin = plain_atg.solve(flows, 0, root, plain_atg.leaves(root), 10, budget, target)
     assert (found.cost, found.suppressed) == twin

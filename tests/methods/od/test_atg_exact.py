@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
 
 from crowdveil.errors import InputError
-from crowdveil.kernels.od.forest import exact_forest, search_forest
+from crowdveil.kernels.od.forest import search_forest, solve_forest_exactly
+from crowdveil.kernels.od.structures import ForestCosts
 from crowdveil.methods.od.atg_dual import AtgDualParams
 from crowdveil.methods.od.atg_dual import run as run_dual
 from crowdveil.methods.od.atg_exact import AtgExactParams, guarantees, run
 from crowdveil.model.arrays import frozen
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
-from crowdveil.solve.od.forest import Forest, Solved
+from crowdveil.solve.od.forest import Forest, ForestSolution
 
 
 def _cost(release: FlowRelease) -> int:
@@ -106,8 +107,8 @@ def _everything(cost: list[int], lost: list[int], above: list[int], gone: int) -
 def test_random_forests_against_all_partitions(forest: Any, budget: int, lost_cost: int, first: Fraction) -> None:
     cost, lost, above, gone = forest
     everything = {(a + lost_cost * s, s) for a, s in _everything(cost, lost, above, gone)}
-    arrays = [frozen(x, np.int64) for x in (cost, lost, above)]
-    found, p, q, a, s, published = search_forest(*arrays, lost_cost, gone, budget, *first.as_integer_ratio())
+    costs = ForestCosts(*(frozen(x, np.int64) for x in (cost, lost, above)), lost_cost, gone)
+    found, p, q, a, s, published = search_forest(costs, budget, *first.as_integer_ratio())
     within = [x for x in everything if x[1] <= budget]
     assert found == bool(within)
     if not within:
@@ -117,7 +118,7 @@ def test_random_forests_against_all_partitions(forest: Any, budget: int, lost_co
     assert int(np.array(cost)[published].sum()) + lost_cost * s == a
     # No partition is better at the price, and of equal ones this suppresses least.
     assert (q * a + p * s, s) == min((q * x + p * y, y) for x, y in everything)
-    done, best, suppressed, published = exact_forest(*arrays, lost_cost, gone, budget, p, q, p * (budget - s), 10**6)
+    done, best, suppressed, published = solve_forest_exactly(costs, budget, p, q, p * (budget - s), 10**6)
     assert done and best == min(x for x, _ in within)
     assert (best, suppressed) in within
     assert int(np.array(cost)[published].sum()) + lost_cost * suppressed == best
@@ -137,14 +138,14 @@ def _forest(cost: list[int], lost: list[int], above: list[int], gone: int, lost_
 @given(forest=forests(), budget=st.integers(0, 25), lost_cost=st.integers(0, 4))
 def test_the_rest_is_spent_within_the_budget(forest: Any, budget: int, lost_cost: int) -> None:
     made = _forest(*forest, lost_cost)
-    found = made.within(budget)
+    found = made.solve_for_budget(budget)
     assume(not isinstance(found, int))
-    assert isinstance(found, Solved)
-    spent = made.spend(found, budget)
+    assert isinstance(found, ForestSolution)
+    spent = made.spend_slack(found, budget)
     everything = {(a + lost_cost * s, s) for a, s in _everything(*forest)}
     assert (spent.cost, spent.suppressed) in everything
     assert spent.suppressed <= budget and spent.cost <= found.cost
-    assert found.least(budget) <= min(a for a, s in everything if s <= budget) <= spent.cost
+    assert found.lower_bound(budget) <= min(a for a, s in everything if s <= budget) <= spent.cost
     assert int(made.cost[spent.published].sum()) + lost_cost * spent.suppressed == spent.cost
     # Nothing that saves anything is left that would fit: no published box can be split into its children with what is left.
     for box in np.flatnonzero(spent.published).tolist():
@@ -156,17 +157,17 @@ def test_the_rest_is_spent_within_the_budget(forest: Any, budget: int, lost_cost
 
 def test_equal_boxes_share_the_budget() -> None:
     made = _forest([10, 10, 10, 7], [2, 2, 2, 3], [-1, -1, -1, -1], 0, 0)
-    found = made.within(5)
-    assert isinstance(found, Solved)
+    found = made.solve_for_budget(5)
+    assert isinstance(found, ForestSolution)
     assert (found.cost, found.suppressed) == (37, 0)
-    spent = made.spend(found, 5)
+    spent = made.spend_slack(found, 5)
     assert (spent.cost, spent.suppressed) == (17, 4)
     assert spent.published.tolist() == [False, False, True, True]
 
 
 def test_too_many_states_are_refused() -> None:
-    arrays = [frozen(x, np.int64) for x in ([9, 7, 8], [3, 2, 5], [-1, -1, -1])]
-    assert not exact_forest(*arrays, 0, 0, 6, 1, 1, 100, 2)[0]
+    costs = ForestCosts(*(frozen(x, np.int64) for x in ([9, 7, 8], [3, 2, 5], [-1, -1, -1])), 0, 0)
+    assert not solve_forest_exactly(costs, 6, 1, 1, 100, 2)[0]
 
 
 def test_the_gap_of_the_price_is_told() -> None:

@@ -24,12 +24,13 @@ from plain_rivals import (
 
 from crowdveil import testing
 from crowdveil.kernels.od.glove import merge_flows
+from crowdveil.kernels.od.structures import StepFlows
 from crowdveil.methods.od.glove import GloveParams, merge, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from crowdveil.solve.od.clusters import nearest
+from crowdveil.solve.od.clusters import nearest_flows
 from crowdveil.synth.profiles import make_profile
 
 CHOICES = st.fixed_dictionaries(
@@ -107,8 +108,9 @@ def test_ties_go_to_the_earliest_clusters(join: str, most: int) -> None:
         near = plain_nearest(rows, points, 10**9, most)
         twin = PlainGlove(rows, points, near, most, 10, 5, join_any=join == "any", by_volume=False)
         nobody = np.zeros(0, np.int64)
-        found = nearest(place, np.ones(24, np.bool_), most)
-        label, _ = merge_flows(place, trips, trips, nobody, nobody, *found, most, 10, 5, join == "any", False)
+        found = nearest_flows(place, np.ones(24, np.bool_), most)
+        flows = StepFlows(place, trips, trips, nobody, nobody)
+        label, _ = merge_flows(flows, found, most, 10, 5, join == "any", False)
         clusters = [[rows[i] for i in np.flatnonzero(label == c)] for c in range(int(label.max()) + 1)]
         assert _by_rows(clusters) == _by_rows(twin.solve())
 

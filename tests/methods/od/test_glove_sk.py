@@ -14,7 +14,7 @@ from crowdveil.errors import MissingExtraError
 from crowdveil.methods.od.glove_sk import GloveSkParams, connected, dendrogram, run
 from crowdveil.model.flows import Flows
 from crowdveil.progress import no_progress
-from crowdveil.solve.od.clusters import nearest, places
+from crowdveil.solve.od.clusters import nearest_flows, places
 
 
 @settings(max_examples=150)
@@ -43,7 +43,7 @@ def test_with_all_flows_as_neighbors_it_is_complete_linkage(seed: int, n: int) -
 
 def test_parts_of_the_graph_are_joined_where_they_are_nearest() -> None:
     place = np.array([[x, 0.0, 0.0, 0.0] for x in (0, 1, 10, 11, 30, 31)])
-    offsets, near, _ = nearest(place, np.ones(6, np.bool_), 1)
+    offsets, near, _ = nearest_flows(place, np.ones(6, np.bool_), 1)
     graph = connected(place, offsets, near).toarray() > 0
     assert {(int(a), int(b)) for a, b in np.argwhere(graph) if a < b} == {(0, 1), (2, 3), (4, 5), (1, 2), (3, 4)}
 

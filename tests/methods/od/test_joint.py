@@ -67,7 +67,7 @@ def test_an_evaluation_is_the_best_of_all_partitions(problem: Any, k: int, p: in
     if not everything:
         assert len(boxes) == 0
         return
-    got = boxes.evaluate(Fraction(p, q) if q else None)[:2]
+    got = boxes.solve_at(Fraction(p, q) if q else None)[:2]
     if q == 0:
         assert tuple(got[::-1]) == min((s, a) for a, s in everything)
     else:
@@ -129,7 +129,7 @@ def test_areas_as_large_as_wanted(problem: Any, k: int, share: float, tiles: int
             run(flows, params, np.random.default_rng(0), no_progress)
         return
     boxes = BoxSpace.of(flows, 0, RegionSpace.trees(flows, "generalization", params.extent), k)
-    found = boxes.within(budget)
+    found = boxes.solve_for_budget(budget)
     assert (found.cost, found.suppressed) == min(
         (a, s) for a, s in everything if s <= budget and on_hull((a, s), everything)
     )
@@ -167,7 +167,7 @@ def test_reconstruction_weighs_cells(problem: Any, k: int, p: int, q: int) -> No
     if not everything:
         assert len(boxes) == 0
         return
-    a, s, _ = boxes.evaluate(Fraction(1000 * p, q))
+    a, s, _ = boxes.solve_at(Fraction(1000 * p, q))
     assert (q * a + 1000 * p * s, s) == min((q * x + 1000 * p * y, y) for x, y in everything)
 
 
@@ -180,12 +180,12 @@ def test_reconstruction_counts_suppressed_trips(problem: Any, k: int, share: flo
     if not everything:
         return
     boxes = BoxSpace.of(flows, 0, RegionSpace.trees(flows, "reconstruction"), k, "reconstruction")
-    found = boxes.within(budget)
+    found = boxes.solve_for_budget(budget)
     lost = {(a + 1000 * s, s) for a, s in everything}
     best = min(a for a, s in lost if s <= budget)
     assert found.suppressed <= budget
-    boxes.spend(found.choice, budget - found.suppressed)
-    assert found.least(budget) <= best <= boxes.cost_of(found.choice) <= found.cost + 1000 * found.suppressed
+    boxes.spend_slack(found.choice, budget - found.suppressed)
+    assert found.lower_bound(budget) <= best <= boxes.cost_of(found.choice) <= found.cost + 1000 * found.suppressed
 
 
 @examples(100)
@@ -299,7 +299,7 @@ def test_with_rectangles_too_an_evaluation_is_the_best_of_all(problem: Any, k: i
     if len(set(plain.inside(plain.everything, plain.everything))) < k:
         assert len(boxes) == 0
         return
-    got = boxes.evaluate(Fraction(p, q) if q else None)[:2]
+    got = boxes.solve_at(Fraction(p, q) if q else None)[:2]
     everything = plain.partitions(plain.everything, plain.everything)
     if q == 0:
         assert tuple(got[::-1]) == min((s, a) for a, s in everything)

@@ -58,8 +58,8 @@ def test_most_pairs_of_levels_are_not_looked_at() -> None:
     data = with_trees(make_profile("nyc", np.random.default_rng(1)), "ward")
     system = RegionSpace.trees(data)
     tree = tree_arrays(system.origins.tree)
-    levels = np.unique(tree[1])
-    looked = best_levels(*rows_of(data, system, 0), levels, *tree, levels, *tree, 10, data.total // 10)[2]
+    levels = np.unique(tree.size)
+    looked = best_levels(rows_of(data, system, 0), levels, tree, levels, tree, 10, data.total // 10)[2]
     assert looked < len(levels) ** 2 / 4
 
 

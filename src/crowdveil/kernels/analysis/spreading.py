@@ -1,16 +1,12 @@
-"""Rows of a release spread over pairs of zones, each by its two shares: no matrix is made."""
+"""Spread rows of a release over pairs of zones by their shares, without a matrix."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Indices = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from crowdveil.kernels._types import Floats, Indices, Ints
+from crowdveil.kernels.od.structures import ZoneShares
 
 
 @kernel
@@ -19,38 +15,23 @@ def spread(
     origin: Indices,
     destination: Indices,
     volume: Ints,
-    o_offsets: Ints,
-    o_zone: Indices,
-    o_part: Floats,
-    o_whole: Floats,
-    o_inside: Mask,
-    d_offsets: Ints,
-    d_zone: Indices,
-    d_part: Floats,
-    d_whole: Floats,
-    d_inside: Mask,
+    origin_shares: ZoneShares,
+    destination_shares: ZoneShares,
     o_zones: int,
     d_zones: int,
     most: int,
 ) -> tuple[Ints, Indices, Indices, Floats, Ints, Ints]:
-    """Pairs of zones that rows touch, by group of rows, origin and destination: estimate, lower and upper bound.
+    """Spread the volumes of rows over the pairs of zones that they touch: estimate, lower and upper bound of each pair.
 
-    Parameters
-    ----------
-    group_offsets, origin, destination, volume
-        Rows in groups, with the areas at their ends.
-    o_offsets, o_zone, o_part, o_whole, o_inside
-        The zones that each area of origins touches; the share of a zone is its part of the area's whole. `inside` says
-        that the area lies in that zone alone.
-    d_offsets, d_zone, d_part, d_whole, d_inside
-        The same for areas of destinations.
-    most
-        No fewer than the pairs that come out.
+    Rows come in groups, with the areas at their ends. Pairs are by group, origin and destination; `most` is no fewer than come
+    out.
 
     Within a group, rows are put into lists by the zones that they start in, and then one origin zone after the other adds up
     its rows in a line of destinations: memory is that of the rows and one line. A share stays a part of a whole until the
     end, so that a row on whole tiles is divided once, by the number of its cells, as a dense matrix would have it.
     """
+    o_offsets, o_zone, o_part, o_whole, o_inside = origin_shares
+    d_offsets, d_zone, d_part, d_whole, d_inside = destination_shares
     groups = len(group_offsets) - 1
     found = np.zeros(groups + 1, np.int64)
     out_origin = np.empty(most, np.int32)
@@ -59,7 +40,7 @@ def spread(
     lower = np.empty(most, np.int64)
     upper = np.empty(most, np.int64)
     begin = np.zeros(o_zones + 1, np.int64)
-    # The line is never emptied: an entry counts only while its stamp is the one of the origin at hand.
+    # The line is never emptied: an entry counts only while its stamp is the one of the current origin.
     stamp = np.full(d_zones, -1, np.int64)
     line = np.zeros(d_zones, np.float64)
     line_lower = np.zeros(d_zones, np.int64)

@@ -5,17 +5,13 @@ The units at place p are unit[place_offsets[p]:place_offsets[p + 1]], rising.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
+from crowdveil.kernels._types import Ints
 
 
 @kernel
 def crowd_of(who: Ints, length: int, wanted: int, label: Ints, seen: Ints) -> int:
-    """How many labels the first units in `who` have, 0 if the one that is wanted is not among them (-1: any will do).
+    """Count the labels of the first units in `who`, 0 if the one that is wanted is not among them (-1: any will do).
 
     The last place of `seen` counts the calls, the others are when each label was seen last.
     """
@@ -32,7 +28,7 @@ def crowd_of(who: Ints, length: int, wanted: int, label: Ints, seen: Ints) -> in
 
 @kernel
 def find(values: Ints, low: int, high: int, wanted: int) -> int:
-    """Where a value is in a rising slice, -1 if it is not there."""
+    """Return the position of a value in a rising slice, -1 if it is not there."""
     end = high
     while low < high:
         middle = (low + high) // 2
@@ -45,7 +41,7 @@ def find(values: Ints, low: int, high: int, wanted: int) -> int:
 
 @kernel
 def units_at(place: int, place_offsets: Ints) -> int:
-    """How many units are at a place."""
+    """Count the units at a place."""
     return int(place_offsets[place + 1] - place_offsets[place])
 
 

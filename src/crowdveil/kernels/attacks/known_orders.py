@@ -1,15 +1,12 @@
-"""The fewest people who have a few places in the order in which somebody has them, over all choices of so many."""
+"""Background knowledge of sequences: the fewest people who have a few places in the same order as a target."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Ints, Mask
 from crowdveil.kernels.attacks.crowds import crowd_of, find, rarest_first
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 NONE = 2**62
 
@@ -19,7 +16,8 @@ def least_followers(
     knowledge: int, most: int, target_offsets: Ints, target_place: Ints, wanted: Ints, place_offsets: Ints, unit: Ints,
     first: Ints, position: Ints, label: Ints, labels: int,
 ) -> tuple[Ints, Mask]:  # fmt: skip
-    """The smallest crowd that up to `knowledge` places of each target lead to in their order; whether all choices were looked at.
+    """Return the smallest crowd that up to `knowledge` places of each target lead to in their order; and whether the search was
+    complete.
 
     Parameters
     ----------
@@ -68,13 +66,13 @@ def least_followers(
 @kernel
 def _search(
     knowledge: int, most: int, places: Ints, before: Ints, rarest: Ints, wanted: int, place_offsets: Ints, unit: Ints,
-    first: Ints, position: Ints, label: Ints, seen: Ints, who: npt.NDArray[np.int64],
-    after: npt.NDArray[np.int64],
+    first: Ints, position: Ints, label: Ints, seen: Ints, who: Ints,
+    after: Ints,
 ) -> tuple[int, bool]:  # fmt: skip
     n = len(places)
     length, start = np.zeros(knowledge + 1, np.int64), np.zeros(knowledge + 1, np.int64)
     cursor = np.zeros(knowledge + 1, np.int64)
-    # Whoever has all places in this order is in every crowd.
+    # A person who has all places in this order is in every crowd.
     least, whole = 1, n > 0
     for r in range(n):
         if whole:
@@ -92,7 +90,7 @@ def _search(
         else:
             r = rarest[cursor[depth]]
             cursor[depth] += 1
-            # Of equal places only the first one after the last: whoever has a later one has that order too.
+            # Of equal places only the first one after the last: who has a later one has that order too.
             if r >= start[depth] and before[r] < start[depth]:
                 length[depth + 1] = _followed(
                     places[r], -1 if depth == 0 else length[depth], who[depth], after[depth], who[depth + 1], after[depth + 1],

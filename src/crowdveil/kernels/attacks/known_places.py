@@ -1,19 +1,15 @@
-"""The fewest people who have all of a few places that somebody has, over all choices of so many: by sets of bits, best first.
+"""Background knowledge of places: the fewest people who have all of a few places of a target, by sets of bits, best first.
 
-Of a place it may be known that somebody was there, how often at least, or with which value (a frequency, a share) up to a
+Of a place it may be known that the target was there, how often at least, or with which value (a frequency, a share) up to a
 tolerance. Whatever is known, each choice is a set of people, knowing more makes it smaller, and the least one is looked for.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import bits_set, kernel, lowest_bit
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from crowdveil.kernels._types import Floats, Ints, Mask
 
 NONE = 2**62
 
@@ -23,14 +19,14 @@ def least_crowds(
     knowledge: int, most: int, levels: int, tolerance: float, target_offsets: Ints, target_place: Ints, target_value: Floats,
     wanted: Ints, place_offsets: Ints, unit: Ints, value: Floats, label: Ints, labels: int, plain: bool,
 ) -> tuple[Ints, Mask]:  # fmt: skip
-    """The smallest crowd that up to `knowledge` places of each target lead to, and whether all choices were looked at.
+    """Return the smallest crowd that up to `knowledge` places of each target lead to, and whether the search was complete.
 
     Parameters
     ----------
     most
         Choices that are looked at for a target; then the crowd is the smallest one found.
     levels
-        How often at most somebody may be known to be at one place, which is known that often then; 0 where values are known.
+        How often at most a target may be known to be at one place, which is known that often then; 0 where values are known.
     target_offsets, target_place, target_value
         The places of each target, each once, and its value there: how often it is there, or a share.
     wanted
@@ -78,10 +74,10 @@ def least_crowds(
 
 @kernel
 def _search(
-    knowledge: int, most: int, bits: npt.NDArray[np.int64], cost: Ints, near: Ints, label: Ints, wanted: int, plain: bool,
+    knowledge: int, most: int, bits: Ints, cost: Ints, near: Ints, label: Ints, wanted: int, plain: bool,
     seen: Ints,
 ) -> tuple[int, bool]:  # fmt: skip
-    """The fewest labels in what items have in common, over all items that cost `knowledge` together.
+    """Return the fewest labels in what items have in common, over all items that cost `knowledge` together.
 
     Items are taken in falling order of how many units they exclude. Where each unit has a label of its own, nothing is lost
     twice: what all that are still to come exclude together is at most the sum, and a branch that cannot beat the best is left.
@@ -149,7 +145,7 @@ def _search(
 
 @kernel
 def _units(bits: Ints) -> int:
-    """How many units a set has."""
+    """Count the units of a set."""
     count = 0
     for w in range(len(bits)):
         count += bits_set(bits[w])
@@ -158,7 +154,7 @@ def _units(bits: Ints) -> int:
 
 @kernel
 def _labels(bits: Ints, near: Ints, label: Ints, seen: Ints, enough: int) -> int:
-    """How many labels a set of units has, counted up to `enough`; the last place of `seen` counts the calls."""
+    """Count the labels of a set of units, up to `enough`; the last entry of `seen` counts the calls."""
     count, w = 0, 0
     seen[-1] += 1
     while w < len(bits) and count < enough:

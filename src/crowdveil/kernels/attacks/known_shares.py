@@ -1,16 +1,12 @@
-"""People who have a few places in the same proportions as somebody; and the crowds of choices that are given one by one."""
+"""Background knowledge of frequencies: people who have a few places in the same proportions as a target."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints, Mask
 from crowdveil.kernels.attacks.crowds import crowd_of, find, rarest_first, units_at
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 NONE = 2**62
 AT_LEAST, WITHIN, PROPORTION, IN_ORDER = 0, 1, 2, 3
@@ -21,8 +17,9 @@ def least_alike(
     fewest: int, knowledge: int, most: int, tolerance: float, target_offsets: Ints, target_place: Ints, target_value: Floats,
     wanted: Ints, place_offsets: Ints, unit: Ints, value: Floats, label: Ints, labels: int,
 ) -> tuple[Ints, Mask]:  # fmt: skip
-    """The smallest crowd that has `fewest` to `knowledge` places of each target with frequencies in the same proportions, and
-    whether all choices were looked at. A target with fewer places is known by all of them. The rest is as in `least_crowds`.
+    """Return the smallest crowd that has `fewest` to `knowledge` places of each target with frequencies in the same
+    proportions, and whether the search was complete. A target with fewer places is known by all of them. The rest is as in
+    `least_crowds`.
 
     Knowing more places may make a crowd larger here: the proportions are those to the most frequent place that is known.
     """
@@ -48,8 +45,8 @@ def least_alike(
 @kernel
 def _search(
     size: int, most: int, tolerance: float, best: int, tried: int, there: Ints, target_place: Ints, target_value: Floats,
-    wanted: int, place_offsets: Ints, unit: Ints, value: Floats, label: Ints, seen: Ints, who: npt.NDArray[np.int64],
-    held: npt.NDArray[np.float64],
+    wanted: int, place_offsets: Ints, unit: Ints, value: Floats, label: Ints, seen: Ints, who: Ints,
+    held: Floats,
 ) -> tuple[int, int]:  # fmt: skip
     """Walk through all choices of `size` places; of each beginning the units that have all of it are kept."""
     n = len(there)
@@ -96,7 +93,7 @@ def _search(
 
 @kernel
 def _alike(own: Floats, other: Floats, tolerance: float) -> bool:
-    """Whether two rows of frequencies have the same proportions to their greatest."""
+    """Return whether two rows of frequencies have the same proportions to their greatest."""
     most, greatest = 0.0, 0.0
     for d in range(len(own)):
         most, greatest = max(most, own[d]), max(greatest, other[d])
@@ -112,7 +109,7 @@ def crowds_of(
     kind: int, tolerance: float, choice_offsets: Ints, choice_place: Ints, choice_value: Floats, wanted: Ints,
     place_offsets: Ints, unit: Ints, value: Floats, first: Ints, position: Ints, label: Ints, labels: int,
 ) -> Ints:  # fmt: skip
-    """The crowd of each of some choices of known places: how many labels have all of it; 0 if the wanted one has not.
+    """Count the labels that have all of each choice of known places; 0 if the wanted one has not.
 
     kind: AT_LEAST, each place as often as it is named; WITHIN, with its value up to the tolerance; PROPORTION; or IN_ORDER.
     """
@@ -139,7 +136,7 @@ def _has(
     kind: int, tolerance: float, places: Ints, own: Floats, other: Floats, whom: int, place_offsets: Ints, unit: Ints,
     value: Floats, first: Ints, position: Ints,
 ) -> bool:  # fmt: skip
-    """Whether a unit has all that is known."""
+    """Return whether a unit has all that is known."""
     fits, now = True, 0
     for d in range(len(places)):
         q = find(unit, place_offsets[places[d]], place_offsets[places[d] + 1], whom) if fits else -1

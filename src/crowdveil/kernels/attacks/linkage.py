@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from crowdveil.kernels._types import Floats, Ints
 
 
 @kernel
@@ -18,7 +15,7 @@ def nearest_paths(
     offsets: Ints, x: Floats, y: Floats, low: Ints, high: Ints,
     path_x: Floats, path_y: Floats, path: Ints, paths: int, far: float,
 ) -> Ints:  # fmt: skip
-    """The nearest path of each trajectory; -1 where none comes near, or several are equally near.
+    """Return the nearest path of each trajectory; -1 where none comes near, or several are equally near.
 
     A trajectory's points are offsets[i] to offsets[i + 1]; points of paths are in order of time, and those about the time of
     point r are low[r] to high[r]. From each point the distance to the nearest point of each path is taken, `far` at most, and

@@ -1,14 +1,11 @@
-"""Which row of a release each original flow went into."""
+"""Assignment of original flows to rows of a release."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Indices = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
+from crowdveil.kernels._types import Indices, Ints
 
 
 @kernel
@@ -24,7 +21,7 @@ def assign_rows(
     area_tiles: Indices,
     tiles: int,
 ) -> tuple[Ints, int]:
-    """The row of each flow, -1 where there is none; and the number of flows that lie in more than one.
+    """Return the row of each flow, -1 where there is none; and the number of flows that lie in more than one.
 
     Flows are sorted by (step, origin, destination); the rows of step s are row_first[s] to row_last[s], in any order.
     Areas may be any sets of tiles. The origin areas of a step are taken one after the other: the destinations of their
@@ -33,7 +30,7 @@ def assign_rows(
     """
     row_of = np.full(len(origin), -1, np.int64)
     areas = len(area_offsets) - 1
-    # Tables are never emptied: an entry counts only while its stamp is the one of the step or origin area at hand.
+    # Tables are never emptied: an entry counts only while its stamp is the one of the current step or origin area.
     tile_step = np.full(tiles, -1, np.int64)
     tile_first = np.zeros(tiles, np.int64)
     tile_last = np.zeros(tiles, np.int64)

@@ -1,32 +1,24 @@
-"""The cut through a tree of merges below which what is not in a crowd fits a budget."""
+"""Lowest cut through a dendrogram at which the clusters below k fit a budget."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.merged import numbered, together
-
-Ints = npt.NDArray[np.int64]
+from crowdveil.kernels.od.structures import StepFlows
 
 
 @kernel
-def lowest_cut(
-    merges: Ints, flow_volume: Ints, flow_crowd: Ints, member_offsets: Ints, member: Ints, k: int, budget: int
-) -> tuple[Ints, int]:
+def lowest_cut(merges: Ints, flows: StepFlows, k: int, budget: int) -> tuple[Ints, int]:
     """Do merges in order until clusters below k hold at most `budget` trips: the cluster of each flow, and their number.
 
-    Flows of clusters below k are in none, -1. What is below k falls with every merge, so that this is the lowest such cut.
-
-    Parameters
-    ----------
-    merges
-        The two clusters of each merge; flows come first, and merge i makes cluster i + the number of flows.
-    flow_volume, flow_crowd, member_offsets, member
-        Trips and crowd of each flow, and who is behind it; the last two are empty where people are not known.
+    `merges` has the two clusters of each merge; flows come first, and merge i makes cluster i + the number of flows. Flows of
+    clusters below k are in none, -1. What is below k falls with every merge, so that this is the lowest such cut.
     """
+    _, flow_volume, flow_crowd, member_offsets, member = flows
     n = len(flow_volume)
     most = n + len(merges)
     volume, crowd, parent = np.zeros(most, np.int64), np.zeros(most, np.int64), np.arange(most)

@@ -1,44 +1,26 @@
-"""How far the cells of a box are from its mean: what is lost when its volume is spread evenly over them."""
+"""Deviation of the cells of a box from its mean: what is lost when its volume is spread evenly over them."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
+from crowdveil.kernels._types import Ints
+from crowdveil.kernels.od.structures import BoxArrays, MatrixRows
 
 
 @kernel
 def deviations(
-    origin: Ints,
-    destination: Ints,
-    volume: Ints,
-    cells: Ints,
-    o_offsets: Ints,
-    o_tiles: Ints,
-    d_offsets: Ints,
-    d_tiles: Ints,
-    row_offsets: Ints,
-    row_tile: Ints,
-    row_volume: Ints,
-    scale: int,
+    boxes: BoxArrays, rows: MatrixRows, scale: int, o_offsets: Ints, o_tiles: Ints, d_offsets: Ints, d_tiles: Ints
 ) -> Ints:
-    """Sum over the cells of each box of |volume − mean|, times `scale`, to the nearest whole number.
+    """Sum |volume − mean| over the cells of each box, times `scale`, to the nearest whole number.
 
-    Parameters
-    ----------
-    origin, destination, volume, cells
-        The regions of each box, its trips, and the number of its cells that have any.
-    o_offsets, o_tiles, d_offsets, d_tiles
-        The tiles of each region of origins and of destinations.
-    row_offsets, row_tile, row_volume
-        By origin tile: the destination tile and the trips of each cell that has any.
-
-    Where the mean is at most 1 no cell with a trip lies below it, and the sum follows from the number of such cells. What
-    lies above the mean is as much as what lies below it, so that the cells above it are enough.
+    `o_offsets` and `o_tiles` are the tiles of each region of origins, `d_offsets` and `d_tiles` those of destinations. Where
+    the mean is at most 1 no cell with a trip lies below it, and the sum follows from the number of such cells. What lies above
+    the mean is as much as what lies below it, so that the cells above it are enough.
     """
+    origin, destination, volume, cells = boxes.origin, boxes.destination, boxes.volume, boxes.cells
+    row_offsets, row_tile, row_volume = rows.offsets, rows.tile, rows.volume
     found = np.empty(len(origin), np.int64)
     inside = np.full(len(row_offsets), -1, np.int64)
     for i in range(len(origin)):

@@ -1,49 +1,38 @@
-"""The boxes of a matrix over regions that can be halved in several ways."""
+"""Boxes of a matrix over dyadic regions, which can be halved by more than one split."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
-
-Ints = npt.NDArray[np.int64]
-
-BY_DESTINATION, BY_ORIGIN = 2, 4
+from crowdveil.kernels.od.box_arrays import cut_boxes, grow_boxes, grow_splits, new_boxes, new_splits
+from crowdveil.kernels.od.structures import BY_DESTINATION, BY_ORIGIN, BoxArrays, DyadicArrays, MatrixRows, Splits
 
 
 @kernel
 def build_dyadic_boxes(
-    row_offsets: Ints,
-    row_tile: Ints,
-    row_volume: Ints,
-    row_crowd: Ints,
+    rows: MatrixRows,
     pair_person: Ints,
     pair_origin: Ints,
     pair_destination: Ints,
-    tile_offsets: Ints,
-    tiles: Ints,
-    way_offsets: Ints,
-    first: Ints,
-    second: Ints,
-    o_fits: Ints,
-    d_fits: Ints,
+    arrays: DyadicArrays,
+    o_large_enough: Ints,
+    d_large_enough: Ints,
     k: int,
-) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
-    """All boxes (origin region, destination region) with a crowd of at least k, in the form of `tree_boxes.build_boxes`.
+) -> tuple[BoxArrays, Splits]:
+    """Build all boxes (origin region, destination region) with a crowd of at least k, as `tree_boxes.build_boxes` does.
 
     Parameters
     ----------
-    row_offsets, row_tile, row_volume, row_crowd
-        By origin tile: destination tile, trips and, where crowds add up, the crowd of each row.
     pair_person, pair_origin, pair_destination
-        Who went from where to where, sorted by person, each once; empty where people are not known.
-    tile_offsets, tiles, way_offsets, first, second
-        The regions, smaller ones first.
-    o_fits, d_fits
-        Which of them may be published on either side; a region that holds one that may, may too.
+        Who went from which tile to which, sorted by person, each once; empty where people are not known.
+    o_large_enough, d_large_enough
+        Which regions may be published on either side; a region that holds one that may, may too.
     """
+    row_offsets, row_tile, row_volume, row_crowd = rows
+    tile_offsets, tiles, halving_offsets, first, second = arrays
     regions, n_tiles = len(tile_offsets) - 1, len(row_offsets) - 1
     with_people, people = len(pair_person) > 0, 0
     for e in range(len(pair_person)):
@@ -69,17 +58,12 @@ def build_dyadic_boxes(
     ref_start, ref_end = np.zeros(regions, np.int64), np.zeros(regions, np.int64)
     ref_region, ref_box = np.empty(1024, np.int64), np.empty(1024, np.int64)
     pointer = np.zeros(4, np.int64)
-    room = 1024
-    box_o, box_d = np.empty(room, np.int64), np.empty(room, np.int64)
-    box_v, box_u = np.empty(room, np.int64), np.empty(room, np.int64)
-    box_cells = np.empty(room, np.int64)
-    way_off, link_off = np.zeros(room + 1, np.int64), np.zeros(room + 1, np.int64)
-    way_kind, way_lost, link = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    refs, boxes, ways, links = 0, 0, 0, 0
+    boxes, splits = new_boxes(1024), new_splits(1024)
+    refs, made, split, links = 0, 0, 0, 0
 
     for a in range(regions):
         end_if_stopped()
-        if not o_fits[a]:
+        if not o_large_enough[a]:
             ref_start[a], ref_end[a] = refs, refs
             continue
         volume_to[:] = 0
@@ -103,21 +87,20 @@ def build_dyadic_boxes(
                             crowd[holder[h]] += 1
             for e in range(tile_offsets[a], tile_offsets[a + 1]):
                 inside[tiles[e]] = False
-        # Room for all that may come of this origin at once: asking box by box takes longer than the rest.
-        box_o, box_d = grow(box_o, boxes + regions), grow(box_d, boxes + regions)
-        box_v, box_u = grow(box_v, boxes + regions), grow(box_u, boxes + regions)
-        box_cells, way_off = grow(box_cells, boxes + regions), grow(way_off, boxes + regions + 1)
-        way_kind, way_lost = grow(way_kind, ways + 4 * regions), grow(way_lost, ways + 4 * regions)
-        link_off, link = grow(link_off, ways + 4 * regions + 1), grow(link, links + 8 * regions)
+        # Grown for all boxes of this origin at once: asking box by box takes longer than the rest.
+        boxes = grow_boxes(boxes, made + regions)
+        splits = grow_splits(splits, made + regions, split + 4 * regions, links + 8 * regions)
+        box_o, box_d, box_v, box_u, box_cells = boxes
+        split_offsets, split_kind, split_lost, link_offsets, link = splits
         ref_region, ref_box = grow(ref_region, refs + regions), grow(ref_box, refs + regions)
         ref_start[a] = refs
-        o_ways = way_offsets[a + 1] - way_offsets[a]
-        for w in range(o_ways):
-            pointer[2 * w] = ref_start[first[way_offsets[a] + w]]
-            pointer[2 * w + 1] = ref_start[second[way_offsets[a] + w]]
+        o_halvings = halving_offsets[a + 1] - halving_offsets[a]
+        for w in range(o_halvings):
+            pointer[2 * w] = ref_start[first[halving_offsets[a] + w]]
+            pointer[2 * w + 1] = ref_start[second[halving_offsets[a] + w]]
         for b in range(regions):
-            if way_offsets[b + 1] > way_offsets[b]:
-                left, right = first[way_offsets[b]], second[way_offsets[b]]
+            if halving_offsets[b + 1] > halving_offsets[b]:
+                left, right = first[halving_offsets[b]], second[halving_offsets[b]]
                 volume[b] = volume[left] + volume[right]
                 cells[b] = cells[left] + cells[right]
                 if not with_people:
@@ -133,11 +116,11 @@ def build_dyadic_boxes(
                     cells[b] += cells_to[tiles[e]]
                 if not with_people:
                     crowd[b] = total
-            if crowd[b] < k or not d_fits[b]:
+            if crowd[b] < k or not d_large_enough[b]:
                 continue
-            # A half with all the trips is as good in every way and smaller: it stands for this box.
-            same, first_way, first_link = -1, ways, links
-            for w in range(way_offsets[b], way_offsets[b + 1]):
+            # A half with all the trips is at least as good and smaller: it stands for this box.
+            same, first_split, first_link = -1, split, links
+            for w in range(halving_offsets[b], halving_offsets[b + 1]):
                 lost = volume[b]
                 for half in (first[w], second[w]):
                     if where[half] >= 0:
@@ -146,13 +129,13 @@ def build_dyadic_boxes(
                         lost -= volume[half]
                         if volume[half] == volume[b]:
                             same = where[half]
-                way_kind[ways], way_lost[ways] = BY_DESTINATION, lost
-                ways += 1
-                link_off[ways] = links
-            for w in range(o_ways):
+                split_kind[split], split_lost[split] = BY_DESTINATION, lost
+                split += 1
+                link_offsets[split] = links
+            for w in range(o_halvings):
                 lost = volume[b]
                 for side in range(2):
-                    half = first[way_offsets[a] + w] if side == 0 else second[way_offsets[a] + w]
+                    half = first[halving_offsets[a] + w] if side == 0 else second[halving_offsets[a] + w]
                     at = pointer[2 * w + side]
                     while at < ref_end[half] and ref_region[at] < b:
                         at += 1
@@ -164,37 +147,21 @@ def build_dyadic_boxes(
                         lost -= box_v[box]
                         if box_v[box] == volume[b]:
                             same = box
-                way_kind[ways], way_lost[ways] = BY_ORIGIN, lost
-                ways += 1
-                link_off[ways] = links
+                split_kind[split], split_lost[split] = BY_ORIGIN, lost
+                split += 1
+                link_offsets[split] = links
             if same >= 0:
-                ways, links = first_way, first_link
+                split, links = first_split, first_link
             else:
-                same = boxes
-                box_o[boxes], box_d[boxes], box_v[boxes], box_u[boxes] = a, b, volume[b], crowd[b]
-                box_cells[boxes] = cells[b]
-                boxes += 1
-                way_off[boxes] = ways
+                same = made
+                box_o[made], box_d[made], box_v[made], box_u[made] = a, b, volume[b], crowd[b]
+                box_cells[made] = cells[b]
+                made += 1
+                split_offsets[made] = split
             where[b] = same
             ref_region[refs], ref_box[refs] = b, same
             refs += 1
         ref_end[a] = refs
         for i in range(ref_start[a], refs):
             where[ref_region[i]] = -1
-    # The box of all trips is the last that was looked up; what came after it is not part of it.
-    if refs > 0:
-        boxes = ref_box[refs - 1] + 1
-        ways = way_off[boxes]
-        links = link_off[ways]
-    return (
-        box_o[:boxes].copy(),
-        box_d[:boxes].copy(),
-        box_v[:boxes].copy(),
-        box_u[:boxes].copy(),
-        box_cells[:boxes].copy(),
-        way_off[: boxes + 1].copy(),
-        way_kind[:ways].copy(),
-        way_lost[:ways].copy(),
-        link_off[: ways + 1].copy(),
-        link[:links].copy(),
-    )
+    return cut_boxes(boxes, splits, ref_box[refs - 1] + 1 if refs > 0 else 0)

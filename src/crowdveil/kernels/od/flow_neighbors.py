@@ -1,14 +1,12 @@
-"""The nearest of many points by the sum of differences in four dimensions."""
+"""Nearest neighbors of flows by the Manhattan distance in four dimensions."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from crowdveil.kernels._types import Floats, Ints
+from crowdveil.kernels.od.structures import FlowNeighbors
 
 DIMENSIONS = 4
 LEAF = 64
@@ -82,7 +80,7 @@ def _tree(points: Floats, order: Ints) -> tuple[Ints, Ints, Ints, Floats, Floats
 
 @kernel
 def _distance(low: Floats, high: Floats, node: int, a: float, b: float, c: float, d: float) -> float:
-    """From a point to a box."""
+    """Return the distance from a point to a box."""
     far = max(max(low[node, 0] - a, a - high[node, 0]), 0.0) + max(max(low[node, 1] - b, b - high[node, 1]), 0.0)
     far += max(max(low[node, 2] - c, c - high[node, 2]), 0.0) + max(max(low[node, 3] - d, d - high[node, 3]), 0.0)
     return float(far)
@@ -122,14 +120,12 @@ def _insertion_sort(far: Floats, near: Ints, n: int) -> None:
 
 
 @kernel
-def nearest_points(place: Floats, chosen: Ints, most: int) -> tuple[Ints, Ints, Floats]:
-    """The `most` nearest others of each of the chosen points, among these, the nearest first; there must be so many.
+def nearest_points(place: Floats, chosen: Ints, most: int) -> FlowNeighbors:
+    """Find the `most` nearest others of each of the chosen points, among these, the nearest first; there must be that many.
 
-    Of those that are as far the one with the lower number comes first. As the offsets of each point (nothing for those
-    that are not chosen), the nearest, and how far they are.
-
-    For a point, boxes of a tree are opened the nearer half first, and left closed if they are farther than enough. What
-    is enough is known from the neighbor before, and then from how many points were found in each ring around this one.
+    Of those that are as far the one with the lower number comes first. Points that are not chosen have no neighbors. For a
+    point, boxes of a tree are opened the nearer half first, and left closed if they are farther than enough. What is enough is
+    known from the neighbor before, and then from how many points were found in each ring around this one.
     """
     n = len(chosen)
     offsets = np.zeros(len(place) + 1, np.int64)
@@ -212,4 +208,4 @@ def nearest_points(place: Floats, chosen: Ints, most: int) -> tuple[Ints, Ints, 
                 at += 1
             j += 1
         radius, before = by_ring_far[most], i
-    return offsets, near, far
+    return FlowNeighbors(offsets, near, far)

@@ -1,4 +1,4 @@
-"""The best destinations of given origins under one budget: a forest of trees of boxes, solved at one price or exactly.
+"""Best destinations of given origins under one budget: a forest of trees of boxes, solved at one multiplier or exactly.
 
 A tree is solved by passing up from each box the cost A and the suppressed volume S of the better of staying whole and being
 split, so that one evaluation is one pass over flat arrays in post-order.
@@ -7,14 +7,12 @@ split, so that one evaluation is one pass over flat arrays in post-order.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._types import Ints, Mask
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, TRIED, P, Q, begin_search, judge
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from crowdveil.kernels.od.structures import ForestCosts
 
 
 @kernel
@@ -30,18 +28,18 @@ def evaluate_forest(
     sum_s: Ints,
     whole: Mask,
 ) -> tuple[int, int]:
-    """The best partition at the price p/q: its cost A and its suppressed volume S; `whole` tells which boxes stay whole.
+    """Find the best partition at the multiplier p/q: its cost A and its suppressed volume S; `whole` gets which boxes stay whole.
 
-    A box that is split costs `split_a` and gives up `split_s` (-1: it cannot be split) besides what its children cost. Of
-    equal ones the least S is taken. q = 0 is an infinite price. Boxes before `start` do not count. `sum_a` and `sum_s` are room
-    for sums and must be zero.
+    A box that is split costs `split_a` and gives up `split_s` (-1: it cannot be split) in addition to what its children cost.
+    Of equal ones the least S is taken. q = 0 is an infinite multiplier. Boxes before `start` do not count. `sum_a` and `sum_s`
+    are buffers and must be zero.
     """
     total_a, total_s = 0, 0
     infinite = q == 0
     for i in range(start, len(cost)):
         a, s = sum_a[i] + split_a[i], sum_s[i] + split_s[i]
         sum_a[i], sum_s[i] = 0, 0
-        # Without a branch that nobody can foresee: which of the two it is changes from box to box.
+        # Without a branch: which of the two it is changes from box to box, so that it would be mispredicted.
         dearer = (s > 0) | (a >= cost[i]) if infinite else q * a + p * s >= q * cost[i]
         stays = dearer | (split_s[i] < 0)
         whole[i] = stays
@@ -68,12 +66,12 @@ def _contract(
     known_whole: bool,
     fate: Mask,
 ) -> tuple[int, int, int]:
-    """Take boxes out whose fate is known, in place: those that stay whole, or those that are split. What they cost goes to
-    the box above; returns where the boxes that are left begin, and cost and suppressed volume that no box is above of. `fate`
-    gets whether a box stays whole, by its `number` in the beginning; that of boxes inside whole ones does not matter.
+    """Remove boxes that are settled, in place: those that stay whole, or those that are split. Their cost goes to the box above.
 
-    Boxes are moved to the end, those above first, so that one pass from the back is enough. `place` is room for where each went:
-    its new number, that of the box above where it was split, -1 for none, or -2 inside a box that stays whole.
+    Returns where the boxes that are left begin, and the cost and suppressed volume without a box above. `fate` gets whether a
+    box stays whole, by its original `number`; that of boxes inside whole ones does not matter. Boxes are moved to the end,
+    those above first, so that one pass from the back is enough. `place` is a buffer for where each went: its new number, that of
+    the box above where it was split, -1 for none, or -2 inside a box that stays whole.
     """
     base_a, base_s = 0, 0
     end = len(cost)
@@ -106,7 +104,7 @@ def _contract(
 
 @kernel
 def _published(above: Ints, whole: Mask) -> Mask:
-    """The boxes that stay whole and lie in none that does."""
+    """Return the boxes that stay whole and lie in none that does."""
     n = len(above)
     inside, published = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
     for i in range(n - 1, -1, -1):
@@ -117,10 +115,9 @@ def _published(above: Ints, whole: Mask) -> Mask:
 
 
 @kernel
-def solve_forest(
-    cost: Ints, lost: Ints, above: Ints, lost_cost: int, gone: int, p: int, q: int
-) -> tuple[int, int, Mask]:
-    """The best partition at a price: its cost A, its suppressed volume S, and the boxes that are published."""
+def solve_forest(costs: ForestCosts, p: int, q: int) -> tuple[int, int, Mask]:
+    """Find the best partition at the multiplier p/q: its cost A, its suppressed volume S, and the boxes that are published."""
+    cost, lost, above, lost_cost, gone = costs
     n = len(cost)
     split_a = np.empty(n, np.int64)
     for i in range(n):
@@ -131,10 +128,11 @@ def solve_forest(
 
 
 @kernel
-def offers(cost: Ints, lost: Ints, above: Ints, lost_cost: int, p: int, q: int) -> tuple[Ints, Ints, Mask]:
-    """What splitting each box saves, and what it suppresses, with the best of what is inside it at a price; and which boxes
-    stay whole at it. Boxes that cannot be split save nothing.
+def find_offers(costs: ForestCosts, p: int, q: int) -> tuple[Ints, Ints, Mask]:
+    """Return what splitting each box saves and what it suppresses, with the best partition inside it at the multiplier p/q;
+    and which boxes stay whole at it. Boxes that cannot be split save nothing.
     """
+    cost, lost, above, lost_cost, _ = costs
     n = len(cost)
     saved, spent = np.zeros(n, np.int64), np.zeros(n, np.int64)
     sum_a, sum_s, whole = np.zeros(n, np.int64), np.zeros(n, np.int64), np.ones(n, np.bool_)
@@ -154,8 +152,9 @@ def offers(cost: Ints, lost: Ints, above: Ints, lost_cost: int, p: int, q: int) 
 
 @kernel
 def take_offers(boxes: Ints, spent: Ints, above: Ints, whole: Mask, rest: int) -> tuple[int, Mask]:
-    """Split boxes that stay whole, in the order given, as long as `rest` trips last; returns how many were taken, and which boxes
-    are published then. `whole` is changed.
+    """Split boxes that stay whole, in the order given, as long as `rest` trips last.
+
+    Returns how many trips were suppressed, and which boxes are published then. `whole` is changed.
     """
     taken = 0
     for i in boxes:
@@ -166,19 +165,16 @@ def take_offers(boxes: Ints, spent: Ints, above: Ints, whole: Mask, rest: int) -
 
 
 @kernel
-def search_forest(
-    cost: Ints, lost: Ints, above: Ints, lost_cost: int, gone: int, budget: int, first_p: int, first_q: int
-) -> tuple[bool, int, int, int, int, Mask]:
-    """The price whose best partition suppresses at most `budget`: found or not, p, q, cost A, suppressed volume S, and the boxes
-    that are published.
+def search_forest(costs: ForestCosts, budget: int, first_p: int, first_q: int) -> tuple[bool, int, int, int, int, Mask]:
+    """Find the multiplier whose best partition suppresses at most `budget`; `first_p`/`first_q` is tried first.
 
-    `lost` is what each box gives up when it is split, -1 where it cannot be; each suppressed trip costs `lost_cost` besides
-    the price; `gone` trips are suppressed whatever is done; p/q is tried first. Boxes whose fate is settled by the two prices
-    around the answer are taken out: one that stays whole at the lower price, one that is split at the higher.
-    All steps together cost a few passes.
+    Returns found or not, p, q, cost A, suppressed volume S, and the boxes that are published. Boxes that are settled by the two
+    multipliers around the answer are taken out: one that stays whole at the lower one, one that is split at the higher one. All
+    steps together cost a few passes.
     """
+    cost, lost, above, lost_cost, gone = costs
     n = len(cost)
-    price_of, up = cost.copy(), above.copy()
+    cost_left, up = cost.copy(), above.copy()
     split_a, split_s = np.empty(n, np.int64), lost.copy()
     for i in range(n):
         split_a[i] = lost_cost * max(lost[i], 0)
@@ -189,7 +185,7 @@ def search_forest(
     while True:
         end_if_stopped()
         p, q = notes[TRIED + P], notes[TRIED + Q]
-        a, s = evaluate_forest(start, price_of, split_a, split_s, up, p, q, sum_a, sum_s, whole)
+        a, s = evaluate_forest(start, cost_left, split_a, split_s, up, p, q, sum_a, sum_s, whole)
         a, s = a + fixed_a, s + fixed_s
         verdict = judge(notes, a, s, budget)
         if verdict != GO_ON:
@@ -198,15 +194,17 @@ def search_forest(
             return verdict == FOUND, p, q, a, s, _published(above, fate)
         side = 1 if s > budget else -1
         if side == settled:
-            continue  # another price on the same side tells little more than the one before
+            continue  # another multiplier on the same side settles few boxes more
         settled = side
-        start, more_a, more_s = _contract(start, price_of, split_a, split_s, up, number, whole, place, s > budget, fate)
+        start, more_a, more_s = _contract(
+            start, cost_left, split_a, split_s, up, number, whole, place, s > budget, fate
+        )
         fixed_a, fixed_s = fixed_a + more_a, fixed_s + more_s
 
 
 @kernel
 def split_boxes(above: Ints, published: Mask) -> Mask:
-    """The boxes that are split: not published, and in none that is."""
+    """Return the boxes that are split: not published, and in none that is."""
     n = len(above)
     inside, split = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
     for i in range(n - 1, -1, -1):
@@ -217,16 +215,17 @@ def split_boxes(above: Ints, published: Mask) -> Mask:
 
 
 @kernel
-def exact_forest(
-    cost: Ints, lost: Ints, above: Ints, lost_cost: int, gone: int, budget: int, p: int, q: int, slack: int, most: int
+def solve_forest_exactly(
+    costs: ForestCosts, budget: int, p: int, q: int, slack: int, max_states: int
 ) -> tuple[bool, int, int, Mask]:
-    """The cheapest partition within the budget, by dynamic programming over lists of (cost, suppressed volume).
+    """Find the cheapest partition within the budget, by dynamic programming over lists of (cost, suppressed volume).
 
-    `p`/`q` is the price that `search_forest` found and `slack` = p · (budget − its S): a state whose q·A + p·S exceeds the
-    least of its box by more than that cannot be part of anything better than what the price gave, and is dropped, as
+    `p`/`q` is the multiplier that `search_forest` found and `slack` = p · (budget − its S): a state whose q·A + p·S exceeds the
+    lower bound of its box by more than that cannot be part of anything better than what the multiplier gave, and is dropped, as
     are states that another beats in both. Returns whether it was done, cost, suppressed volume and the boxes that stay
-    whole (of those above which all are split). Not done: more than `most` states would be needed.
+    whole (of those above which all are split). Not done: more than `max_states` states would be needed.
     """
+    cost, lost, above, lost_cost, gone = costs
     n = len(cost)
     whole = np.zeros(n, np.bool_)
     # Children of each box, and of the place above all trees (number n), as linked lists.
@@ -240,7 +239,7 @@ def exact_forest(
     state_x, state_y = np.empty(1024, np.int64), np.empty(1024, np.int64)
     states = 0
     low, high = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    least = np.zeros(n + 1, np.int64)
+    lower_bound = np.zeros(n + 1, np.int64)
     for i in range(n + 1):
         end_if_stopped()
         base = gone if i == n else lost[i]
@@ -255,8 +254,8 @@ def exact_forest(
             end = states
             floor = q * lost_cost * base + p * base
             child = first[i]
-            while child >= 0:  # to the end even if no state is left: the least must be known
-                floor += least[child]
+            while child >= 0:  # to the end even if no state is left: the bound must be known
+                floor += lower_bound[child]
                 new, new_end = states, states
                 for x in range(begin, end):
                     for y in range(low[child], high[child]):
@@ -293,15 +292,15 @@ def exact_forest(
                         new_end += shift
                         state_a[place], state_s[place], state_x[place], state_y[place] = a, s, x, y
                 begin, end, states = new, new_end, new_end
-                if states > most:
+                if states > max_states:
                     return False, 0, 0, whole
                 child = following[child]
         if i < n:
             stays = base < 0 or q * cost[i] < floor
-            least[i] = q * cost[i] if stays else floor
+            lower_bound[i] = q * cost[i] if stays else floor
             # Staying whole suppresses nothing: only a split that suppresses nothing and is cheaper beats it.
             beaten = end > begin and state_s[begin] == 0 and state_a[begin] < cost[i]
-            keep = not beaten and q * cost[i] - least[i] <= slack
+            keep = not beaten and q * cost[i] - lower_bound[i] <= slack
             new = states
             state_a, state_s = grow(state_a, new + end - begin + 1), grow(state_s, new + end - begin + 1)
             state_x, state_y = grow(state_x, new + end - begin + 1), grow(state_y, new + end - begin + 1)
@@ -310,7 +309,7 @@ def exact_forest(
                 states += 1
             for z in range(begin, end):
                 a, s = state_a[z], state_s[z]
-                if (keep and a >= cost[i]) or q * a + p * s - least[i] > slack:
+                if (keep and a >= cost[i]) or q * a + p * s - lower_bound[i] > slack:
                     continue
                 state_a[states], state_s[states], state_x[states], state_y[states] = a, s, -1, z
                 states += 1

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.leaf_sums import add, no_sums, take
+from crowdveil.kernels.od.structures import DestinationTree, ForestBoxes, MatrixRows, OriginTree, PeoplePairs
 from crowdveil.kernels.od.tree_walk import count_people, walk_destinations
-
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
 
 
 @kernel
-def best_origins(
-    leaving: Ints,
-    target: float,
-    child_offsets: Ints,
-    children: Ints,
-    first_leaf: Ints,
-    leaf_tile: Ints,
-) -> Ints:
-    """The nodes that a tree is cut into for the least sum of (target − outgoing)²: a node, or its children's best.
-
-    `leaving` has the trips from each tile, `first_leaf` the first leaf of each node, `leaf_tile` the tile of each leaf.
-    """
+def best_origins(leaving: Ints, target: float, tree: OriginTree) -> Ints:
+    """Cut a tree into the nodes with the least sum of (target − outgoing)²; `leaving` has the trips from each tile."""
+    child_offsets, children, first_leaf, leaf_tile = tree.child_offsets, tree.children, tree.first_leaf, tree.leaf_tile
     n = len(first_leaf)
     outgoing = np.empty(n, np.int64)
     best = np.empty(n, np.float64)
@@ -66,60 +55,43 @@ def best_origins(
 
 @kernel
 def build_forest(
-    row_offsets: Ints,
-    row_tile: Indices,
-    row_volume: Ints,
-    row_crowd: Ints,
-    pair_offsets: Ints,
-    pair_person: Ints,
-    pair_leaf: Ints,
+    rows: MatrixRows,
+    pairs: PeoplePairs,
     origins: Ints,
-    o_first: Ints,
-    o_leaf_tile: Ints,
+    origin_tree: OriginTree,
     o_cost: Ints,
-    d_tile_leaf: Ints,
-    anchor: Ints,
-    table: Indices,
-    exponent: Indices,
-    d_depth: int,
-    d_is_leaf: Ints,
+    destination_tree: DestinationTree,
     d_cost: Ints,
     scale: int,
     k: int,
-) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
-    """The boxes with a crowd of at least k for given origins, each origin the root of a tree of destinations.
+) -> ForestBoxes:
+    """Build the boxes with a crowd of at least k for given origins, each origin the root of a tree of destinations.
 
     Parameters
     ----------
-    row_offsets, row_tile, row_volume, row_crowd
-        By origin tile: the destination tile of each row, its trips, and its crowd where crowds add up.
-    pair_offsets, pair_person, pair_leaf
-        By origin who went to which leaf, in order of person and leaf; empty where people are not known.
-    origins, o_first, o_leaf_tile, o_cost
-        The nodes that are origins, rising, which hold each tile once; of the tree of origins the first leaf of each node, the
-        tile of each leaf, and what each node costs a trip.
-    d_tile_leaf, anchor, table, exponent, d_depth, d_is_leaf, d_cost
-        The tree of destinations: the leaf of each tile, the lowest node above each leaf that may be published, what common
-        ancestors are looked up in, its depth, which nodes are leaves, and what each costs a trip.
+    pairs
+        People by origin, in the order of `origins`.
+    origins
+        The nodes that are origins, rising, which hold each tile once.
+    o_cost, d_cost
+        What each node of origins and of destinations costs a trip.
     scale
         What costs are multiplied with.
-
-    Returns
-    -------
-    origin, destination node, volume, crowd and cost of each box; the volume that splitting it gives up, -1 where it cannot be
-    split; the box above it, -1 at the top; and the volume of each origin that is in no box. Boxes come after those below them.
     """
-    leaves, parts = len(anchor), len(origins)
-    rows = len(row_tile)
+    row_offsets, row_tile, row_volume, row_crowd = rows
+    pair_offsets, pair_person, pair_leaf = pairs
+    o_first, o_leaf_tile = origin_tree.first_leaf, origin_tree.leaf_tile
+    d_tile_leaf, d_is_leaf = destination_tree.tile_leaf, destination_tree.is_leaf
+    leaves, parts = len(destination_tree.anchor), len(origins)
     with_people = len(pair_offsets) > 1
-    widest = min(leaves, rows)
+    widest = min(leaves, len(row_tile))
     leaf, volume = np.empty(widest, np.int64), np.empty(widest, np.int64)
     crowd, cells = np.empty(widest, np.int64), np.empty(widest, np.int64)
     sums, marks, words = no_sums(leaves)
     gain = np.zeros(len(d_cost), np.int64)
-    stack = np.empty(6 * (d_depth + 2), np.int64)
+    stack = np.empty(6 * (destination_tree.depth + 2), np.int64)
     out = np.empty(6 * (2 * widest + 1), np.int64)
-    size = max(16, rows // 2)
+    size = max(16, len(row_tile) // 2)
     box_part, box_node, box_volume = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     box_crowd, box_lost, box_above = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     box_cost = np.empty(size, np.int64)
@@ -141,10 +113,8 @@ def build_forest(
             continue
         if with_people:
             low, high = pair_offsets[part], pair_offsets[part + 1]
-            count_people(pair_person, pair_leaf, low, high, anchor, table, exponent, gain)
-        found = walk_destinations(
-            leaf, volume, crowd, cells, 0, n, gain, with_people, anchor, table, exponent, k, stack, out
-        )
+            count_people(pair_person, pair_leaf, low, high, destination_tree, gain)
+        found = walk_destinations(leaf, volume, crowd, cells, 0, n, gain, with_people, destination_tree, k, stack, out)
         if found == 0:
             gone[part] = total
             continue
@@ -164,13 +134,7 @@ def build_forest(
                 box_above[boxes + child] = boxes + i
                 child -= out[6 * child + 5]
         boxes += found
-    return (
-        box_part[:boxes],
-        box_node[:boxes],
-        box_volume[:boxes],
-        box_crowd[:boxes],
-        box_cost[:boxes],
-        box_lost[:boxes],
-        box_above[:boxes],
-        gone,
-    )
+    return ForestBoxes(
+        box_part[:boxes], box_node[:boxes], box_volume[:boxes], box_crowd[:boxes],
+        box_cost[:boxes], box_lost[:boxes], box_above[:boxes], gone,
+    )  # fmt: skip

@@ -1,25 +1,65 @@
-"""Greedy merging of flows that do not reach k, the two that are cheapest to put into one box first."""
+"""Glove: greedy merging of flows below k, the pair that is cheapest to put into one box first."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._types import Floats, Ints, Mask
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.merged import NONE, find, numbered, together
 from crowdveil.kernels.od.pair_queue import earlier, pop, push
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from crowdveil.kernels.od.structures import FlowNeighbors, StepFlows
 
 DIMENSIONS = 4
 
 
+class ClusterBoxes(NamedTuple):
+    """The box of each cluster (least and largest of each dimension), the sum of its sides, and its trips."""
+
+    box: Floats
+    extent: Floats
+    volume: Ints
+
+
+class ClusterState(NamedTuple):
+    """What clusters are made of: the cluster that each became part of, its flows as a linked list, whether it is below k."""
+
+    parent: Ints
+    first_flow: Ints
+    next_flow: Ints
+    small: Mask
+    stamp: Ints
+
+
+class FlowLists(NamedTuple):
+    """The flows near each flow with their distances and the farthest of them; and those that it is near for."""
+
+    start: Ints
+    end: Ints
+    near: Ints
+    far: Floats
+    radius: Floats
+    by_start: Ints
+    by_end: Ints
+    by: Ints
+
+
+class ClusterLinks(NamedTuple):
+    """Neighbors of clusters that had none left, as linked lists."""
+
+    head: Ints
+    tail: Ints
+    item: Ints
+    following: Ints
+
+
 @kernel
-def _cost(box: Floats, extent: Floats, volume: Ints, by_volume: bool, a: int, b: int) -> float:
-    """What it costs to merge two clusters: the extent of their common box, or how much a trip's box grows on average."""
+def _cost(boxes: ClusterBoxes, by_volume: bool, a: int, b: int) -> float:
+    """Return the cost of merging two clusters: the extent of their common box, or how much a trip's box grows on average."""
+    box, extent, volume = boxes
     common = 0.0
     for d in range(DIMENSIONS):
         common += max(box[a, DIMENSIONS + d], box[b, DIMENSIONS + d]) - min(box[a, d], box[b, d])
@@ -31,7 +71,7 @@ def _cost(box: Floats, extent: Floats, volume: Ints, by_volume: bool, a: int, b:
 
 @kernel
 def _found_by(offsets: Ints, near: Ints, far: Floats) -> tuple[Ints, Ints]:
-    """Those that each flow is near for though they are not near for it, as offsets and flows.
+    """Return the flows that each flow is near for though they are not near for it, as offsets and flows.
 
     None of them is nearer than the last of its own; some that are as far as that one may be both.
     """
@@ -52,8 +92,9 @@ def _found_by(offsets: Ints, near: Ints, far: Floats) -> tuple[Ints, Ints]:
 
 
 @kernel
-def _link(mine: int, other: int, at: int, head: Ints, tail: Ints, item: Ints, following: Ints) -> None:
+def _link(mine: int, other: int, at: int, links: ClusterLinks) -> None:
     """Put a neighbor at the end of a list."""
+    head, tail, item, following = links
     item[at], following[at] = other, NONE
     if head[mine] == NONE:
         head[mine] = at
@@ -64,63 +105,50 @@ def _link(mine: int, other: int, at: int, head: Ints, tail: Ints, item: Ints, fo
 
 @kernel
 def _better(
-    mine: int, partner: int, least: float, other: int, box: Floats, extent: Floats, volume: Ints, by_volume: bool
+    mine: int, partner: int, lowest: float, other: int, boxes: ClusterBoxes, by_volume: bool
 ) -> tuple[int, float]:
-    """The cheaper one of two to merge with, the earlier one if they cost the same, and its cost."""
-    cost = _cost(box, extent, volume, by_volume, mine, other)
-    if cost < least or (cost == least and earlier(mine, other, mine, partner)):
+    """Return the cheaper one of two to merge with, the earlier one if they cost the same, and its cost."""
+    cost = _cost(boxes, by_volume, mine, other)
+    if cost < lowest or (cost == lowest and earlier(mine, other, mine, partner)):
         return other, cost
-    return partner, least
+    return partner, lowest
 
 
 @kernel
 def _best(
     mine: int,
     hint: int,
-    parent: Ints,
-    first_flow: Ints,
-    next_flow: Ints,
-    start: Ints,
-    end: Ints,
-    near: Ints,
-    far: Floats,
-    radius: Floats,
-    by_start: Ints,
-    by_end: Ints,
-    by: Ints,
-    head: Ints,
-    tail: Ints,
-    item: Ints,
-    following: Ints,
-    small: Bools,
+    boxes: ClusterBoxes,
+    state: ClusterState,
+    lists: FlowLists,
+    links: ClusterLinks,
     join_any: bool,
-    box: Floats,
-    extent: Floats,
-    volume: Ints,
     by_volume: bool,
-    stamp: Ints,
     mark: int,
 ) -> tuple[int, float]:
-    """The cheapest neighbor to merge with, NONE if there is none, and its cost; `hint` is one of them, or NONE.
+    """Return the cheapest neighbor to merge with, NONE if there is none, and its cost; `hint` is one of them, or NONE.
 
-    Neighbors that have become part of others are taken for these; what can never be merged with is struck off its list.
-    A box around two is never less than their flows are apart, so that a list is left where it comes to what is farther
-    than the best; where the cost is a growth there is no such end.
+    Neighbors that have become part of others are replaced by these; clusters that can never be merged with are removed from the
+    list. A box around two is never smaller than the distance of their flows, so that a list is left at the first flow that is
+    farther than the best; where the cost is a growth there is no such end.
     """
-    partner, least = NONE, np.inf
+    parent, first_flow, next_flow, small, stamp = state
+    start, end, near, far, radius, by_start, by_end, by = lists
+    head, tail, item, following = links
+    partner, lowest = NONE, np.inf
     join_all = join_any and small[mine]
     if hint != NONE and hint != mine and (join_all or small[hint]):
-        partner, least = _better(mine, partner, least, hint, box, extent, volume, by_volume)
+        partner, lowest = _better(mine, partner, lowest, hint, boxes, by_volume)
     flow = first_flow[mine]
     while flow != NONE:
         e, kept = start[flow], start[flow]
-        while e < end[flow] and (by_volume or far[e] <= least):
+        while e < end[flow] and (by_volume or far[e] <= lowest):
             other = find(parent, near[e])
             if other != mine and (join_all or small[other]) and stamp[other] != mark:
                 stamp[other] = mark
                 near[kept], far[kept] = other, far[e]
                 kept += 1
-                partner, least = _better(mine, partner, least, other, box, extent, volume, by_volume)
+                partner, lowest = _better(mine, partner, lowest, other, boxes, by_volume)
             e += 1
         # Those that stay go to what was not looked at.
         gap = e - kept
@@ -128,7 +156,7 @@ def _best(
             for at in range(kept - 1, start[flow] - 1, -1):
                 near[at + gap], far[at + gap] = near[at], far[at]
             start[flow] += gap
-        if e == end[flow] and (by_volume or radius[flow] <= least):
+        if e == end[flow] and (by_volume or radius[flow] <= lowest):
             kept = by_start[flow]
             for e in range(by_start[flow], by_end[flow]):
                 other = find(parent, by[e])
@@ -136,7 +164,7 @@ def _best(
                     stamp[other] = mark
                     by[kept] = other
                     kept += 1
-                    partner, least = _better(mine, partner, least, other, box, extent, volume, by_volume)
+                    partner, lowest = _better(mine, partner, lowest, other, boxes, by_volume)
             by_end[flow] = kept
         flow = next_flow[flow]
     before, link = NONE, head[mine]
@@ -151,22 +179,16 @@ def _best(
             continue
         stamp[other] = mark
         item[link] = other
-        partner, least = _better(mine, partner, least, other, box, extent, volume, by_volume)
+        partner, lowest = _better(mine, partner, lowest, other, boxes, by_volume)
         before, link = link, following[link]
     tail[mine] = before
-    return partner, least
+    return partner, lowest
 
 
 @kernel
 def merge_flows(
-    place: Floats,
-    flow_volume: Ints,
-    flow_crowd: Ints,
-    member_offsets: Ints,
-    member: Ints,
-    near_offsets: Ints,
-    nearest: Ints,
-    how_far: Floats,
+    flows: StepFlows,
+    neighbors: FlowNeighbors,
     more_near: int,
     k: int,
     budget: int,
@@ -175,26 +197,19 @@ def merge_flows(
 ) -> tuple[Ints, int]:
     """Merge clusters of flows until those below k hold at most `budget` trips: the cluster of each flow, and their number.
 
-    Flows of clusters below k are in none, -1. Of all pairs of neighbors, of which at least one (or both, unless
+    Flows of clusters below k are in none, -1. Of all pairs of neighbors, of which at lowest one (or both, unless
     `join_any`) is below k, the one with the least cost is merged; of those that cost the same the one with the
     earliest clusters, which are numbered as flows first and then in the order that they are made. Neighbors of a flow are
     its nearest and those that it is one of the nearest for; those of a cluster are those of its flows. A cluster below k
     without neighbors left gets the `more_near` cheapest of all clusters as neighbors. The last one below k, if the budget
     is not kept without it, joins the cheapest of all.
 
-    The queue has one pair for each cluster, the best when it was last looked at. A pair is known to both of its
+    The queue has one pair for each cluster, the best when it was last searched. A pair is known to both of its
     clusters, and so to the one that is made later: a queued pair is the best one of its cluster and all others that were
-    there, even if a part of it is gone; only then must be looked anew.
-
-    Parameters
-    ----------
-    place, flow_volume, flow_crowd
-        The four dimensions, trips and crowd of each flow.
-    member_offsets, member
-        Who is behind each flow, rising; empty where crowds add up.
-    near_offsets, nearest, how_far
-        The nearest of each flow, and how far they are, the nearest first.
+    there, even if a part of it is gone; only then is it searched again.
     """
+    place, flow_volume, flow_crowd, member_offsets, member = flows
+    near_offsets, nearest, how_far = neighbors
     n = len(flow_volume)
     most, with_people = 2 * n, len(member) > 0
     box, extent = np.empty((most, 2 * DIMENSIONS)), np.zeros(most)
@@ -204,9 +219,10 @@ def merge_flows(
     near, far, start, end = nearest.copy(), how_far.copy(), near_offsets[:-1].copy(), near_offsets[1:]
     by_offsets, by = _found_by(near_offsets, near, far)
     by_start, by_end, radius = by_offsets[:-1], by_offsets[1:].copy(), np.zeros(n)
-    # Neighbors of clusters that had none left, as linked lists.
+    lists = FlowLists(start, end, near, far, radius, by_start, by_end, by)
     head, tail, stamp = np.full(most, NONE, np.int64), np.full(most, NONE, np.int64), np.full(most, NONE, np.int64)
-    item, following, links = np.empty(1024, np.int64), np.empty(1024, np.int64), 0
+    links, linked = ClusterLinks(head, tail, np.empty(1024, np.int64), np.empty(1024, np.int64)), 0
+    boxes, state = ClusterBoxes(box, extent, volume), ClusterState(parent, first_flow, next_flow, small, stamp)
     member_at, member_length = np.zeros(most, np.int64), np.zeros(most, np.int64)
     members, member_end = np.empty(2 * len(member) + 1, np.int64), len(member)
     members[: len(member)] = member
@@ -243,12 +259,12 @@ def merge_flows(
             a = 0
             while not (alive[a] and small[a]):
                 a += 1
-            least = np.inf
+            lowest = np.inf
             for c in range(count):
                 if alive[c] and c != a:
-                    here = _cost(box, extent, volume, by_volume, a, c)
-                    if here < least:
-                        b, least = c, here
+                    here = _cost(boxes, by_volume, a, c)
+                    if here < lowest:
+                        b, lowest = c, here
         if mine == NONE:
             new = count
             count += 1
@@ -264,7 +280,7 @@ def merge_flows(
                 member_length[new] = crowd[new]
                 member_end += crowd[new]
             elif with_people:
-                crowd[new] = k  # at least; who they are matters no more
+                crowd[new] = k  # at lowest; who they are matters no more
             small[new] = crowd[new] < k
             too_small -= volume[a] * small[a] + volume[b] * small[b] - volume[new] * small[new]
             parent[a], parent[b] = new, new
@@ -274,7 +290,7 @@ def merge_flows(
             if head[a] == NONE:
                 head[new], tail[new] = head[b], tail[b]
             elif head[b] != NONE:
-                following[tail[a]] = head[b]
+                links.following[tail[a]] = head[b]
                 tail[new] = tail[b]
             living[n_living] = new
             n_living += 1
@@ -284,12 +300,9 @@ def merge_flows(
         if not small[mine] and not join_any:
             continue
         mark += 1
-        partner[mine], least = _best(
-            mine, hint, parent, first_flow, next_flow, start, end, near, far, radius, by_start, by_end, by, head, tail,
-            item, following, small, join_any, box, extent, volume, by_volume, stamp, mark,
-        )  # fmt: skip
+        partner[mine], lowest = _best(mine, hint, boxes, state, lists, links, join_any, by_volume, mark)
         if partner[mine] == NONE and small[mine]:
-            # Look among all that are left, and strike those that are gone.
+            # Search among all that are left, and remove those that are gone.
             kept, others = 0, 0
             for i in range(n_living):
                 c = living[i]
@@ -300,21 +313,22 @@ def merge_flows(
             for i in range(n_living):
                 candidate[i] = np.inf
                 if living[i] != mine:
-                    candidate[i] = _cost(box, extent, volume, by_volume, mine, living[i])
+                    candidate[i] = _cost(boxes, by_volume, mine, living[i])
                     others += 1
             if others > 0:
                 enough = np.partition(candidate[:n_living], min(more_near, others) - 1)[min(more_near, others) - 1]
-                least = np.inf
+                lowest = np.inf
                 for i in range(n_living):
                     if candidate[i] > enough:
                         continue
-                    item, following = grow(item, links + 2), grow(following, links + 2)
-                    _link(mine, living[i], links, head, tail, item, following)
-                    _link(living[i], mine, links + 1, head, tail, item, following)
-                    links += 2
-                    tie = candidate[i] == least and earlier(mine, living[i], mine, partner[mine])
-                    if candidate[i] < least or tie:
-                        partner[mine], least = living[i], candidate[i]
+                    item, following = grow(links.item, linked + 2), grow(links.following, linked + 2)
+                    links = ClusterLinks(head, tail, item, following)
+                    _link(mine, living[i], linked, links)
+                    _link(living[i], mine, linked + 1, links)
+                    linked += 2
+                    tie = candidate[i] == lowest and earlier(mine, living[i], mine, partner[mine])
+                    if candidate[i] < lowest or tie:
+                        partner[mine], lowest = living[i], candidate[i]
         if partner[mine] != NONE:
-            queued = push(costs, owners, partner, queued, least, mine)
+            queued = push(costs, owners, partner, queued, lowest, mine)
     return numbered(parent, crowd, n, k)

@@ -7,16 +7,14 @@ found as fast as many of a small one.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel, lowest_bit
-
-Ints = npt.NDArray[np.int64]
+from crowdveil.kernels._types import Ints
 
 
 @kernel
 def no_sums(leaves: int) -> tuple[Ints, Ints, Ints]:
-    """Room for sums over `leaves` leaves: three a leaf, all zero; and the two rows of marks."""
+    """Allocate sums over `leaves` leaves: three for each leaf, all zero; and the two rows of marks."""
     words = (leaves >> 6) + 1
     return np.zeros(3 * leaves, np.int64), np.zeros(words, np.int64), np.zeros((words >> 6) + 1, np.int64)
 
@@ -34,7 +32,7 @@ def add(sums: Ints, marks: Ints, words: Ints, leaf: int, volume: int, crowd: int
 
 @kernel
 def take(sums: Ints, marks: Ints, words: Ints, leaf: Ints, volume: Ints, crowd: Ints, cells: Ints, low: int) -> int:
-    """Move all sums into lists, by rising leaf, from place `low` on; returns where they end. The room is zero again."""
+    """Move all sums into lists, by rising leaf, from position `low` on; return where they end. The sums are zero again."""
     at = low
     for row in range(len(words)):
         some = words[row]

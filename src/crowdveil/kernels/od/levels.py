@@ -1,13 +1,12 @@
-"""One level of a tree for origins and one for destinations: what a pair of levels suppresses, and the best pair."""
+"""OIGH: one level of a tree for origins and one for destinations; what a pair of levels suppresses, and the best pair."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
-
-Ints = npt.NDArray[np.int64]
+from crowdveil.kernels._types import Ints
+from crowdveil.kernels.od.structures import LevelRows, LevelTree
 
 NODE, VOLUME, CROWD, MOST, HEAD = 0, 1, 2, 3, 4
 COLUMNS = 5
@@ -15,8 +14,9 @@ COLUMNS = 5
 
 
 @kernel
-def _cut(most: int, parent: Ints, size: Ints, first_leaf: Ints, node_of_leaf: Ints) -> None:
-    """Write under each leaf the largest node above it that has at most so many leaves."""
+def _cut(most: int, tree: LevelTree, node_of_leaf: Ints) -> None:
+    """Write for each leaf the largest node above it that has at most `most` leaves."""
+    parent, size, first_leaf = tree
     root = len(parent) - 1
     for node in range(len(parent)):
         if size[node] <= most and (node == root or size[parent[node]] > most):
@@ -27,7 +27,7 @@ def _cut(most: int, parent: Ints, size: Ints, first_leaf: Ints, node_of_leaf: In
 def _people_of(
     head: int, following: Ints, member_offsets: Ints, member: Ints, seen: Ints, mark: int, enough: int
 ) -> int:
-    """Different people of a chain of rows; counting stops at `enough`."""
+    """Count the different people of a chain of rows; counting stops at `enough`."""
     people, row = 0, head
     while row >= 0:
         for e in range(member_offsets[row], member_offsets[row + 1]):
@@ -43,21 +43,19 @@ def _people_of(
 @kernel
 def _gather(
     start: int,
-    row_o: Ints,
-    row_d: Ints,
-    volume: Ints,
-    crowd: Ints,
+    rows: LevelRows,
     o_node: Ints,
     d_node: Ints,
     where: Ints,
     cells: Ints,
     following: Ints,
 ) -> tuple[int, int]:
-    """Put the rows from `start` on that share its origin together by destination: how many cells, and the next row.
+    """Add up the rows from `start` on that share its origin by destination: how many cells, and the next row.
 
     Rows are sorted by the leaf of their origin, so that those of one node follow one another. `where` is -1 everywhere
     before and after.
     """
+    row_o, row_d, volume, crowd = rows.origin, rows.destination, rows.volume, rows.crowd
     origin, row, found = o_node[row_o[start]], start, 0
     while row < len(row_o) and o_node[row_o[row]] == origin:
         node = d_node[row_d[row]]
@@ -80,13 +78,8 @@ def _gather(
 
 
 @kernel
-def _look(
-    row_o: Ints,
-    row_d: Ints,
-    volume: Ints,
-    crowd: Ints,
-    member_offsets: Ints,
-    member: Ints,
+def _evaluate(
+    rows: LevelRows,
     o_node: Ints,
     o_size: Ints,
     d_node: Ints,
@@ -100,15 +93,16 @@ def _look(
     mark: int,
     lost_by_size: Ints,
 ) -> tuple[int, int, int, int]:
-    """Suppressed and published volume of a pair of levels, the total size of what is published, and the next free mark.
+    """Return suppressed and published volume of a pair of levels, the total size of what is published, and the next free mark.
 
-    Looking ends where more than `budget` is suppressed.
+    Evaluation ends where more than `budget` is suppressed.
     """
+    row_o, member_offsets, member = rows.origin, rows.member_offsets, rows.member
     lost, total, cost, row = 0, 0, 0, 0
     lost_by_size[:] = 0
     while row < len(row_o) and lost <= budget:
         size_here = o_size[o_node[row_o[row]]]
-        found, row = _gather(row, row_o, row_d, volume, crowd, o_node, d_node, where, cells, following)
+        found, row = _gather(row, rows, o_node, d_node, where, cells, following)
         for cell in range(found):
             reaches = cells[CROWD, cell] >= k
             if len(member) > 0 and reaches and cells[MOST, cell] < k:
@@ -126,7 +120,7 @@ def _look(
 
 @kernel
 def _bound(total: int, cost: int, lost_by_size: Ints) -> float:
-    """The least mean size once more is published, nothing published is taken back and no size falls."""
+    """Return a lower bound of the mean size once more is published, nothing published is taken back and no size falls."""
     size = 1
     while size < len(lost_by_size) and size * total < cost:
         total += lost_by_size[size]
@@ -137,63 +131,38 @@ def _bound(total: int, cost: int, lost_by_size: Ints) -> float:
 
 @kernel
 def best_levels(
-    row_o: Ints,
-    row_d: Ints,
-    volume: Ints,
-    crowd: Ints,
-    member_offsets: Ints,
-    member: Ints,
-    o_levels: Ints,
-    o_parent: Ints,
-    o_size: Ints,
-    o_first: Ints,
-    d_levels: Ints,
-    d_parent: Ints,
-    d_size: Ints,
-    d_first: Ints,
-    k: int,
-    budget: int,
+    rows: LevelRows, o_levels: Ints, o_tree: LevelTree, d_levels: Ints, d_tree: LevelTree, k: int, budget: int
 ) -> tuple[int, int, int]:
-    """The pair of levels with the least mean size of a published trip among those that suppress at most `budget`.
+    """Find the pair of levels with the least mean size of a published trip among those that suppress at most `budget`.
 
-    Returns the numbers of the two levels, and how many pairs were looked at. Of pairs with the same mean the one with
-    the finest origins is taken, and of these the one with the finest destinations.
+    `o_levels` and `d_levels` are the most leaves of a node at each level, rising to the whole tree. Returns the numbers of the
+    two levels, and how many pairs were evaluated. Of pairs with the same mean the one with the finest origins is taken, and of
+    these the one with the finest destinations.
 
     Suppressed volume falls as either level coarsens, so that the pairs within the budget lie above a staircase, which is
     walked along. The mean size need not rise above it: trips that are published only at a coarser level may be finer
     than the mean. But what is published stays so, and no size falls; the mean of what is published, with all other trips
     that would lower it, is therefore a bound for all pairs that are coarser in both, and these are left out if it is no better.
-
-    Parameters
-    ----------
-    row_o, row_d, volume, crowd
-        Leaf positions, trips and crowd of each row, sorted by row_o.
-    member_offsets, member
-        Who is behind each row; empty where crowds add up.
-    o_levels, d_levels
-        The most leaves of a node at each level, rising to the whole tree.
-    o_parent, o_size, o_first, d_parent, d_size, d_first
-        The nodes of the two trees: those above, their numbers of leaves, their first leaves.
     """
-    n = len(row_o)
+    member, o_size, d_size = rows.member, o_tree.size, d_tree.size
+    n = len(rows.origin)
     seen, mark = np.full(_most(member) + 1, -1, np.int64), 0
     o_node, d_node = np.empty(o_size[-1], np.int64), np.empty(d_size[-1], np.int64)
     where, cells = np.full(len(d_size), -1, np.int64), np.empty((COLUMNS, n), np.int64)
     following, lost_by_size = np.empty(n, np.int64), np.zeros(o_size[-1] + d_size[-1] + 1, np.int64)
     best, best_o, best_d = np.inf, len(o_levels) - 1, len(d_levels) - 1
     # Levels of destinations from `stair` on keep the budget; those from `limit` on can be no better.
-    stair, limit, looked = len(d_levels), len(d_levels), 0
+    stair, limit, evaluated = len(d_levels), len(d_levels), 0
     for i in range(len(o_levels)):
-        _cut(o_levels[i], o_parent, o_size, o_first, o_node)
+        _cut(o_levels[i], o_tree, o_node)
         down, j = True, stair - 1
         while (down and j >= 0) or (not down and j < limit):
             end_if_stopped()
-            _cut(d_levels[j], d_parent, d_size, d_first, d_node)
-            lost, total, cost, mark = _look(
-                row_o, row_d, volume, crowd, member_offsets, member, o_node, o_size, d_node, d_size, k, budget, where,
-                cells, following, seen, mark, lost_by_size,
-            )  # fmt: skip
-            looked += 1
+            _cut(d_levels[j], d_tree, d_node)
+            lost, total, cost, mark = _evaluate(
+                rows, o_node, o_size, d_node, d_size, k, budget, where, cells, following, seen, mark, lost_by_size
+            )
+            evaluated += 1
             if down and lost <= budget:
                 stair = j
                 j -= 1
@@ -207,7 +176,7 @@ def best_levels(
             if _bound(total, cost, lost_by_size) >= best:
                 limit = j
             j += 1
-    return best_o, best_d, looked
+    return best_o, best_d, evaluated
 
 
 @kernel
@@ -220,30 +189,24 @@ def _most(values: Ints) -> int:
 
 @kernel
 def level_boxes(
-    row_o: Ints,
-    row_d: Ints,
-    volume: Ints,
-    crowd: Ints,
-    member_offsets: Ints,
-    member: Ints,
-    o_most: int,
-    o_parent: Ints,
-    o_size: Ints,
-    o_first: Ints,
-    d_most: int,
-    d_parent: Ints,
-    d_size: Ints,
-    d_first: Ints,
+    rows: LevelRows, o_most: int, o_tree: LevelTree, d_most: int, d_tree: LevelTree
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """The boxes of a pair of levels that hold trips: nodes of origin and destination, volume and crowd.
+    """Return the boxes of a pair of levels that hold trips: nodes of origin and destination, volume and crowd.
 
-    `o_most` and `d_most` are the most leaves of a node; the rest is as in `best_levels`.
+    `o_most` and `d_most` are the most leaves of a node.
     """
+    row_o, member_offsets, member, o_size, d_size = (
+        rows.origin,
+        rows.member_offsets,
+        rows.member,
+        o_tree.size,
+        d_tree.size,
+    )
     n = len(row_o)
     seen, mark = np.full(_most(member) + 1, -1, np.int64), 0
     o_node, d_node = np.empty(o_size[-1], np.int64), np.empty(d_size[-1], np.int64)
-    _cut(o_most, o_parent, o_size, o_first, o_node)
-    _cut(d_most, d_parent, d_size, d_first, d_node)
+    _cut(o_most, o_tree, o_node)
+    _cut(d_most, d_tree, d_node)
     where, cells = np.full(len(d_size), -1, np.int64), np.empty((COLUMNS, n), np.int64)
     following = np.empty(n, np.int64)
     box_o, box_d = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -251,7 +214,7 @@ def level_boxes(
     boxes, row = 0, 0
     while row < n:
         origin = o_node[row_o[row]]
-        found, row = _gather(row, row_o, row_d, volume, crowd, o_node, d_node, where, cells, following)
+        found, row = _gather(row, rows, o_node, d_node, where, cells, following)
         for cell in range(found):
             people = cells[CROWD, cell]
             if len(member) > 0:

@@ -1,13 +1,11 @@
-"""Clusters that were merged from others: which one a flow is in now, and who is in it."""
+"""Merged clusters: the cluster that a flow is in now, and its people."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
+from crowdveil.kernels._types import Ints
 
 NONE = -1
 """In place of a cluster: there is none."""
@@ -15,7 +13,7 @@ NONE = -1
 
 @kernel
 def find(parent: Ints, item: int) -> int:
-    """The cluster that an earlier one has become part of."""
+    """Return the cluster that an earlier one has become part of."""
     while parent[item] != item:
         parent[item] = parent[parent[item]]
         item = parent[item]
@@ -42,7 +40,7 @@ def together(members: Ints, at: Ints, length: Ints, a: int, b: int, end: int) ->
 
 @kernel
 def numbered(parent: Ints, crowd: Ints, n: int, k: int) -> tuple[Ints, int]:
-    """The cluster of each flow, numbered in order of flows, NONE where it is below k; and the number of clusters."""
+    """Return the cluster of each flow, numbered in order of flows, NONE where it is below k; and the number of clusters."""
     label, number, clusters = np.full(n, NONE, np.int64), np.full(len(parent), NONE, np.int64), 0
     for i in range(n):
         c = find(parent, i)

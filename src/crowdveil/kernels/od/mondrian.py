@@ -1,22 +1,17 @@
-"""Cutting flows at medians of where they begin and end, as long as both sides keep a crowd."""
+"""Mondrian: cut flows at medians of their coordinates, as long as both sides keep k people."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
-
-Ints = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.int32]
-Flags = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
+from crowdveil.kernels._types import Bytes, Floats, Indices, Ints
 
 DIMENSIONS = 4
 
 
 @kernel
-def _put_in_order(tile: Ints, tiles_in_order: Ints, orders: Rows, at: int) -> None:
+def _put_in_order(tile: Ints, tiles_in_order: Ints, orders: Indices, at: int) -> None:
     """Write the flows in the order that their tiles have, from `at` on: they are counted, not compared."""
     place = np.zeros(len(tiles_in_order), np.int64)
     for row in range(len(tile)):
@@ -31,7 +26,7 @@ def _put_in_order(tile: Ints, tiles_in_order: Ints, orders: Rows, at: int) -> No
 
 
 @kernel
-def _part(orders: Rows, source: int, size: int, target: int, left_size: int, is_left: Flags) -> None:
+def _part(orders: Indices, source: int, size: int, target: int, left_size: int, is_left: Bytes) -> None:
     """Write some flows elsewhere, those of the left side first, each side in the order that it had.
 
     Nothing is branched on: a processor that guesses at medians guesses wrong half of the time. Numbers are unsigned, so
@@ -48,12 +43,22 @@ def _part(orders: Rows, source: int, size: int, target: int, left_size: int, is_
 
 @kernel
 def _fewest_people(
-    orders: Rows, low: int, below: int, up_to: int, high: int, member_offsets: Ints, member: Ints, seen: Ints, mark: int
+    orders: Indices,
+    low: int,
+    below: int,
+    up_to: int,
+    high: int,
+    member_offsets: Ints,
+    member: Ints,
+    seen: Ints,
+    mark: int,
 ) -> tuple[int, int]:
-    """Different people of the side with fewer of them if flows are cut before `up_to`, and if they are before `below`."""
+    """Count the different people of the side with fewer of them if flows are cut before `up_to`, and if they are before
+    `below`.
+    """
     counts = np.zeros(4, np.int64)
     for i in range(low, high):
-        # Somebody may be on several sides, ≤ and > the median, < and ≥ it: a bit for each of them, on top of the mark.
+        # A person may be on several sides, ≤ and > the median, < and ≥ it: a bit for each of them, on top of the mark.
         sides = (1 if i < up_to else 2) + (4 if i < below else 8)
         for e in range(member_offsets[orders[i]], member_offsets[orders[i] + 1]):
             person = member[e]
@@ -84,7 +89,7 @@ def median_cuts(
     is cut, the first of them if several have it, at its median over trips: ≤ median on one side; if that leaves a side
     without a crowd, < median; if that does too, nothing is cut.
 
-    Flows are kept in order of each dimension. A range is then told by two flows, a median by walking half of the way,
+    Flows are kept in order of each dimension. A range is then given by two flows, a median by walking half of the way,
     and a cut parts each order into two that are still in order. Each part lies in the same place of all four orders; there
     are two copies of these, and a part in one of them is cut into the other.
 

@@ -1,9 +1,9 @@
-"""The price of a suppressed trip that a budget asks for: which one to try next.
+"""Search for the Lagrange multiplier of a suppressed trip that a budget asks for: which one to try next.
 
-The best cost as a function of the price is concave and made of straight pieces with slope S, the suppressed volume. With two
-pieces known, left of the budget and right of it, the price at which their lines meet is tried, and the new piece replaces one
-of them, until no piece lies below. Nothing is compared in floating point: prices are fractions p/q, q = 0 an infinite one.
-Far from the answer prices are guessed; what they give is exact, and a guess has to lie between the prices known so far.
+The best cost as a function of the multiplier is concave and made of straight pieces with slope S, the suppressed volume. With
+two pieces known, left of the budget and right of it, the multiplier at which their lines meet is tried. The new piece replaces
+one of them, until no piece lies below. Nothing is compared in floating point: multipliers are fractions p/q, q = 0 an infinite
+one. Far from the answer multipliers are guessed; what they give is exact, and a guess must lie between those known so far.
 """
 
 from __future__ import annotations
@@ -11,24 +11,22 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
+from crowdveil.kernels._types import Ints
 
 MOST_GUESSES = 6
 GUESS_PARTS = 16
 A, S, P, Q, KNOWN = 0, 1, 2, 3, 4
-"""Cost and suppressed volume of a piece, the price that it was found at, and whether there is one at all."""
+"""Cost and suppressed volume of a piece, the multiplier that it was found at, and whether there is one at all."""
 LEFT, RIGHT, TRIED, BEFORE, TRIES = 0, 5, 10, 15, 20
-"""Where a search notes the piece left of the budget, the one right of it, the one at hand, the one before, and the tries."""
+"""Where a search notes the piece left of the budget, the one right of it, the current one, the one before, and the tries."""
 GO_ON, FOUND, NONE = 0, 1, 2
 
 
 @kernel
 def begin_search(p: int, q: int) -> Ints:
-    """A search that tries p/q first. A price of 0 is as far left as there is, an infinite one as right."""
+    """Begin a search that tries p/q first. A multiplier of 0 is as far left as there is, an infinite one as right."""
     notes = np.zeros(TRIES + 1, np.int64)
     notes[LEFT + Q] = 1
     notes[RIGHT + P] = 1
@@ -38,10 +36,10 @@ def begin_search(p: int, q: int) -> Ints:
 
 @kernel
 def judge(notes: Ints, a: int, s: int, budget: int) -> int:
-    """What the best partition at the price at hand says, its cost A and suppressed volume S: FOUND, NONE, or GO_ON.
+    """Judge the best partition at the current multiplier by its cost A and suppressed volume S: FOUND, NONE, or GO_ON.
 
     Of equal partitions the one with the least S is to be given, so that the piece right of the last breakpoint, which keeps the
-    budget, is the one that is found. NONE: not even an infinite price keeps the budget.
+    budget, is the one that is found. NONE: not even an infinite multiplier keeps the budget.
     """
     p, q = notes[TRIED + P], notes[TRIED + Q]
     notes[TRIED + A], notes[TRIED + S] = a, s
@@ -62,7 +60,7 @@ def judge(notes: Ints, a: int, s: int, budget: int) -> int:
 
 @kernel
 def _choose_next(notes: Ints, budget: int) -> None:
-    """The next price: a guess while the pieces are far apart, then where their lines meet."""
+    """Choose the next multiplier: a guess while the pieces are far apart, then where their lines meet."""
     has_left, has_right = notes[LEFT + KNOWN] > 0, notes[RIGHT + KNOWN] > 0
     left_p, left_q, right_p, right_q = notes[LEFT + P], notes[LEFT + Q], notes[RIGHT + P], notes[RIGHT + Q]
     notes[TRIES] += 1
@@ -85,10 +83,10 @@ def _choose_next(notes: Ints, budget: int) -> None:
 
 @kernel
 def _guess(notes: Ints, budget: int) -> float:
-    """A price that about suppresses the budget, 0 where none can be guessed.
+    """Guess a multiplier that about suppresses the budget, 0 where none can be guessed.
 
-    On paper with a logarithmic scale for both, S over the price is nearly a straight line: through the last two prices that were
-    tried or, while there is only one, one that falls as steeply as the price rises.
+    With both on a logarithmic scale, S over the multiplier is nearly a straight line: through the last two multipliers that were
+    tried or, while there is only one, one that falls as steeply as the multiplier rises.
     """
     p, q, s = notes[TRIED + P], notes[TRIED + Q], notes[TRIED + S]
     if budget == 0 or s == 0 or q == 0 or p == 0:
@@ -99,6 +97,6 @@ def _guess(notes: Ints, budget: int) -> float:
         if before != here and notes[BEFORE + S] != s:
             steepness = min(math.log(s / notes[BEFORE + S]) / math.log(here / before), -0.1)
     ratio = min(max((budget / s) ** (1 / steepness), 1 / 16), 16.0)
-    # A little beyond, so that the budget soon lies between two prices.
-    price: float = here * ratio * (1.02 if ratio > 1 else 0.98)
-    return price
+    # A little beyond, so that the budget soon lies between two multipliers.
+    guess: float = here * ratio * (1.02 if ratio > 1 else 0.98)
+    return guess

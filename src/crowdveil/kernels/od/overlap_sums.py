@@ -1,15 +1,11 @@
-"""What rows that may overlap have together in a cell."""
+"""Sums over rows of a release that may overlap, by cell."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Indices = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from crowdveil.kernels._types import Floats, Indices, Ints
 
 
 @kernel
@@ -26,7 +22,8 @@ def summed_levels(
     area_tiles: Indices,
     tiles: int,
 ) -> tuple[Floats, Floats]:
-    """The sum of the levels of all rows that hold the cell of each flow, and of each step the sum of squares over all cells.
+    """Return the sum of the levels of all rows that hold the cell of each flow, and of each step the sum of squares over all
+    cells.
 
     Flows are sorted by (step, origin, destination); the rows of step s are row_first[s] to row_last[s], in any order; the
     level of a row is what it has in each of its cells. One line of the matrix is added up after the other.

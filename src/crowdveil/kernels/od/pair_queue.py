@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from crowdveil.kernels._types import Floats, Ints
 
 
 @kernel
 def earlier(a: int, b: int, c: int, d: int) -> bool:
-    """Whether the pair of a and b comes before the pair of c and d where both cost the same."""
+    """Return whether the pair of a and b comes before the pair of c and d where both cost the same."""
     if min(a, b) != min(c, d):
         return min(a, b) < min(c, d)
     return max(a, b) < max(c, d)
@@ -21,7 +16,7 @@ def earlier(a: int, b: int, c: int, d: int) -> bool:
 
 @kernel
 def _before(costs: Floats, owners: Ints, partner: Ints, i: int, cost: float, owner: int) -> bool:
-    """Whether entry i of the queue comes before the pair of another owner."""
+    """Return whether entry i of the queue comes before the pair of another owner."""
     if costs[i] != cost:
         return bool(costs[i] < cost)
     return earlier(owners[i], partner[owners[i]], owner, partner[owner])

@@ -1,22 +1,13 @@
-"""The best partition of a map into boxes, whatever regions they are made of: one evaluation is one pass over them."""
+"""Best partition of a map into boxes over any kind of regions; one evaluation is one pass over the boxes."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._types import Floats, Ints, Small
 from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, KNOWN, LEFT, RIGHT, TRIED, P, Q, begin_search, judge
-
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
-Small = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float64]
-
-WHOLE, ANYTHING = 1, 7
-"""What a box may do besides being split; the kinds of ways are 2 (by destination) and 4 (by origin)."""
-PUBLISH, SUPPRESS = -1, -2
-"""What becomes of a box that is not split: it is published whole, or suppressed since it may not be."""
+from crowdveil.kernels.od.structures import ANY_CHOICE, PUBLISH, SUPPRESS, WHOLE, Splits
 
 
 @kernel
@@ -24,25 +15,22 @@ def evaluate(
     active: Ints,
     cost: Ints,
     volume: Ints,
-    way_off: Ints,
-    way_kind: Ints,
-    way_lost: Ints,
-    link_off: Ints,
-    link: Ints,
+    splits: Splits,
     allowed: Small,
     p: int,
     q: int,
     best: Ints,
     choice: Ints,
 ) -> None:
-    """The best partition of each box at the price p/q of a suppressed trip: cost A and suppressed volume S, q·A + p·S least.
+    """Find the best partition of each box at the multiplier p/q of a suppressed trip: cost A and suppressed volume S that
+    minimize q·A + p·S.
 
-    Of equal ones the least S is taken, which is the piece right of a breakpoint. q = 0 stands for an infinite price: S
-    counts first, then A. `allowed` says whether each box may stay whole and which kinds of ways it may go, and `choice` is
-    filled with the split that it takes, or PUBLISH; or SUPPRESS, if it must not stay whole and cannot be split.
-    Only boxes in `active`
-    are looked at, children before parents. `best` is filled with A and S of each box, side by side.
+    Of equal ones the least S is taken, which is the piece right of a breakpoint. q = 0 stands for an infinite multiplier: S
+    counts first, then A. `allowed` says whether each box may stay whole and which kinds of splits it may take. `choice` is
+    filled with the split that it takes, or PUBLISH; or SUPPRESS, if it must not stay whole and cannot be split. Only boxes in
+    `active` are evaluated, children before parents. `best` is filled with A and S of each box, side by side.
     """
+    offsets, kind, lost, link_offsets, link = splits
     for i in active:
         may = allowed[i]
         if may & WHOLE:
@@ -50,11 +38,11 @@ def evaluate(
         else:
             a, s, how = 0, volume[i], SUPPRESS
         here = q * a + p * s
-        for way in range(way_off[i], way_off[i + 1]):
-            if may != ANYTHING and not may & way_kind[way]:
+        for split in range(offsets[i], offsets[i + 1]):
+            if may != ANY_CHOICE and not may & kind[split]:
                 continue
-            split_a, split_s = 0, way_lost[way]
-            for e in range(link_off[way], link_off[way + 1]):
+            split_a, split_s = 0, lost[split]
+            for e in range(link_offsets[split], link_offsets[split + 1]):
                 at = 2 * link[e]
                 split_a += best[at]
                 split_s += best[at + 1]
@@ -66,29 +54,27 @@ def evaluate(
             else:
                 better = there < here or (there == here and split_s < s)
             if better:
-                a, s, how, here = split_a, split_s, way, there
+                a, s, how, here = split_a, split_s, split, there
         best[2 * i], best[2 * i + 1], choice[i] = a, s, how
 
 
 @kernel
 def _still_open(
     active: Ints,
-    way_off: Ints,
-    way_kind: Ints,
-    link_off: Ints,
-    link: Ints,
+    splits: Splits,
     allowed: Small,
     left: Ints,
     right: Ints,
     has_right: bool,
     reached: Small,
 ) -> Ints:
-    """The boxes that may still change between two prices, of those that did before; `reached` is room, and must be zero.
+    """Return the boxes that may still change between two multipliers, of those that did before.
 
     `left` and `right` have the S of each box at both ends. A box with the same S at both keeps its partition in between: its
-    best cost is a concave function of the price, with slope S. So does one with S = 0 at the lower end, whatever the higher one
-    is. What is inside such boxes only matters if others hold it too.
+    best cost is a concave function of the multiplier, with slope S. So does one with S = 0 at the lower end, whatever the
+    higher one is. What is inside such boxes only matters if others hold it too. `reached` is a buffer, and must be zero.
     """
+    offsets, kind, link_offsets, link = splits.offsets, splits.kind, splits.link_offsets, splits.link
     reached[active[-1]] = 1
     found = 0
     for at in range(len(active) - 1, -1, -1):
@@ -99,9 +85,9 @@ def _still_open(
             reached[i] = 0
             continue
         found += 1
-        for way in range(way_off[i], way_off[i + 1]):
-            if allowed[i] & way_kind[way]:
-                for e in range(link_off[way], link_off[way + 1]):
+        for split in range(offsets[i], offsets[i + 1]):
+            if allowed[i] & kind[split]:
+                for e in range(link_offsets[split], link_offsets[split + 1]):
                     reached[link[e]] = 1
     still = np.empty(found, np.int64)
     found = 0
@@ -117,20 +103,16 @@ def _still_open(
 def search(
     cost: Ints,
     volume: Ints,
-    way_off: Ints,
-    way_kind: Ints,
-    way_lost: Ints,
-    link_off: Ints,
-    link: Ints,
+    splits: Splits,
     allowed: Small,
     budget: int,
     first_p: int,
     first_q: int,
 ) -> tuple[bool, int, int, int, int, Ints]:
-    """The price whose best partition suppresses at most `budget`: found or not, p, q, cost, suppressed volume, choices.
+    """Find the multiplier whose best partition suppresses at most `budget` trips.
 
-    Boxes whose fate is settled between the prices known so far are not looked at again, so that ever fewer are: their costs, and
-    what becomes of them, stay as they were found last.
+    Returns found or not, p, q, cost, suppressed volume, choices. Boxes that are settled between the multipliers known so far
+    are not evaluated again: their costs and choices stay as they were found last.
     """
     n = len(cost)
     top = n - 1
@@ -138,12 +120,11 @@ def search(
     choice = np.full(n, PUBLISH, np.int64)
     active = np.arange(n)
     reached = np.zeros(n, np.int8)
-    ways = (way_off, way_kind, way_lost, link_off, link)
     notes = begin_search(first_p, first_q)
     while True:
         end_if_stopped()
         p, q = notes[TRIED + P], notes[TRIED + Q]
-        evaluate(active, cost, volume, *ways, allowed, p, q, best, choice)
+        evaluate(active, cost, volume, splits, allowed, p, q, best, choice)
         a, s = best[2 * top], best[2 * top + 1]
         verdict = judge(notes, a, s, budget)
         if verdict != GO_ON:
@@ -153,12 +134,13 @@ def search(
             side[i] = best[2 * i + 1]
         if notes[LEFT + KNOWN]:
             has_right = notes[RIGHT + KNOWN] > 0
-            active = _still_open(active, way_off, way_kind, link_off, link, allowed, left, right, has_right, reached)
+            active = _still_open(active, splits, allowed, left, right, has_right, reached)
 
 
 @kernel
-def published_boxes(choice: Ints, link_off: Ints, link: Ints) -> tuple[Ints, Ints]:
-    """The boxes that stay whole, and those that are split, from the last box (the whole map) down."""
+def published_boxes(choice: Ints, splits: Splits) -> tuple[Ints, Ints]:
+    """Return the boxes that stay whole and those that are split, from the last box (the whole map) down."""
+    link_offsets, link = splits.link_offsets, splits.link
     n = len(choice)
     stack = np.empty(n, np.int64)
     kept = np.empty(n, np.int64)
@@ -174,7 +156,7 @@ def published_boxes(choice: Ints, link_off: Ints, link: Ints) -> tuple[Ints, Int
         elif choice[i] != SUPPRESS:
             split[parted] = i
             parted += 1
-            for e in range(link_off[choice[i]], link_off[choice[i] + 1]):
+            for e in range(link_offsets[choice[i]], link_offsets[choice[i] + 1]):
                 stack[depth] = link[e]
                 depth += 1
     return kept[:found].copy(), split[:parted].copy()
@@ -184,44 +166,45 @@ def published_boxes(choice: Ints, link_off: Ints, link: Ints) -> tuple[Ints, Int
 def best_splits(
     whole: Ints,
     cost: Ints,
-    way_off: Ints,
-    way_kind: Ints,
-    way_lost: Ints,
-    link_off: Ints,
-    link: Ints,
+    splits: Splits,
     allowed: Small,
     lost_cost: int,
     rest: int,
 ) -> tuple[Floats, Ints]:
-    """For each whole box, the split into whole boxes that gains most for a suppressed trip within `rest`, and the gain."""
+    """Return, for each whole box, the gain of its best split within `rest` trips and that split.
+
+    The best split into whole boxes is the one that saves most cost for a suppressed trip.
+    """
+    offsets, kind, lost, link_offsets, link = splits
     gain = np.zeros(len(whole), np.float64)
     best = np.full(len(whole), PUBLISH, np.int64)
     for at in range(len(whole)):
         i = whole[at]
-        for way in range(way_off[i], way_off[i + 1]):
-            if way_lost[way] > rest or not allowed[i] & way_kind[way]:
+        for split in range(offsets[i], offsets[i + 1]):
+            if lost[split] > rest or not allowed[i] & kind[split]:
                 continue
             after, may = 0, True
-            for e in range(link_off[way], link_off[way + 1]):
+            for e in range(link_offsets[split], link_offsets[split + 1]):
                 after += cost[link[e]]
                 may &= (allowed[link[e]] & WHOLE) > 0
-            worth = (cost[i] - after - lost_cost * way_lost[way]) / max(way_lost[way], 1)
+            worth = (cost[i] - after - lost_cost * lost[split]) / max(lost[split], 1)
             if may and worth > gain[at]:
                 gain[at] = worth
-                best[at] = way
+                best[at] = split
     return gain, best
 
 
 @kernel
-def apply_splits(boxes: Ints, ways: Ints, way_lost: Ints, link_off: Ints, link: Ints, choice: Ints, rest: int) -> int:
-    """Split boxes in the order given as long as `rest` trips last; returns the volume that this suppressed."""
+def apply_splits(boxes: Ints, chosen: Ints, splits: Splits, choice: Ints, rest: int) -> int:
+    """Split boxes in the order given as long as `rest` trips last; return the volume that this suppressed."""
+    lost, link_offsets, link = splits.lost, splits.link_offsets, splits.link
     spent = 0
     for at in range(len(boxes)):
-        way = ways[at]
-        if way_lost[way] > rest - spent:
+        split = chosen[at]
+        if lost[split] > rest - spent:
             continue
-        choice[boxes[at]] = way
-        spent += way_lost[way]
-        for e in range(link_off[way], link_off[way + 1]):
+        choice[boxes[at]] = split
+        spent += lost[split]
+        for e in range(link_offsets[split], link_offsets[split + 1]):
             choice[link[e]] = PUBLISH
     return spent

@@ -1,19 +1,16 @@
-"""Tiles in rectangles."""
+"""Tiles inside rectangles."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from crowdveil.kernels._types import Floats, Ints
 
 
 @kernel
 def tiles_inside(x: Floats, y: Floats, by_x: Ints, rectangles: Floats) -> tuple[Ints, Ints]:
-    """The tiles whose places lie in each rectangle, its edges included, as offsets and tiles, rising.
+    """Return the tiles whose places lie in each rectangle, its edges included, as offsets and tiles, rising.
 
     Parameters
     ----------

@@ -1,14 +1,12 @@
-"""Destinations that an origin's small volumes are reported for together."""
+"""Destinations that the small flows of an origin are aggregated over."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
-
-Ints = npt.NDArray[np.int64]
 
 
 @kernel
@@ -44,7 +42,7 @@ def _strike(
 
 
 @kernel
-def reported_tiles(
+def aggregated_tiles(
     group_step: Ints,
     group_area: Ints,
     row_offsets: Ints,
@@ -59,7 +57,7 @@ def reported_tiles(
     tiles: int,
     include_empty: bool,
 ) -> tuple[Ints, Ints]:
-    """The tiles of the destination of each group, as offsets and tiles.
+    """Return the tiles of the destination of each group of small flows, as offsets and tiles.
 
     Parameters
     ----------

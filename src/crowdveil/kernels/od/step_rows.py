@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
+from crowdveil.kernels._types import Indices, Ints
 
 
 @kernel
 def rows_by_origin(origin: Indices, volume: Ints, tiles: int) -> tuple[Ints, Ints]:
-    """Of rows in order of their origin: where those of each tile begin, and the volume that leaves it."""
+    """Return the offsets by tile of rows in order of their origin, and the volume that leaves each tile."""
     offsets, leaving = np.empty(tiles + 1, np.int64), np.empty(tiles, np.int64)
     row = 0
     for tile in range(tiles):

@@ -7,23 +7,29 @@ tightest matters: it has the smallest areas, and whatever another can be split i
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
+from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
+from crowdveil.kernels.od.box_arrays import cut_boxes, grow_boxes, grow_splits, new_boxes, new_splits
 from crowdveil.kernels.od.leaf_sums import add, no_sums, take
+from crowdveil.kernels.od.structures import (
+    BY_DESTINATION,
+    BY_ORIGIN,
+    BoxArrays,
+    DestinationTree,
+    MatrixRows,
+    OriginTree,
+    PeoplePairs,
+    Splits,
+)  # fmt: skip
 from crowdveil.kernels.od.tree_walk import count_people, walk_destinations
-
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
-
-BY_DESTINATION, BY_ORIGIN = 2, 4
 
 
 @kernel
 def _merge_people(person: Ints, leaf: Ints, low: int, middle: int, high: int, spare: Ints) -> int:
     """Merge two lists of (person, leaf) that lie one after the other, each pair once; returns the new end."""
-    room = len(spare) // 2
+    half = len(spare) // 2
     i, j, at = low, middle, 0
     while i < middle or j < high:
         first = j >= high
@@ -35,81 +41,51 @@ def _merge_people(person: Ints, leaf: Ints, low: int, middle: int, high: int, sp
         else:
             take = j
             j += 1
-        if at == 0 or spare[at - 1] != person[take] or spare[room + at - 1] != leaf[take]:
-            spare[at], spare[room + at] = person[take], leaf[take]
+        if at == 0 or spare[at - 1] != person[take] or spare[half + at - 1] != leaf[take]:
+            spare[at], spare[half + at] = person[take], leaf[take]
             at += 1
     for x in range(at):
-        person[low + x], leaf[low + x] = spare[x], spare[room + x]
+        person[low + x], leaf[low + x] = spare[x], spare[half + x]
     return low + at
 
 
 @kernel
 def build_boxes(
-    row_offsets: Ints,
-    row_tile: Indices,
-    row_volume: Ints,
-    row_crowd: Ints,
-    pair_offsets: Ints,
-    pair_person: Ints,
-    pair_leaf: Ints,
-    o_child_offsets: Ints,
-    o_children: Ints,
-    o_first: Ints,
-    o_leaf_tile: Ints,
-    o_fits: Ints,
-    d_tile_leaf: Ints,
-    anchor: Ints,
-    table: Indices,
-    exponent: Indices,
-    d_low: Ints,
-    d_depth: int,
-    d_is_leaf: Ints,
+    rows: MatrixRows,
+    pairs: PeoplePairs,
+    origin_tree: OriginTree,
+    destination_tree: DestinationTree,
     origins_first: bool,
     k: int,
-) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints, Ints]:
-    """All boxes of a matrix with a crowd of at least k.
+) -> tuple[BoxArrays, Splits]:
+    """Build all boxes of a matrix with a crowd of at least k.
 
-    Parameters
-    ----------
-    row_offsets, row_tile, row_volume, row_crowd
-        By origin tile: the destination tile of each row, its trips, and its crowd where crowds add up.
-    pair_offsets, pair_person, pair_leaf
-        By leaf of origins who went to which leaf, in order of person and leaf; empty where people are not known.
-    o_child_offsets, o_children, o_first, o_leaf_tile, o_fits
-        The tree of origins in post-order, the tile of each of its leaves, and which of its nodes may be published.
-    d_tile_leaf, anchor, table, exponent, d_low, d_depth, d_is_leaf
-        The tree of destinations: the leaf of each tile, the lowest node above each leaf that may be published, what common
-        ancestors are looked up in, the first node of each subtree, its depth, and which nodes are leaves.
-    origins_first
-        Whether an origin can only be split while its destinations are not. A box then stays with its origin even if all
-        its trips are from one child.
-
-    Returns
-    -------
-    origin node, destination node, volume, crowd, cells with a trip of each box; the offsets of the ways that it can be split in;
-    of each way its kind (by destination or by origin), the volume that it gives up, and the offsets of the boxes that it leaves;
-    and these. Boxes that a box can be split into come before it; the last one has all trips.
+    `pairs` are by leaf of origins. With `origins_first` an origin can only be split while its destinations are not; a box then
+    stays with its origin even if all its trips are from one child. Boxes that a box can be split into come before it; the last
+    one has all trips.
     """
-    rows, leaves, origins = len(row_tile), len(anchor), len(o_first)
+    row_offsets, row_tile, row_volume, row_crowd = rows
+    pair_offsets, pair_person, pair_leaf = pairs
+    o_child_offsets, o_children, o_first, o_leaf_tile, o_large_enough = origin_tree
+    d_tile_leaf, anchor, d_low = destination_tree.tile_leaf, destination_tree.anchor, destination_tree.first_node
+    d_is_leaf = destination_tree.is_leaf
+    size, leaves, origins = len(row_tile), len(anchor), len(o_first)
     with_people = len(pair_offsets) > 1
-    leaf, volume = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    crowd, cells = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    leaf, volume = np.empty(size, np.int64), np.empty(size, np.int64)
+    crowd, cells = np.empty(size, np.int64), np.empty(size, np.int64)
     person, person_leaf = np.empty(len(pair_person), np.int64), np.empty(len(pair_person), np.int64)
     people_spare = np.empty(2 * len(pair_person), np.int64)
     sums, marks, words = no_sums(leaves)
     list_start, people_start = np.empty(origins + 1, np.int64), np.empty(origins + 1, np.int64)
     gain = np.zeros(len(d_low), np.int64)
-    stack = np.empty(6 * (d_depth + 2), np.int64)
-    out = np.empty(6 * (2 * min(leaves, rows) + 1), np.int64)
+    stack = np.empty(6 * (destination_tree.depth + 2), np.int64)
+    out = np.empty(6 * (2 * min(leaves, size) + 1), np.int64)
     # The boxes of each origin node by destination node, its own ones or those of a child with the same trips.
     ref_start, ref_end = np.zeros(origins, np.int64), np.zeros(origins, np.int64)
-    size = max(16, 2 * rows)
+    size = max(16, 2 * size)
     ref_node, ref_box = np.empty(size, np.int64), np.empty(size, np.int64)
-    box_o, box_d, box_v = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    box_u, box_cells, way_off = np.empty(size, np.int64), np.empty(size, np.int64), np.zeros(size + 1, np.int64)
-    way_kind, way_lost, link_off = np.empty(size, np.int64), np.empty(size, np.int64), np.zeros(size + 1, np.int64)
-    link = np.empty(size, np.int64)
-    refs, boxes, ways, links = 0, 0, 0, 0
+    boxes, splits = new_boxes(size), new_splits(size)
+    refs, made, split, links = 0, 0, 0, 0
     lists, top, people_top = 0, 0, 0
     most_children = 0
     for a in range(origins):
@@ -158,27 +134,22 @@ def build_boxes(
             lists += 1
         ref_start[a] = refs
         ref_end[a] = refs
-        if not o_fits[a]:
+        if not o_large_enough[a]:
             continue
         low, people_low = list_start[lists - 1], people_start[lists - 1]
         if with_people:
-            count_people(person, person_leaf, people_low, people_top, anchor, table, exponent, gain)
+            count_people(person, person_leaf, people_low, people_top, destination_tree, gain)
         found = walk_destinations(
-            leaf, volume, crowd, cells, low, top, gain, with_people, anchor, table, exponent, k, stack, out
+            leaf, volume, crowd, cells, low, top, gain, with_people, destination_tree, k, stack, out
         )
         for c in range(children):
             pointer[c] = ref_start[o_children[o_child_offsets[a] + c]]
-        # Room for all that may come of this origin at once: asking box by box takes longer than the rest.
+        # Grown for all boxes of this origin at once: asking box by box takes longer than the rest.
         ref_node, ref_box = grow(ref_node, refs + found), grow(ref_box, refs + found)
-        box_o, box_d, box_v = (
-            grow(box_o, boxes + found),
-            grow(box_d, boxes + found),
-            grow(box_v, boxes + found),
-        )
-        box_u, box_cells = grow(box_u, boxes + found), grow(box_cells, boxes + found)
-        way_off, link_off = grow(way_off, boxes + found + 1), grow(link_off, ways + 2 * found + 1)
-        way_kind, way_lost = grow(way_kind, ways + 2 * found), grow(way_lost, ways + 2 * found)
-        link = grow(link, links + found * (children + 1))
+        boxes = grow_boxes(boxes, made + found)
+        splits = grow_splits(splits, made + found, split + 2 * found, links + found * (children + 1))
+        box_o, box_d, box_v, box_u, box_cells = boxes
+        split_offsets, split_kind, split_lost, link_offsets, link = splits
         for i in range(found):
             node, here = out[6 * i], out[6 * i + 1]
             # By origin: of each child, the box of its trips to this node.
@@ -202,40 +173,24 @@ def build_boxes(
                 links = first_link
                 ref_box[refs + i] = same
                 continue
-            box_o[boxes], box_d[boxes], box_v[boxes] = a, node, here
-            box_u[boxes], box_cells[boxes] = out[6 * i + 2], out[6 * i + 3]
+            box_o[made], box_d[made], box_v[made] = a, node, here
+            box_u[made], box_cells[made] = out[6 * i + 2], out[6 * i + 3]
             if children > 0 and (not origins_first or i == found - 1):
-                way_kind[ways], way_lost[ways] = BY_ORIGIN, here - kept
-                ways += 1
-                link_off[ways] = links
+                split_kind[split], split_lost[split] = BY_ORIGIN, here - kept
+                split += 1
+                link_offsets[split] = links
             if not d_is_leaf[node]:
                 child, stop = i - 1, i - out[6 * i + 5]
                 while child > stop:
                     link[links] = ref_box[refs + child]
                     links += 1
                     child -= out[6 * child + 5]
-                way_kind[ways], way_lost[ways] = BY_DESTINATION, out[6 * i + 4]
-                ways += 1
-                link_off[ways] = links
-            ref_box[refs + i] = boxes
-            boxes += 1
-            way_off[boxes] = ways
+                split_kind[split], split_lost[split] = BY_DESTINATION, out[6 * i + 4]
+                split += 1
+                link_offsets[split] = links
+            ref_box[refs + i] = made
+            made += 1
+            split_offsets[made] = split
         refs += found
         ref_end[a] = refs
-    # The box of all trips is the last that was looked up; what came after it is not part of it.
-    if refs > 0:
-        boxes = ref_box[refs - 1] + 1
-        ways = way_off[boxes]
-        links = link_off[ways]
-    return (
-        box_o[:boxes].copy(),
-        box_d[:boxes].copy(),
-        box_v[:boxes].copy(),
-        box_u[:boxes].copy(),
-        box_cells[:boxes].copy(),
-        way_off[: boxes + 1].copy(),
-        way_kind[:ways].copy(),
-        way_lost[:ways].copy(),
-        link_off[: ways + 1].copy(),
-        link[:links].copy(),
-    )
+    return cut_boxes(boxes, splits, ref_box[refs - 1] + 1 if refs > 0 else 0)

@@ -8,17 +8,15 @@ depth of the tree.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
+from crowdveil.kernels._types import Indices, Ints
+from crowdveil.kernels.od.structures import DestinationTree
 
 
 @kernel
 def join_table(join: Ints) -> tuple[Indices, Indices]:
-    """What the lowest common ancestor of two leaves is looked up in.
+    """Build the table in which the lowest common ancestor of two leaves is looked up.
 
     `join` has the lowest common ancestor of each leaf and the next. In post-order ancestors have larger numbers, so that
     of two leaves it is the largest between them: the table has the largest of 1, 2, 4, … in a row, one row after the other,
@@ -41,7 +39,7 @@ def join_table(join: Ints) -> tuple[Indices, Indices]:
 
 @kernel
 def ancestor(table: Indices, exponent: Indices, leaves: int, i: int, j: int) -> int:
-    """The lowest common ancestor of the leaves i < j."""
+    """Return the lowest common ancestor of the leaves i < j."""
     n = leaves - 1
     row = exponent[j - i]
     found: int = max(table[row * n + i], table[row * n + j - (1 << row)])
@@ -49,13 +47,12 @@ def ancestor(table: Indices, exponent: Indices, leaves: int, i: int, j: int) -> 
 
 
 @kernel
-def count_people(
-    person: Ints, leaf: Ints, low: int, high: int, anchor: Ints, table: Indices, exponent: Indices, gain: Ints
-) -> None:
+def count_people(person: Ints, leaf: Ints, low: int, high: int, tree: DestinationTree, gain: Ints) -> None:
     """Write down where different people begin to count: sums of `gain` over a subtree are then its people.
 
-    People come in order, each with rising leaves: one at every leaf, less one where the way up meets that of the leaf before.
+    People come in order, each with rising leaves: one at every leaf, less one where its ancestors meet those of the leaf before.
     """
+    anchor, table, exponent = tree.anchor, tree.table, tree.exponent
     for i in range(low, high):
         here = anchor[leaf[i]]
         gain[here] += 1
@@ -78,22 +75,21 @@ def walk_destinations(
     high: int,
     gain: Ints,
     with_people: bool,
-    anchor: Ints,
-    table: Indices,
-    exponent: Indices,
+    tree: DestinationTree,
     k: int,
     stack: Ints,
     out: Ints,
 ) -> int:
-    """The nodes above the leaves of one origin that hold a crowd, in post-order; returns their number.
+    """Find the nodes above the leaves of one origin that hold a crowd, in post-order; return their number.
 
     Leaves rise. Each counts at its anchor: the leaf's own node, or the lowest node above it that is large enough to be
     published. `stack` and `out` hold six numbers a node: its number, volume, crowd and cells; in `stack` the volume below that is
     kept and where its subtree begins in `out`, in `out` the volume that a split gives up and the number of nodes in its subtree.
     """
+    anchor, table, exponent = tree.anchor, tree.table, tree.exponent
     depth, found = 0, 0
     beyond = len(gain)
-    # The node at hand lies below the top of the stack; most are leaves that never get there.
+    # The current node lies below the top of the stack; most are leaves that never get there.
     node = anchor[leaf[low]] if high > low else beyond
     sum_volume, sum_crowd, sum_cells, kept, begin = 0, 0, 0, 0, 0
     for i in range(low, high + 1):

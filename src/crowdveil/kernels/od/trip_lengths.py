@@ -1,15 +1,11 @@
-"""How long the trips of boxes are, counted on a ruler, without writing their pairs of tiles out."""
+"""Histogram of the trip lengths of boxes, without writing out their pairs of tiles."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Indices = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from crowdveil.kernels._types import Floats, Indices, Ints
 
 
 @kernel

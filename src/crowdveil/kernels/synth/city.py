@@ -6,14 +6,11 @@ Nothing is random in here: every chance is a number in [0, 1) that the caller dr
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Array = npt.NDArray[Any]
+from crowdveil.kernels._types import AnyArray
 
 HOME_TO_WORK = 0
 WORK_TO_HOME = 1
@@ -26,8 +23,8 @@ KMH = 1000.0 / 3600.0
 
 
 @kernel
-def alias_row(weight: Array, keep: Array, alias: Array) -> None:
-    """Vose's alias table of one list of weights, which is used up.
+def alias_row(weight: AnyArray, keep: AnyArray, alias: AnyArray) -> None:
+    """Build Vose's alias table of one list of weights, which is used up.
 
     A draw takes a column at random and stays there with chance `keep`, otherwise goes to `alias`: one look at
     memory, however many columns there are.
@@ -56,8 +53,10 @@ def alias_row(weight: Array, keep: Array, alias: Array) -> None:
 
 
 @kernel
-def gravity_tables(x: Array, y: Array, attraction: Array, decay_m: float, near_m: float) -> tuple[Array, Array]:
-    """Alias tables, one row an origin, of the weights attraction × exp(−distance / decay_m).
+def gravity_tables(
+    x: AnyArray, y: AnyArray, attraction: AnyArray, decay_m: float, near_m: float
+) -> tuple[AnyArray, AnyArray]:
+    """Build alias tables, one row an origin, of the weights attraction × exp(−distance / decay_m).
 
     `near_m` is the distance inside one place.
     """
@@ -74,9 +73,16 @@ def gravity_tables(x: Array, y: Array, attraction: Array, decay_m: float, near_m
 
 @kernel
 def gravity_draw(
-    place: int, chance: float, block: Array, first: Array, tile: Array, share: Array, keep: Array, alias: Array
+    place: int,
+    chance: float,
+    block: AnyArray,
+    first: AnyArray,
+    tile: AnyArray,
+    share: AnyArray,
+    keep: AnyArray,
+    alias: AnyArray,
 ) -> int:
-    """The tile that somebody at tile `place` goes to; the arguments after `chance` are those of `Gravity`."""
+    """Draw the tile that a person at tile `place` goes to; the arguments after `chance` are those of `Gravity`."""
     row, n = block[place], keep.shape[1]
     scaled = chance * n
     column = min(int(scaled), n - 1)
@@ -95,9 +101,16 @@ def gravity_draw(
 
 @kernel
 def gravity_draws(
-    place: Array, chance: Array, block: Array, first: Array, tile: Array, share: Array, keep: Array, alias: Array
-) -> Array:
-    """`gravity_draw` for every row."""
+    place: AnyArray,
+    chance: AnyArray,
+    block: AnyArray,
+    first: AnyArray,
+    tile: AnyArray,
+    share: AnyArray,
+    keep: AnyArray,
+    alias: AnyArray,
+) -> AnyArray:
+    """Draw a tile for every row, as `gravity_draw`."""
     drawn = np.empty(len(place), np.int32)
     for i in range(len(place)):
         drawn[i] = gravity_draw(place[i], chance[i], block, first, tile, share, keep, alias)
@@ -106,19 +119,19 @@ def gravity_draws(
 
 @kernel
 def trip_ends(
-    person: Array,
-    purpose: Array,
-    chance: Array,
-    home: Array,
-    work: Array,
-    block: Array,
-    first: Array,
-    tile: Array,
-    share: Array,
-    keep: Array,
-    alias: Array,
-) -> tuple[Array, Array]:
-    """Origin and destination of every trip from its purpose; errands lie around the home or the work place."""
+    person: AnyArray,
+    purpose: AnyArray,
+    chance: AnyArray,
+    home: AnyArray,
+    work: AnyArray,
+    block: AnyArray,
+    first: AnyArray,
+    tile: AnyArray,
+    share: AnyArray,
+    keep: AnyArray,
+    alias: AnyArray,
+) -> tuple[AnyArray, AnyArray]:
+    """Return origin and destination of every trip from its purpose; errands lie around the home or the work place."""
     n = len(person)
     origin, destination = np.empty(n, np.int32), np.empty(n, np.int32)
     for i in range(n):
@@ -140,20 +153,22 @@ def trip_ends(
 
 @kernel
 def speed_at(x: float, y: float, reach_m: float) -> float:
-    """Meters a second of a free drive: 17 km/h at the center (the origin of the plane), towards 45 km/h far out."""
+    """Return the speed of a free drive in meters a second: 17 km/h at the center (the origin of the plane), towards 45 km/h far
+    out.
+    """
     return (45.0 - 28.0 * math.exp(-math.sqrt(x * x + y * y) / reach_m)) * KMH
 
 
 @kernel
 def block_seconds(x: float, y: float, to_x: float, to_y: float, pace: float, reach_m: float) -> float:
-    """Seconds to drive one block at the speed of its middle."""
+    """Return seconds to drive one block at the speed of its middle."""
     length = abs(to_x - x) + abs(to_y - y)
     return length / (pace * speed_at((x + to_x) / 2, (y + to_y) / 2, reach_m))
 
 
 @kernel
-def drive_seconds(corner_x: Array, corner_y: Array, pace: Array, block_m: float, reach_m: float) -> Array:
-    """Seconds that each drive from corner to corner takes; the legs are driven block by block."""
+def drive_seconds(corner_x: AnyArray, corner_y: AnyArray, pace: AnyArray, block_m: float, reach_m: float) -> AnyArray:
+    """Return seconds that each drive from corner to corner takes; the legs are driven block by block."""
     seconds = np.zeros(len(pace))
     for i in range(len(pace)):
         for leg in range(corner_x.shape[1] - 1):
@@ -170,9 +185,15 @@ def drive_seconds(corner_x: Array, corner_y: Array, pace: Array, block_m: float,
 
 @kernel
 def drive_positions(
-    corner_x: Array, corner_y: Array, pace: Array, block_m: float, reach_m: float, offsets: Array, elapsed: Array
-) -> tuple[Array, Array]:
-    """Where each drive is at its moments `elapsed` (seconds since its start, rising)."""
+    corner_x: AnyArray,
+    corner_y: AnyArray,
+    pace: AnyArray,
+    block_m: float,
+    reach_m: float,
+    offsets: AnyArray,
+    elapsed: AnyArray,
+) -> tuple[AnyArray, AnyArray]:
+    """Return where each drive is at its moments `elapsed` (seconds since its start, rising)."""
     at_x, at_y = np.empty(len(elapsed)), np.empty(len(elapsed))
     for i in range(len(pace)):
         point, end, clock = offsets[i], offsets[i + 1], 0.0

@@ -7,13 +7,10 @@ Nothing is random in here.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.growable import grow
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @kernel
@@ -87,7 +84,7 @@ def _search(
 def shortest_routes(
     x: Floats, y: Floats, first: Ints, to: Ints, length: Floats, least: float, begins: Ints, goals: Ints
 ) -> tuple[Ints, Ints]:
-    """The roads of a shortest route from each of `begins` to its goal, one after the other, and their offsets.
+    """Return the roads of a shortest route from each of `begins` to its goal, one after the other, and their offsets.
 
     There must be a way. `least` is the least ratio of a road's length to the straight line between its ends. No road is used in
     the wrong direction: those of a node lead away from it.
@@ -120,7 +117,8 @@ def shortest_routes(
 
 @kernel
 def _slowed(x: float, y: float, stamp: int, a_stamp: int, events: Floats, life: int) -> float:
-    """What external objects leave of the speed of a mover: the least factor of those that it is in, 1 without one.
+    """Return the share of its speed that external objects leave a mover: the least factor of those that it is in, 1 without
+    one.
 
     `a_stamp` objects appear at each time-stamp and stay for `life` of them. The columns of `events` are the middle of each,
     how far it drifts in a time-stamp, half its width and its height, and its factor.
@@ -150,7 +148,7 @@ def stamps_on_routes(
     events: Floats,
     life: int,
 ) -> tuple[Floats, Floats, Ints]:
-    """Positions of movers on their routes at each time-stamp from the one at which each appears, and offsets of movers.
+    """Return positions of movers on their routes at each time-stamp from the one at which each appears, and offsets of movers.
 
     A mover stands at its first node, then goes on by its speed a time-stamp, less where external objects slow it down at the
     beginning of the time-stamp. It is last seen at its goal, or when its lifespan is over.

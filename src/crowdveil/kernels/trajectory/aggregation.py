@@ -1,22 +1,19 @@
-"""One trajectory for each group of trajectories: their mean, or what of the group is nearest to it."""
+"""Aggregation: one trajectory for each group, their mean or the points of the group nearest to it."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.spatiotemporal import point_of
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @kernel
 def mean_lengths(members: Ints, group_offsets: Ints, offsets: Ints) -> Ints:
-    """The mean number of points of the trajectories of each group, a half counting as one."""
+    """Return the mean number of points of the trajectories of each group, a half counting as one."""
     groups = len(group_offsets) - 1
     found = np.empty(groups, np.int64)
     for g in range(groups):
@@ -32,9 +29,7 @@ def mean_lengths(members: Ints, group_offsets: Ints, offsets: Ints) -> Ints:
 def mean_trajectories(
     members: Ints, group_offsets: Ints, x: Floats, y: Floats, t: Ints | Floats, offsets: Ints, made_offsets: Ints
 ) -> tuple[Floats, Floats, Ints]:
-    """The mean trajectory of each group: x, y and t, each the mean of matching points; times in whole seconds,
-    rising.
-    """
+    """Return the mean trajectory of each group: x, y and t, each the mean of matching points; times in whole seconds, rising."""
     size = made_offsets[-1]
     made_x, made_y, made_t = np.empty(size, np.float64), np.empty(size, np.float64), np.empty(size, np.int64)
     for g in range(len(group_offsets) - 1):
@@ -74,7 +69,9 @@ def nearest_points(
     made_offsets: Ints,
     meters_a_second: float,
 ) -> Ints:
-    """For each point of a made-up trajectory the point of its group that is nearest in space and time; the first of equals."""
+    """Find, for each point of a synthetic trajectory, the point of its group that is nearest in space and time; the first of
+    equals.
+    """
     found = np.empty(made_offsets[-1], np.int64)
     for g in range(len(group_offsets) - 1):
         for i in range(made_offsets[g], made_offsets[g + 1]):

@@ -1,23 +1,20 @@
-"""One trajectory in place of a cluster: where each point of its pivot meets points of the others, their mean."""
+"""Mean trajectory of a cluster: each point of its pivot is averaged with the points of others that it meets."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.frechet_manhattan_pairs import coupled_points
 from crowdveil.kernels.trajectory.resampling import Paths, path_of
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @kernel
 def mean_of_cluster(
     pivot: int, others: Ints, paths: Paths, resampled: bool, exact: bool
 ) -> tuple[Floats, Floats, Floats]:
-    """x, y and t of a trajectory for a cluster, with a point for each of its pivot's.
+    """Return x, y and t of a trajectory for a cluster, with a point for each of its pivot's.
 
     A place is the mean of the pivot's point and all points of others that meet it. A time is the mean of the times of all
     members, each the mean of its points there: a member's later points never meet an earlier point of the pivot, so that times

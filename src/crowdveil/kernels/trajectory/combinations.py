@@ -1,19 +1,16 @@
 """Combinations of visits: how many owners share each, and which visits must go so that none is shared by few.
 
 A combination is a selection of visits of one trajectory, in order and not necessarily one after the other. Tables of combinations
-are hash tables with open addressing, in arrays whose length is a power of two: `keys` (-1: free), and beside each key the owners
+are hash tables with open addressing, in arrays whose length is a power of two: `keys` (-1: free), and with each key the owners
 that were counted and the last one of them. Trajectories come in the order of their owners, so that an owner is counted once.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import end_if_stopped, kernel
-
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
+from crowdveil.kernels._types import Bytes, Ints, Mask
 
 PUBLISHED, SUPPRESSED, MERGED = 0, 1, 2
 LARGEST = 4
@@ -24,7 +21,7 @@ _SPREAD = -7046029254386353131
 
 @kernel
 def _find(key: int, keys: Ints) -> int:
-    """Where a key is, or the free place where it would be."""
+    """Return the position of a key, or the free position where it would be."""
     mask = len(keys) - 1
     at = ((key * _SPREAD) >> 31) & mask
     while keys[at] >= 0 and keys[at] != key:
@@ -34,7 +31,7 @@ def _find(key: int, keys: Ints) -> int:
 
 @kernel
 def _grown(keys: Ints, count: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
-    """The same table with twice the room."""
+    """Return the same table with twice the length."""
     new_keys = np.full(2 * len(keys), -1, np.int64)
     new_count = np.zeros(2 * len(keys), np.int64)
     new_last = np.full(2 * len(keys), -1, np.int64)
@@ -47,7 +44,9 @@ def _grown(keys: Ints, count: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
 
 @kernel
 def _head(chosen: Ints, size: int, first: int, symbol: Ints, symbols: int, pairs: Ints) -> int:
-    """One number for all visits of a combination but the last, or but the last two of four: pairs are told by their place."""
+    """Return one number for all visits of a combination but the last, or but the last two of four; pairs are identified by
+    their position.
+    """
     if size == 1:
         return 0
     head: int = symbol[first + chosen[0]]
@@ -58,7 +57,7 @@ def _head(chosen: Ints, size: int, first: int, symbol: Ints, symbols: int, pairs
 
 @kernel
 def _key(head: int, size: int, third: int, last: int, symbols: int, pairs: Ints) -> int:
-    """One number for a combination, from its head, the third symbol of four, and its last symbol."""
+    """Return one number for a combination, from its head, the third symbol of four, and its last symbol."""
     if size < LARGEST:
         return head * symbols + last
     return head * len(pairs) + _find(third * symbols + last, pairs)
@@ -82,7 +81,7 @@ def _next(chosen: Ints, size: int, length: int) -> bool:
 def count_combinations(
     size: int, block: int, blocks: int, symbol: Ints, symbols: int, offsets: Ints, owner: Ints, pairs: Ints
 ) -> tuple[Ints, Ints]:
-    """The combinations of a size whose first symbol is of a block, as a table: keys, and how many owners have each."""
+    """Return the combinations of a size whose first symbol is of a block, as a table: keys, and how many owners have each."""
     keys = np.full(1 << 12, -1, np.int64)
     count = np.zeros(1 << 12, np.int64)
     last = np.full(1 << 12, -1, np.int64)
@@ -124,11 +123,11 @@ def count_combinations(
 
 @kernel
 def table_of(values: Ints) -> Ints:
-    """A table of keys alone."""
-    room = 1 << 4
-    while room < 2 * len(values) + 1:
-        room *= 2
-    keys = np.full(room, -1, np.int64)
+    """Build a table of keys alone."""
+    length = 1 << 4
+    while length < 2 * len(values) + 1:
+        length *= 2
+    keys = np.full(length, -1, np.int64)
     for i in range(len(values)):
         keys[_find(values[i], keys)] = values[i]
     return keys
@@ -136,7 +135,7 @@ def table_of(values: Ints) -> Ints:
 
 @kernel
 def _merge_around(gone: int, first: int, length: int, symbol: Ints, fate: Bytes) -> None:
-    """Where a visit went, the visits on both sides are one if they are of one symbol."""
+    """Merge the visits on both sides of a removed visit if they are of one symbol."""
     before = gone - 1
     while before >= 0 and fate[first + before] != PUBLISHED:
         before -= 1
@@ -151,7 +150,8 @@ def _merge_around(gone: int, first: int, length: int, symbol: Ints, fate: Bytes)
 def break_combinations(
     size: int, symbol: Ints, symbols: int, offsets: Ints, pairs: Ints, good: Ints
 ) -> tuple[Bytes, int]:
-    """What becomes of each visit so that all combinations of a size are in the table `good`, and how many trajectories change.
+    """Remove visits until all combinations of a size are in the table `good`; return the fate of each visit, and how many
+    trajectories change.
 
     In each trajectory the visit that is in most bad combinations goes first, the earliest of equals, until none is bad. Each
     visit is in as many combinations as any other, so that it is also the one in fewest good ones. Visits that come to follow
@@ -194,9 +194,7 @@ def break_combinations(
 
 
 @kernel
-def _break_one(
-    size: int, first: int, length: int, symbol: Ints, bad: npt.NDArray[np.bool_], chosen: Ints, fate: Bytes
-) -> None:
+def _break_one(size: int, first: int, length: int, symbol: Ints, bad: Mask, chosen: Ints, fate: Bytes) -> None:
     """Let visits of one trajectory go until no combination that is left is bad."""
     within = np.empty(length, np.int64)
     while True:

@@ -1,21 +1,18 @@
-"""How far apart trajectories are while both are on their way: the edges of the graph of contemporaries."""
+"""Distances of trajectories while both are on their way: the edges of the graph of contemporaries."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from crowdveil.kernels._types import Floats, Ints
 
 
 @kernel
 def _place_at(moment: float, e: int, high: int, x: Floats, y: Floats, t: Floats) -> tuple[int, float, float]:
-    """Where a trajectory is at a moment, on a straight line between its points; `e` is a point not after it."""
+    """Return the position of a trajectory at a moment, on a straight line between its points; `e` is a point not after it."""
     while e + 1 < high and t[e + 1] <= moment:
         e += 1
     if e + 1 == high or t[e] == moment:
@@ -26,8 +23,8 @@ def _place_at(moment: float, e: int, high: int, x: Floats, y: Floats, t: Floats)
 
 @kernel
 def apart(xa: Floats, ya: Floats, ta: Floats, xb: Floats, yb: Floats, tb: Floats) -> float:
-    """The root mean square distance of two trajectories at all their times in the span that they share, divided by the share of
-    the longer one's time that the span is; infinite where they share none.
+    """Return the root mean square distance of two trajectories at all their times in the span that they share, divided by the
+    share of the longer one's time that the span is; infinite where they share none.
     """
     begin, end = max(ta[0], tb[0]), min(ta[-1], tb[-1])
     longest = max(ta[-1] - ta[0], tb[-1] - tb[0])
@@ -60,7 +57,7 @@ def _apart_in(a: int, b: int, x: Floats, y: Floats, t: Floats, offsets: Ints) ->
 
 @kernel
 def apart_from(own_x: Floats, own_y: Floats, own_t: Floats, x: Floats, y: Floats, t: Floats, offsets: Ints) -> Floats:
-    """How far each trajectory is apart from one that is given by its points."""
+    """Return the distance of each trajectory from one that is given by its points."""
     found = np.empty(len(offsets) - 1, np.float64)
     for b in range(len(found)):
         there = slice(offsets[b], offsets[b + 1])
@@ -70,7 +67,7 @@ def apart_from(own_x: Floats, own_y: Floats, own_t: Floats, x: Floats, y: Floats
 
 @kernel
 def count_neighbors(order: Ints, start: Floats, end: Floats) -> int:
-    """How many pairs share a moment, with trajectories in order of their start."""
+    """Count the pairs that share a moment, with trajectories in order of their start."""
     count = 0
     for i in range(len(order)):
         j = i + 1
@@ -84,7 +81,7 @@ def count_neighbors(order: Ints, start: Floats, end: Floats) -> int:
 def edges(
     order: Ints, start: Floats, end: Floats, x: Floats, y: Floats, t: Floats, offsets: Ints, pairs: int
 ) -> tuple[Ints, Ints, Floats]:
-    """All pairs of contemporaries and how far apart they are; `pairs` is what `count_neighbors` says."""
+    """Return all pairs of contemporaries and their distances; `pairs` is the result of `count_neighbors`."""
     first, second, length = np.empty(pairs, np.int64), np.empty(pairs, np.int64), np.empty(pairs, np.float64)
     count = 0
     for i in range(len(order)):

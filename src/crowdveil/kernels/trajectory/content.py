@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
+from crowdveil.kernels._types import Ints, Words
 
 HASHES = 4
 """Values of a hash, each below 2**32: sums of them do not overflow below two thousand million points."""

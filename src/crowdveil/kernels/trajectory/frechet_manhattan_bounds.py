@@ -13,13 +13,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.resampling import Paths, Points, path_of
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 SLICES = 16
 LEFT, RIGHT, BELOW, ABOVE = 0, 1, 2, 3
@@ -29,13 +26,15 @@ SURE, SURE_M = 1 + 1e-9, 1e-6
 
 @kernel
 def slice_of(share: float) -> int:
-    """The slice that a share of a path's time is in."""
+    """Return the slice that a share of a path's time is in."""
     return min(int(share * SLICES), SLICES - 1)
 
 
 @kernel
 def sliced(paths: Paths) -> Floats:
-    """The boxes around the slices of each path, each a part of the line through its points: left, right, below and above."""
+    """Return the boxes around the slices of each path, each a part of the line through its points: left, right, below and
+    above.
+    """
     x, y, _, share, offsets = paths
     n = len(offsets) - 1
     boxes = np.empty((n, 4, SLICES), np.float64)
@@ -67,7 +66,7 @@ def _widen(box: Floats, c: int, x: float, y: float) -> None:
 
 @kernel
 def outer(boxes: Floats) -> Floats:
-    """The box around all slices of each path."""
+    """Return the box around all slices of each path."""
     found = np.empty((len(boxes), 4), np.float64)
     for i in range(len(boxes)):
         found[i, LEFT], found[i, RIGHT] = boxes[i, LEFT].min(), boxes[i, RIGHT].max()
@@ -77,7 +76,7 @@ def outer(boxes: Floats) -> Floats:
 
 @kernel
 def sketch_distances(i: int, to: Ints, boxes: Floats, found: Floats) -> None:
-    """Roughly how far paths are from one of them: the mean between the middles of the boxes of equal slices."""
+    """Estimate the distances of paths from one of them: the mean between the middles of the boxes of equal slices."""
     middle_x, middle_y = boxes[i, LEFT] + boxes[i, RIGHT], boxes[i, BELOW] + boxes[i, ABOVE]
     for at in range(len(to)):
         box = boxes[to[at]]
@@ -90,8 +89,8 @@ def sketch_distances(i: int, to: Ints, boxes: Floats, found: Floats) -> None:
 
 @kernel
 def most_distances(i: int, to: Ints, boxes: Floats, whole: Floats, resampled: bool, found: Floats) -> None:
-    """At most how far paths are from one of them. No mean is above the least longest distance, and that is not above the longest
-    one over any coupling: over that of equal moments, where there is one.
+    """Return an upper bound of the distance of paths from one of them. No mean is above the least longest distance, and that is
+    not above the longest one over any coupling: over that of equal moments, where there is one.
     """
     for at in range(len(to)):
         j = to[at]
@@ -111,7 +110,7 @@ def most_distances(i: int, to: Ints, boxes: Floats, whole: Floats, resampled: bo
 
 @kernel
 def _count(own: Points, other: Points, resampled: bool, counts: Ints) -> None:
-    """How many points both paths have in each slice once they are brought together."""
+    """Count the points of both paths in each slice once they are brought to the same moments."""
     counts[:] = 0
     a, b, p, q = own[3], other[3], len(own[3]), len(other[3])
     if not resampled:
@@ -131,7 +130,7 @@ def _count(own: Points, other: Points, resampled: bool, counts: Ints) -> None:
 
 @kernel
 def between_boxes(own: Floats, other: Floats, apart: Floats) -> None:
-    """How far each slice of a path is from each of another, at least."""
+    """Return a lower bound of the distance of each slice of a path from each of another."""
     for a in range(SLICES):
         left, right, below, above = own[LEFT, a], own[RIGHT, a], own[BELOW, a], own[ABOVE, a]
         others_left, others_right, others_below, others_above = other[LEFT], other[RIGHT], other[BELOW], other[ABOVE]
@@ -144,8 +143,8 @@ def between_boxes(own: Floats, other: Floats, apart: Floats) -> None:
 
 @kernel
 def _least_of(apart: Floats, rows: Ints, columns: Ints, near: Floats, so_far: Floats) -> float:
-    """The least mean that a coupling can have, given how far slices (rows and columns) are apart at least, and how many points
-    each has. `near` gets how far each column is from all rows.
+    """Return the least mean that a coupling can have, given lower bounds of the distances of slices (rows and columns), and how
+    many points each has. `near` gets the distance of each column from all rows.
     """
     near[:] = np.inf
     so_far[:] = 0.0
@@ -188,7 +187,7 @@ def _outer_distance(whole: Floats, i: int, j: int) -> float:
 def least_distances(
     i: int, to: Ints, paths: Paths, boxes: Floats, whole: Floats, resampled: bool, limit: float, found: Floats
 ) -> None:
-    """At least how far paths are from one of them; infinite where that is above the limit."""
+    """Return a lower bound of the distance of paths from one of them; infinite where that is above the limit."""
     apart, turned = np.empty((SLICES, SLICES)), np.empty((SLICES, SLICES))
     counts, near, so_far = np.empty((2, SLICES), np.int64), np.empty(SLICES), np.empty(SLICES)
     own = path_of(paths, i)
@@ -210,8 +209,8 @@ def least_distances(
 def least_growths(
     own: Points, other: Points, apart: Floats, limit: float, resampled: bool, moment: Floats, rest: Floats
 ) -> None:
-    """The least that the sum of d − limit can grow by after each point: every later point of the own path is in a pair, and
-    later ones of the other may be in one more each.
+    """Return the least that the sum of d − limit can grow by after each point: every later point of the own path is in a pair,
+    and later ones of the other may be in one more each.
     """
     a, b, p, q = own[3], other[3], len(own[3]), len(other[3])
     n, m = p, q

@@ -17,20 +17,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import dividing_kernel, kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bytes = npt.NDArray[np.uint8]
+from crowdveil.kernels._types import Bytes, Floats, Ints
 
 BOTH, FIRST, SECOND = 0, 1, 2
 """Which path went on to come to a pair: both, or only one of them."""
 LANES = 16
-"""So many pairs are computed at once: diagonals are filled up to a multiple with pairs that are infinitely far apart."""
+"""Pairs that are computed at once: diagonals are filled up to a multiple with pairs that are infinitely far apart."""
 CHECK_EVERY = 8
-"""So many diagonals from one look at whether a limit can still be kept to the next."""
+"""Diagonals from one check of whether a limit can still be kept to the next."""
 SLACK_M = 1e-6
 """Sums must be this much above what is allowed before they are given up, for each pair: more than rounding ever makes of them."""
 ROWS = 18
@@ -38,8 +34,8 @@ ROWS = 18
 
 @kernel
 def side_by_side(first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floats, work: Floats) -> None:
-    """Two paths in the first rows of `work`, the second one turned round, so that a diagonal of pairs is a run of both; behind
-    their ends they are infinitely far apart.
+    """Write two paths into the first rows of `work`, the second one reversed, so that a diagonal of pairs is a run of both;
+    behind their ends they are infinitely far apart.
     """
     p, q = len(first_x), len(second_x)
     a_x, a_y, b_x, b_y = work[0], work[1], work[2], work[3]
@@ -52,8 +48,8 @@ def side_by_side(first_x: Floats, first_y: Floats, second_x: Floats, second_y: F
 
 
 @kernel
-def room(points: int) -> Floats:
-    """Room for `one_pass` on paths of at most so many points."""
+def new_work(points: int) -> Floats:
+    """Allocate the buffer of `one_pass` for paths of at most `points` points."""
     return np.empty((ROWS, points + 2 + 2 * LANES), np.float64)
 
 
@@ -68,7 +64,7 @@ def one_pass(
     rest_second: Floats,
     work: Floats,
 ) -> float:
-    """The mean of the coupling that one pass finds; infinite as soon as it is sure to be above a finite limit.
+    """Return the mean of the coupling that one pass finds; infinite as soon as it is sure to be above a finite limit.
 
     Pairs with the same i + j depend on earlier ones only, so that a whole diagonal is computed at once; in loops over few arrays,
     since the compiler makes no lanes of others.
@@ -81,7 +77,7 @@ def one_pass(
         What is asked; and the least that a sum of d − limit can grow by after each point of the first, and of the second path.
         They are not looked at without a limit.
     work
-        From `room`.
+        From `new_work`.
     """
     p, q = len(first_x), len(second_x)
     a_x, a_y, b_x, b_y = work[0], work[1], work[2], work[3]
@@ -156,7 +152,7 @@ def one_pass(
 def _least_growth(
     s: int, p: int, q: int, limit: float, rest_first: Floats, rest_second: Floats, total: Floats, length: Floats
 ) -> float:
-    """The least that the sum of d − limit can come to over couplings by the pairs of a diagonal."""
+    """Return the least that the sum of d − limit can come to over couplings by the pairs of a diagonal."""
     low, high = max(0, s - q + 1), min(p - 1, s) + 1
     least = np.inf
     for i in range(low, high):
@@ -166,7 +162,9 @@ def _least_growth(
 
 @kernel
 def walk_back(choice: Bytes) -> Ints:
-    """The coupling that choices lead to, in two columns: points of the first and of the second path that meet, in their order."""
+    """Return the coupling that choices lead to, in two columns: points of the first and of the second path that meet, in their
+    order.
+    """
     i, j = choice.shape[0] - 1, choice.shape[1] - 1
     pairs = np.empty((i + j + 1, 2), np.int64)
     at = i + j
@@ -181,7 +179,7 @@ def walk_back(choice: Bytes) -> Ints:
 
 @dividing_kernel
 def one_pass_coupling(first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floats) -> Ints:
-    """The coupling that one pass finds, row by row; its mean is what `one_pass` tells."""
+    """Return the coupling that one pass finds, row by row; its mean is the result of `one_pass`."""
     p, q = len(first_x), len(second_x)
     choice = np.zeros((p, q), np.uint8)
     longest, total = np.full(q + 1, np.inf), np.full(q + 1, np.inf)
@@ -211,7 +209,7 @@ def one_pass_coupling(first_x: Floats, first_y: Floats, second_x: Floats, second
 
 @kernel
 def _least_longest(apart: Floats) -> float:
-    """The least longest distance over all couplings (discrete Fréchet)."""
+    """Return the least longest distance over all couplings (discrete Fréchet)."""
     p, q = apart.shape
     row = np.full(q + 1, np.inf)
     for i in range(p):
@@ -227,7 +225,7 @@ def _least_longest(apart: Floats) -> float:
 
 @dividing_kernel
 def exact_coupling(first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floats) -> tuple[float, Ints]:
-    """The least mean over the couplings with the least longest distance, and one that has it."""
+    """Return the least mean over the couplings with the least longest distance, and one that has it."""
     p, q = len(first_x), len(second_x)
     apart, choice = np.empty((p, q), np.float64), np.zeros((p, q), np.uint8)
     for i in range(p):

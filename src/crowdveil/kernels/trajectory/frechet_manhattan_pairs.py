@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.frechet_manhattan_bounds import SLICES, SURE, SURE_M, between_boxes, least_growths
-from crowdveil.kernels.trajectory.frechet_manhattan_distance import exact_coupling, one_pass, one_pass_coupling, room
+from crowdveil.kernels.trajectory.frechet_manhattan_distance import (
+    exact_coupling,
+    new_work,
+    one_pass,
+    one_pass_coupling,
+)
 from crowdveil.kernels.trajectory.frechet_manhattan_upper import PLACES, along, rough_way, weights, within_longest
 from crowdveil.kernels.trajectory.resampling import Paths, Points, as_they_are, path_of, together
 from crowdveil.kernels.trajectory.spatiotemporal import remember
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @kernel
@@ -30,14 +32,14 @@ def _pair(
     number: Ints,
     work: Floats,
 ) -> float:
-    """How far two paths are apart; may be infinite above a finite limit."""
+    """Return the distance of two paths; may be infinite above a finite limit."""
     p, q = _brought(own, other, resampled, made, number)
     return _apart(made, p, q, exact, limit, rest, work)
 
 
 @kernel
 def _brought(own: Points, other: Points, resampled: bool, made: Floats, number: Ints) -> tuple[int, int]:
-    """Both paths in `made`, brought to the same moments if they are to be; how many points each has."""
+    """Write both paths into `made`, brought to the same moments if wanted; return how many points each has."""
     if resampled:
         n = together(own, other, made, number)
         return n, n
@@ -47,7 +49,7 @@ def _brought(own: Points, other: Points, resampled: bool, made: Floats, number: 
 
 @kernel
 def _apart(made: Floats, p: int, q: int, exact: bool, limit: float, rest: Floats, work: Floats) -> float:
-    """How far two paths are apart that were brought together."""
+    """Return the distance of two paths that were brought to the same moments."""
     if exact:
         return exact_coupling(made[0, :p], made[1, :p], made[3, :q], made[4, :q])[0]
     return one_pass(made[0, :p], made[1, :p], made[3, :q], made[4, :q], limit, rest[0], rest[1], work)
@@ -55,18 +57,18 @@ def _apart(made: Floats, p: int, q: int, exact: bool, limit: float, rest: Floats
 
 @kernel
 def coupled_distances(own: Points, to: Ints, paths: Paths, resampled: bool, exact: bool, found: Floats) -> None:
-    """The distances from a path to those in `to`."""
+    """Write the distances from a path to those in `to`."""
     p, q = len(own[0]), 0
     for j in to:
         q = max(q, paths[4][j + 1] - paths[4][j])
-    made, number, work, rest = np.empty((6, p + q)), np.empty((2, p + q), np.int64), room(p + q), np.empty((2, 0))
+    made, number, work, rest = np.empty((6, p + q)), np.empty((2, p + q), np.int64), new_work(p + q), np.empty((2, 0))
     for at in range(len(to)):
         found[at] = _pair(own, path_of(paths, to[at]), resampled, exact, np.inf, rest, made, number, work)
 
 
 @kernel
 def coupled_points(first: Points, second: Points, resampled: bool, exact: bool) -> tuple[Floats, Ints, Ints]:
-    """Two paths and their coupling: x, y, t of the first and of the second, numbers of their own points, and which meet."""
+    """Return two paths and their coupling: x, y, t of both, the numbers of their own points, and which meet."""
     size = len(first[0]) + len(second[0])
     made, number = np.empty((6, size)), np.empty((2, size), np.int64)
     p, q = _brought(first, second, resampled, made, number)
@@ -90,14 +92,14 @@ def gather(
     longest: int,
     found: Floats,
 ) -> int:
-    """Distances from a path to others, given in the order of how near they can be at least, until k people are nearer than all
-    that follow; the rest are infinite. Returns how many were looked at; -1 as soon as the squares of the distances of the k − 1
+    """Write distances from a path to others, given in the order of their lower bounds, until k people are nearer than all that
+    follow; the rest are infinite. Return how many were computed; -1 as soon as the squares of the distances of the k − 1
     nearest people are sure to sum up to more than `most_of_all`.
     """
     found[:] = np.inf
     own = path_of(paths, i)
     size = len(own[0]) + longest
-    made, number, work = np.empty((6, size)), np.empty((2, size), np.int64), room(size)
+    made, number, work = np.empty((6, size)), np.empty((2, size), np.int64), new_work(size)
     rest, moment, apart = np.empty((2, size)), np.empty((2, size)), np.empty((SLICES, SLICES))
     near_d, near_person = np.full(k, np.inf), np.full(k, -1, np.int64)
     near_d[0], near_person[0] = 0.0, person[i]
@@ -137,14 +139,14 @@ def farthest(
     longest: int,
     squares: Floats,
 ) -> tuple[float, int, int, int]:
-    """The farthest of some paths: how far it is, which, how many were looked at by all pairs of points, and how many of these
-    distances were computed. Of equal ones it is the first in number; none (-1) if all are nearer than `sure`.
+    """Find the farthest of some paths: its distance, its number, how many were compared by all pairs of points, and how many of
+    these distances were computed. Of equal ones it is the first in number; none (-1) if all are nearer than `sure`.
 
-    It is best to begin with those that look far. `most` is how far each can be at most, `squares` from `room_for_longest`.
+    It is best to begin with those that look far. `most` is how far each can be at most, `squares` from `new_squares`.
     """
     own = path_of(paths, i)
     size = len(own[0]) + longest
-    made, number, work, rest = np.empty((6, size)), np.empty((2, size), np.int64), room(size), np.empty((2, 0))
+    made, number, work, rest = np.empty((6, size)), np.empty((2, size), np.int64), new_work(size), np.empty((2, 0))
     few, way = np.empty((4, PLACES)), np.empty((2, 2 * size), np.int64)
     weight = weights(2 * size)
     best, who, looked, computed = sure, -1, 0, 0

@@ -1,4 +1,4 @@
-"""How far two paths can be apart at most by the Fréchet/Manhattan distance, told without the sums of its one pass.
+"""Upper bounds of the Fréchet/Manhattan distance of two paths, without the sums of its one pass.
 
 One pass comes to a pair of points c = (i, j) after that of three pairs, the candidates, which has the least mean R; a pair before
 c is a candidate if its least longest distance I is at most max(d(c), the least I of the three). Along any coupling, each pair p
@@ -8,7 +8,7 @@ before c, this bounds R(c) from above, without a look at other pairs:
   above the longest distance. So that mean is at most R(p), or the longest distance up to p.
 - The coupling that it belongs to has from max(i, j) to i + j pairs, by which the new d(c) weighs least or most.
 
-`along` knows of few pairs that they are candidates: those where nothing before was longer than d(c), or than at the first pair,
+`along` finds few pairs that are candidates: those where nothing before was longer than d(c), or than at the first pair,
 which every coupling has. `within_longest` computes I of all pairs, which costs a fraction of one pass, and goes back from the
 last pair over candidates only. Both follow the coupling that one pass finds between a few points of each path. The exact distance
 is never above that of one pass, so that all this holds for it too.
@@ -19,30 +19,29 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.frechet_manhattan_distance import LANES, one_pass_coupling, side_by_side
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 PLACES = 16
 """Points of each path that are looked at first."""
 MOST_POINTS = 2_000
-"""Longer paths are not looked at by `within_longest`, whose room grows with the square of points: this many take 64 MiB."""
+"""Longer paths are not bounded by `within_longest`, whose buffer grows with the square of points: this many take 64 MiB."""
 
 
 @kernel
-def room_for_longest(points: int) -> Floats:
-    """Room for `within_longest` on paths of at most so many points, or of `MOST_POINTS`. It must be kept free of NaN."""
+def new_squares(points: int) -> Floats:
+    """Allocate the buffer of `within_longest` for paths of at most `points` points, or of `MOST_POINTS`. It must be kept free
+    of NaN.
+    """
     size = min(points, MOST_POINTS)
     return np.full((2 * size + 1) * (size + 2 + 2 * LANES), np.inf)
 
 
 @kernel
 def rough_way(first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floats, few: Floats, way: Ints) -> int:
-    """A coupling along that of a few points: its pairs go to the two rows of `way`. Returns how many there are."""
+    """Return a coupling along that of a few points: its pairs go to the two rows of `way`. Returns how many there are."""
     p, q = len(first_x), len(second_x)
     some, others = min(p, PLACES), min(q, PLACES)
     for c in range(some):
@@ -65,7 +64,7 @@ def rough_way(first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floa
 
 @kernel
 def weights(size: int) -> Floats:
-    """What the next of so many pairs weighs in a mean."""
+    """Return the weight in a mean of each next pair."""
     return 1.0 / (1.0 + np.arange(size).astype(np.float64))
 
 
@@ -73,7 +72,7 @@ def weights(size: int) -> Floats:
 def along(
     first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floats, way: Ints, n: int, weight: Floats
 ) -> float:
-    """At most how far two paths are apart, told along the first n pairs of `way`. `weight` is from `weights`."""
+    """Return an upper bound of the distance of two paths along the first n pairs of `way`. `weight` is from `weights`."""
     dx, dy = first_x[0] - second_x[0], first_y[0] - second_y[0]
     most = math.sqrt(dx * dx + dy * dy)
     longest, beginning = most, most
@@ -99,9 +98,10 @@ def within_longest(
     work: Floats,
     squares: Floats,
 ) -> float:
-    """At most how far two paths are apart, told along candidates near the first n pairs of `way`, which gets their pairs instead.
+    """Return an upper bound of the distance of two paths along candidates near the first n pairs of `way`, which gets their pairs
+    instead.
 
-    Infinite where `squares`, from `room_for_longest`, has no room for all pairs; `work` is from `coupling.room`.
+    Infinite where `squares`, from `new_squares`, is too short for all pairs; `work` is from `new_work`.
     """
     p, q = len(first_x), len(second_x)
     stride = p + 2 + 2 * LANES
@@ -140,8 +140,8 @@ def within_longest(
 def _least_longest(
     first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floats, work: Floats, squares: Floats, stride: int
 ) -> None:
-    """The square of the least longest distance up to each pair (i, j): row i + j + 1 of `squares`, column i + 1; the row and the
-    columns beside are infinite. A diagonal at once, as in `coupling.one_pass`.
+    """Compute the square of the least longest distance up to each pair (i, j): row i + j + 1 of `squares`, column i + 1; the
+    row and the columns around them are infinite. A diagonal at once, as in `frechet_manhattan_distance.one_pass`.
     """
     p, q = len(first_x), len(second_x)
     a_x, a_y, b_x, b_y, d = work[0], work[1], work[2], work[3], work[4]

@@ -12,26 +12,24 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Costs = tuple[float, float, float]
 """What a box that is left out costs, and what the logs of lengths in space and in time are multiplied by."""
 
 
 @kernel
 def saved(x: float, y: float, t: float, costs: Costs) -> float:
-    """What a match saves whose box has these lengths."""
+    """Return what a match saves whose box has these lengths."""
     s, of_space, of_time = costs
     return 2.0 * s - (of_space * math.log((1.0 + x) * (1.0 + y)) + of_time * math.log(1.0 + t))
 
 
 @kernel
 def saved_by(a: Floats, i: int, b: Floats, j: int, costs: Costs) -> float:
-    """What a match of two boxes saves."""
+    """Return what a match of two boxes saves."""
     return saved(
         max(a[1, i], b[1, j]) - min(a[0, i], b[0, j]),
         max(a[3, i], b[3, j]) - min(a[2, i], b[2, j]),
@@ -44,7 +42,9 @@ def saved_by(a: Floats, i: int, b: Floats, j: int, costs: Costs) -> float:
 def most_saved(
     rows: Floats, low: int, high: int, columns: Floats, begin: int, end: int, costs: Costs, line: Floats
 ) -> float:
-    """What the best matches of two sequences save: boxes low to high of one, begin to end of the other. `line` is room."""
+    """Return what the best matches of two sequences save: boxes low to high of one, begin to end of the other. `line` is a
+    buffer.
+    """
     for j in range(end - begin):
         line[j] = 0.0
     before = 0.0

@@ -1,6 +1,6 @@
 """Bounds of what matches of two sequences of boxes save, from above: see `log_cost`.
 
-By the whole: two sequences told in short as one, and as many matches as the shorter has boxes. By chunks: each box of the
+By the whole: two sequences summarized as one, and as many matches as the shorter has boxes. By chunks: each box of the
 shorter one with a run of boxes of the longer one. By rough logs: all matches, each with a log that is off by at most `ROUGH`,
 which takes a tenth of the time.
 """
@@ -8,16 +8,14 @@ which takes a tenth of the time.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import bits_of, float_of, kernel
+from crowdveil.kernels._types import Floats, Ints
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Costs = tuple[float, float, float]
 
 CHUNKS = 12
-"""A sequence is told in short by at most so many runs of boxes."""
+"""Runs of boxes that a sequence is summarized by, at most."""
 ROUGH = 2e-6
 """Rough logs are off by less."""
 SURE, SURE_COST = 1 + 1e-12, 1e-9
@@ -26,7 +24,7 @@ SURE, SURE_COST = 1 + 1e-12, 1e-9
 
 @kernel
 def rough_log(value: float) -> float:
-    """The natural logarithm of a value from 1 on: that of its power of two, and a polynomial in what is left.
+    """Return the natural logarithm of a value from 1 on: that of its power of two, and a polynomial in what is left.
 
     Without a branch or a table, so that the compiler can take several at once.
     """
@@ -43,21 +41,21 @@ def rough_log(value: float) -> float:
 
 @kernel
 def _saved(x: float, y: float, t: float, costs: Costs) -> float:
-    """About what a match saves whose box has these lengths."""
+    """Return about what a match saves whose box has these lengths."""
     s, of_space, of_time = costs
     return 2.0 * s - (of_space * rough_log((1.0 + x) * (1.0 + y)) + of_time * rough_log(1.0 + t))
 
 
 @kernel
 def surely(most: float, matches: int, costs: Costs) -> float:
-    """A bound by rough logs made wider by all that they can be off."""
+    """Return a bound by rough logs, widened by all that they can be off."""
     return most * SURE + SURE_COST + matches * (costs[1] + costs[2]) * ROUGH
 
 
 @kernel
 def shorten(boxes: Floats, low: int, high: int, chunks: Floats, begin: int, count: int) -> None:
-    """Tell boxes low to high in short, as columns of `chunks`: for x, y and t the greatest least value, the least greatest one,
-    and the least length.
+    """Summarize boxes low to high, as columns of `chunks`: for x, y and t the greatest least value, the least greatest one, and
+    the least length.
     """
     for c in range(count):
         first, last = low + (high - low) * c // count, low + (high - low) * (c + 1) // count
@@ -75,7 +73,7 @@ def shorten(boxes: Floats, low: int, high: int, chunks: Floats, begin: int, coun
 
 @kernel
 def shorten_all(boxes: Floats, offsets: Ints, chunks: Floats, whole: Floats) -> None:
-    """Tell each sequence in short: its chunks from CHUNKS times its number on, and all of it as one."""
+    """Summarize each sequence: its chunks from CHUNKS times its number on, and all of it as one."""
     for j in range(len(offsets) - 1):
         low, high = offsets[j], offsets[j + 1]
         shorten(boxes, low, high, chunks, CHUNKS * j, min(CHUNKS, high - low))
@@ -85,7 +83,7 @@ def shorten_all(boxes: Floats, offsets: Ints, chunks: Floats, whole: Floats) -> 
 
 @kernel
 def most_by_whole(a: Floats, b: Floats, j: int, matches: int, costs: Costs) -> float:
-    """The bound by the whole: column 0 of a and column j of b tell two sequences in short."""
+    """Return the bound by the whole: column 0 of a and column j of b summarize two sequences."""
     if matches == 0:
         return 0.0
     x = max(max(a[1, 0] - b[0, j], b[1, j] - a[0, 0]), max(a[2, 0], b[2, j]))
@@ -96,17 +94,17 @@ def most_by_whole(a: Floats, b: Floats, j: int, matches: int, costs: Costs) -> f
 
 @kernel
 def _length(least: float, greatest: float, greatest_least: float, least_greatest: float, least_length: float) -> float:
-    """No box around a box and one of a chunk is shorter."""
+    """Return a length that no box around a box and one of a chunk is shorter than."""
     return max(max(greatest - greatest_least, least_greatest - least), max(greatest - least, least_length))
 
 
 @kernel
 def most_by_chunks(
-    rows: Floats, low: int, high: int, chunks: Floats, begin: int, count: int, costs: Costs, room: Floats
+    rows: Floats, low: int, high: int, chunks: Floats, begin: int, count: int, costs: Costs, row: Floats
 ) -> float:
-    """The bound by chunks: each box of the rows is matched with anything of a chunk, in the order of chunks.
+    """Return the bound by chunks: each box of the rows is matched with anything of a chunk, in the order of chunks.
 
-    Rows are the shorter sequence; `room` has a place for each of its boxes.
+    Rows are the shorter sequence; `row` is a buffer with an entry for each of its boxes.
     """
     west, east = rows[0, low:high], rows[1, low:high]
     south, north = rows[2, low:high], rows[3, low:high]
@@ -118,7 +116,7 @@ def most_by_chunks(
         y_1, y_2, y_3 = chunks[3, c], chunks[4, c], chunks[5, c]
         t_1, t_2, t_3 = chunks[6, c], chunks[7, c], chunks[8, c]
         for i in range(high - low):
-            room[i] = _saved(
+            row[i] = _saved(
                 _length(west[i], east[i], x_1, x_2, x_3),
                 _length(south[i], north[i], y_1, y_2, y_3),
                 _length(early[i], late[i], t_1, t_2, t_3),
@@ -127,7 +125,7 @@ def most_by_chunks(
         most = 0.0
         for i in range(high - low):
             # The next box goes with this chunk, after boxes that went with this one or an earlier one.
-            most = max(most + max(room[i], 0.0), best[i + 1])
+            most = max(most + max(row[i], 0.0), best[i + 1])
             best[i + 1] = most
     return surely(best[high - low], high - low, costs)
 
@@ -136,7 +134,7 @@ def most_by_chunks(
 def most_by_rough_logs(
     rows: Floats, low: int, high: int, columns: Floats, begin: int, end: int, costs: Costs, line: Floats, row: Floats
 ) -> float:
-    """The bound by rough logs: as `most_saved`; `line` and `row` are room."""
+    """Return the bound by rough logs, as `most_saved`; `line` and `row` are buffers."""
     west, east = columns[0, begin:end], columns[1, begin:end]
     south, north = columns[2, begin:end], columns[3, begin:end]
     early, late = columns[4, begin:end], columns[5, begin:end]

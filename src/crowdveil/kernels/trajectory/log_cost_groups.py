@@ -1,16 +1,16 @@
-"""Groups of trajectories at a small log cost: whoever is drawn gathers whoever is nearest, until k people are together.
+"""Groups of trajectories at a small log cost: the trajectory that is drawn gathers the nearest ones, until k people are together.
 
 Candidates wait in a heap by a bound of their cost from below, and only that of the first in it is made better: by the whole, by
 chunks, by rough logs, and at last the cost itself. When the boxes that stand for a group take one more member some go and the
-others get larger, so that matches with anybody save less than before: bounds stay bounds while a group grows.
+others get larger, so that matches with any other save less than before: bounds stay bounds while a group grows.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.log_cost import most_saved, put_together
 from crowdveil.kernels.trajectory.log_cost_bounds import (
     CHUNKS,
@@ -22,8 +22,6 @@ from crowdveil.kernels.trajectory.log_cost_bounds import (
     shorten,
 )
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Costs = tuple[float, float, float]
 
 BY_WHOLE, BY_CHUNKS, BY_ROUGH_LOGS, KNOWN = 0, 1, 2, 3
@@ -62,7 +60,7 @@ def _most(
     how: int, rows: Floats, low: int, high: int, columns: Floats, begin: int, end: int, chunks: Floats, first_chunk: int,
     costs: Costs, line: Floats, row: Floats,
 ) -> float:  # fmt: skip
-    """What matches of two sequences save, or a bound of it."""
+    """Return what matches of two sequences save, or a bound of it."""
     if how == BY_CHUNKS:
         return most_by_chunks(rows, low, high, chunks, first_chunk, min(CHUNKS, end - begin), costs, line)
     if how == BY_ROUGH_LOGS:
@@ -128,7 +126,7 @@ def gather(
     pivot: int, alive: Ints, k: int, growing: bool, person: Ints, boxes: Floats, offsets: Ints, chunks: Floats,
     whole: Floats, costs: Costs, computed: Ints,
 ) -> tuple[Ints, Floats]:  # fmt: skip
-    """The members of a group, in the order in which they come, and the boxes that stand for them.
+    """Return the members of a group, in the order in which they come, and the boxes that stand for them.
 
     The pivot takes the one of `alive` that costs least, and so on until k people are in the group. With `growing` costs are
     those to the boxes of all members, otherwise those to the pivot. `computed` counts bounds and costs by how they are known.
@@ -174,7 +172,7 @@ def gather(
 def nearest(
     own: Floats, boxes: Floats, offsets: Ints, chunks: Floats, whole: Floats, costs: Costs, computed: Ints
 ) -> int:
-    """Of some sequences the one that costs least to be put together with `own`; of equal ones the first."""
+    """Find the one of some sequences that costs least to be put together with `own`; of equal ones the first."""
     p, n = own.shape[1], len(offsets) - 1
     own_chunks = np.empty((9, CHUNKS))
     shorten(own, 0, p, own_chunks, 0, min(CHUNKS, p))

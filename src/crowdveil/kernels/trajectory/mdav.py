@@ -1,32 +1,47 @@
-"""Groups of near trajectories by MDAV, for parts of the data that are small enough for one thread.
+"""MDAV: groups of near trajectories with at least k people each.
 
-The farthest trajectory from the center and the farthest from that one each gather whoever is nearest to them, until k people are
-together; again and again, until too few people are left.
+The farthest trajectory from the center and the farthest from that one each gather the nearest ones, until k people are together;
+again and again, until too few people are left. The loop stands once, in `run_mdav`: compiled for the spatio-temporal distance,
+and interpreted where distances come from Python or from several threads.
 """
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import Any, Protocol
 
-from crowdveil.kernels._jit import kernel
+import numpy as np
+from numba.extending import overload
+
+from crowdveil.kernels._jit import bits_of, kernel
+from crowdveil.kernels._types import Floats, Ints, Mask
+from crowdveil.kernels.ordering import merge_sort
 from crowdveil.kernels.trajectory.aggregation import mean_lengths, mean_trajectories
 from crowdveil.kernels.trajectory.mdav_refine import exchange, squares_apart
 from crowdveil.kernels.trajectory.spatiotemporal import distances, look_around, mean_speeds, nearest_people
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Points = tuple[Floats, Floats, Floats, Ints]
-Balls = tuple[Floats, Floats, Floats, Floats, Floats]
+from crowdveil.kernels.trajectory.structures import MdavState, Metric, Points
 
 LEFT, PEOPLE, GROUPS = 0, 1, 2
-"""What is counted: trajectories and people that are left, and groups."""
+"""What `MdavState.counts` holds: trajectories and people that are left, and groups."""
+
+
+class DistanceSource(Protocol):
+    """Distances for the interpreted loop; the compiled one takes a `Metric`."""
+
+    def fill_center_distances(self, alive: Ints, far: Floats) -> None:
+        """Write the distance of each trajectory from the mean of all of them, in meters."""
+        ...
+
+    def fill_distances(self, seed: int, alive: Ints, state: MdavState, farthest: bool, found: Floats) -> int:
+        """Write distances from a trajectory; return the farthest other one that is not taken, -1 if it is not wanted.
+
+        Distances of trajectories that k people are nearer than may be infinite.
+        """
+        ...
 
 
 @kernel
 def mean_path(members: Ints, points: Points) -> tuple[Floats, Floats, Floats]:
-    """The mean trajectory of some: x, y and t."""
+    """Return x, y and t of the mean trajectory of some."""
     x, y, t, offsets = points
     one = np.array([0, len(members)])
     made = np.array([0, mean_lengths(members, one, offsets)[0]])
@@ -35,39 +50,45 @@ def mean_path(members: Ints, points: Points) -> tuple[Floats, Floats, Floats]:
 
 
 @kernel
-def from_center(members: Ints, points: Points, speed: Floats, weight: float, found: Floats) -> None:
-    """How far each is from the mean trajectory of all of them."""
-    x, y, t, offsets = points
-    mean_x, mean_y, mean_t = mean_path(members, points)
+def _center_distances(alive: Ints, metric: Metric, far: Floats) -> None:
+    mean_x, mean_y, mean_t = mean_path(alive, metric.points)
     own_speed = mean_speeds(mean_x, mean_y, mean_t, np.array([0, len(mean_x)]))[0]
-    distances(mean_x, mean_y, mean_t, own_speed, weight, members, x, y, t, offsets, speed, found)
+    distances(mean_x, mean_y, mean_t, own_speed, alive, metric.points, metric.speed, metric.weight, far)
 
 
 @kernel
-def around(
-    i: int,
-    to: Ints,
-    points: Points,
-    speed: Floats,
-    ball: Balls,
-    weight: float,
-    person: Ints,
-    taken: Mask,
-    k: int,
-    want_farthest: bool,
-    found: Floats,
-) -> int:
-    """Fill `found` with the distances from a trajectory that matter; returns the farthest trajectory, -1 if none is wanted."""
-    x, y, t, offsets = points
-    _, at, _ = look_around(
-        i, weight, to, 0, len(to), taken, x, y, t, offsets, speed, ball, person, k, want_farthest, found
+def _distances(seed: int, alive: Ints, metric: Metric, state: MdavState, k: int, farthest: bool, found: Floats) -> int:
+    _, at, _ = look_around(seed, metric, alive, 0, len(alive), state.taken, state.person, k, farthest, found)
+    return alive[at] if at >= 0 else -1
+
+
+def center_distances(source: Any, alive: Ints, far: Floats) -> None:
+    """Write the distance of each trajectory from the mean of all of them, in meters."""
+    source.fill_center_distances(alive, far)
+
+
+def distances_from(source: Any, seed: int, alive: Ints, state: MdavState, k: int, farthest: bool, found: Floats) -> int:
+    """Write distances from a trajectory; return the farthest other one that is not taken, -1 if it is not wanted."""
+    return int(source.fill_distances(seed, alive, state, farthest, found))
+
+
+# numba compares the signatures of an overload and its implementation to the letter: neither has types.
+@overload(center_distances)
+def _overload_center_distances(source, alive, far):  # type: ignore[no-untyped-def]
+    return lambda source, alive, far: _center_distances(alive, source, far)
+
+
+@overload(distances_from)
+def _overload_distances_from(source, seed, alive, state, k, farthest, found):  # type: ignore[no-untyped-def]
+    return lambda source, seed, alive, state, k, farthest, found: _distances(
+        seed, alive, source, state, k, farthest, found
     )
-    return to[at] if at >= 0 else -1
 
 
 @kernel
-def enter(members: Ints, person: Ints, taken: Mask, left_of: Ints, counts: Ints) -> None:
-    """Make trajectories wait for a group. `left_of` counts those of each person, and is all 0 before and after."""
+def _enter(members: Ints, state: MdavState) -> None:
+    """Make trajectories wait for a group."""
+    person, taken, _, left_of, counts = state
     for j in members:
         taken[j] = False
         counts[PEOPLE] += left_of[person[j]] == 0
@@ -76,8 +97,9 @@ def enter(members: Ints, person: Ints, taken: Mask, left_of: Ints, counts: Ints)
 
 
 @kernel
-def settle(members: Ints, person: Ints, taken: Mask, group: Ints, left_of: Ints, counts: Ints) -> None:
+def _settle(members: Ints, state: MdavState) -> None:
     """Make a group of trajectories."""
+    person, taken, group, left_of, counts = state
     for j in members:
         taken[j] = True
         group[j] = counts[GROUPS]
@@ -88,17 +110,26 @@ def settle(members: Ints, person: Ints, taken: Mask, group: Ints, left_of: Ints,
 
 
 @kernel
-def leave(members: Ints, person: Ints, taken: Mask, left_of: Ints, counts: Ints) -> None:
-    """Let trajectories go without a group."""
-    for j in members:
-        taken[j] = True
-        left_of[person[j]] = 0
-    counts[LEFT], counts[PEOPLE] = 0, 0
+def _finish(rest: Ints, state: MdavState, k: int) -> None:
+    """Make a group of the trajectories that are left, or leave them without one if they have fewer than k people."""
+    if state.counts[PEOPLE] >= k:
+        _settle(rest, state)
+        return
+    for j in rest:
+        state.taken[j] = True
+        state.left_of[state.person[j]] = 0
+    state.counts[LEFT], state.counts[PEOPLE] = 0, 0
 
 
 @kernel
-def still_there(alive: Ints, taken: Mask) -> Ints:
-    """Those of a list that are not taken."""
+def _gather(seed: int, alive: Ints, found: Floats, excluded: int, state: MdavState, k: int) -> None:
+    """Make a group of a trajectory and those nearest to it, without the excluded one (-1: none), until it has k people."""
+    _settle(nearest_people(found, alive, state.person, seed, state.taken, excluded, k), state)
+
+
+@kernel
+def _not_taken(alive: Ints, taken: Mask) -> Ints:
+    """Return those of a list that are not taken."""
     count = 0
     for j in alive:
         count += not taken[j]
@@ -112,115 +143,91 @@ def still_there(alive: Ints, taken: Mask) -> Ints:
 
 
 @kernel
-def _farthest_left(to: Ints, far: Floats, taken: Mask) -> int:
-    best, who = -1.0, -1
-    for at in range(len(to)):
-        if far[at] > best and not taken[to[at]]:
-            best, who = far[at], to[at]
-    return who
+def _farthest_first(alive: Ints, far: Floats, first_only: bool) -> Ints:
+    """Sort trajectories by falling distance, of equal ones the smaller number first; or return the first of them alone."""
+    n = len(alive)
+    order, falling = alive.copy(), np.empty(n, np.int64)
+    if first_only:
+        at = 0
+        for i in range(1, n):
+            if far[i] > far[at]:
+                at = i
+        return np.full(1, alive[at])
+    for i in range(n):
+        falling[i] = -bits_of(far[i])  # distances are not negative, so that their bits rise with them
+    merge_sort(falling, order, 0, n)
+    return order
 
 
-@kernel
-def group_part(
-    members: Ints,
-    points: Points,
-    speed: Floats,
-    ball: Balls,
-    weight: float,
-    person: Ints,
-    taken: Mask,
-    group: Ints,
-    left_of: Ints,
-    counts: Ints,
-    k: int,
-    anew: bool,
-) -> None:
-    """Put trajectories, rising, into groups; nothing if they have fewer than k people. With `anew` the center is that of those
-    that are left, otherwise that of all.
+def run_mdav(members: Ints, source: Metric | DistanceSource, state: MdavState, k: int, recenter: bool) -> None:
+    """Put the trajectories of a part, rising, into groups; none if they have fewer than k people.
+
+    The farthest trajectory r from the center and the farthest one s from r each gather the nearest ones until k people are
+    together, while at least 3k people are left; then r alone, while there are 2k. The rest is one group. With `recenter` the
+    center is that of the trajectories that are left, otherwise that of all.
     """
-    if len(members) == 0:
-        return
-    enter(members, person, taken, left_of, counts)
-    far, found = np.empty(len(members), np.float64), np.empty(len(members), np.float64)
-    from_center(members, points, speed, weight, far)
-    # Only this list gets shorter; where the center stays, `all_there` and `far` stay what they were.
-    alive, all_there = members.copy(), members.copy()
+    taken, counts = state.taken, state.counts
+    _enter(members, state)
+    alive, far, found = members.copy(), np.empty(len(members)), np.empty(len(members))
+    seeds, at = alive, -1
     while counts[PEOPLE] >= 2 * k:
-        if anew:
-            alive = still_there(alive, taken)
-            all_there = alive
-            from_center(alive, points, speed, weight, far)
-        first = _farthest_left(all_there, far, taken)
-        both = counts[PEOPLE] >= 3 * k
-        second = around(first, alive, points, speed, ball, weight, person, taken, k, both, found)
-        gathered = nearest_people(found, alive, person, first, taken, second, k)
-        settle(gathered, person, taken, group, left_of, counts)
+        if recenter or 8 * counts[LEFT] < 7 * len(alive):
+            alive = _not_taken(alive, taken)
+        if recenter or at < 0:
+            center_distances(source, alive, far)
+            seeds, at = _farthest_first(alive, far, recenter), 0
+        while taken[seeds[at]]:
+            at += 1
+        first, both = seeds[at], counts[PEOPLE] >= 3 * k
+        second = distances_from(source, first, alive, state, k, both, found)
+        _gather(first, alive, found, second, state, k)
         if both:
-            around(second, alive, points, speed, ball, weight, person, taken, k, False, found)
-            gathered = nearest_people(found, alive, person, second, taken, -1, k)
-            settle(gathered, person, taken, group, left_of, counts)
-        if 8 * counts[LEFT] < 7 * len(alive):
-            alive = still_there(alive, taken)
-    rest = still_there(alive, taken)
-    if counts[PEOPLE] >= k:
-        settle(rest, person, taken, group, left_of, counts)
-    else:
-        leave(rest, person, taken, left_of, counts)
+            distances_from(source, second, alive, state, k, False, found)
+            _gather(second, alive, found, -1, state, k)
+    _finish(_not_taken(alive, taken), state, k)
+
+
+_group_part = kernel(run_mdav)
 
 
 @kernel
 def group_parts(
     members: Ints,
     part_offsets: Ints,
-    points: Points,
-    speed: Floats,
-    ball: Balls,
-    weight: float,
+    metric: Metric,
     person: Ints,
     people: int,
     k: int,
-    anew: bool,
+    recenter: bool,
     most_exchanged: int,
 ) -> Ints:
-    """The group of each member, from 0 on over all parts; -1 where a part has fewer than k people.
+    """Return the group of each member, from 0 on over all parts; -1 where a part has fewer than k people.
 
     Parameters
     ----------
     members, part_offsets
         The trajectories of each part, rising.
-    points, speed, ball, weight
-        x, y, t and offsets of all trajectories, their speeds and balls, and what time counts.
     person, people
         The person of each trajectory, below `people`.
     most_exchanged
-        In parts of so many members at most, members are exchanged afterwards, to bring groups closer together.
+        Largest part whose groups exchange members afterwards, to bring groups closer together.
     """
-    n = len(points[3]) - 1
-    taken, group = np.ones(n, np.bool_), np.full(n, -1, np.int64)
-    left_of, counts = np.zeros(people, np.int64), np.zeros(3, np.int64)
+    n = len(metric.points.offsets) - 1
+    group, counts = np.full(n, -1, np.int64), np.zeros(3, np.int64)
+    state = MdavState(person, np.ones(n, np.bool_), group, np.zeros(people, np.int64), counts)
     for part in range(len(part_offsets) - 1):
         here = members[part_offsets[part] : part_offsets[part + 1]]
         before = counts[GROUPS]
-        group_part(here, points, speed, ball, weight, person, taken, group, left_of, counts, k, anew)
+        _group_part(here, metric, state, k, recenter)
         if len(here) <= most_exchanged and counts[GROUPS] > before + 1:
-            _exchange_in(here, points, speed, weight, person, group, left_of, before, counts[GROUPS], k)
+            _exchange_in(here, metric, state, before, k)
     return group[members]
 
 
 @kernel
-def _exchange_in(
-    members: Ints,
-    points: Points,
-    speed: Floats,
-    weight: float,
-    person: Ints,
-    group: Ints,
-    number: Ints,
-    first: int,
-    last: int,
-    k: int,
-) -> None:
-    """Exchange members of the groups from `first` to before `last`. `number` is all 0 before and after."""
+def _exchange_in(members: Ints, metric: Metric, state: MdavState, first: int, k: int) -> None:
+    """Exchange members of the groups from `first` on."""
+    person, _, group, number, counts = state
     n = len(members)
     own, who = np.empty(n, np.int64), np.empty(n, np.int64)
     people = 0
@@ -232,6 +239,6 @@ def _exchange_in(
         who[i], own[i] = number[p] - 1, group[members[i]] - first
     for i in range(n):
         number[person[members[i]]] = 0
-    exchange(squares_apart(members, points, speed, weight), who, own, last - first, k)
+    exchange(squares_apart(members, metric.points, metric.speed, metric.weight), who, own, counts[GROUPS] - first, k)
     for i in range(n):
         group[members[i]] = own[i] + first

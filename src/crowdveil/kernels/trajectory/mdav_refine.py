@@ -1,4 +1,4 @@
-"""Groups of trajectories that are brought closer together by exchanging members, for parts that are small.
+"""Refinement of MDAV groups by exchanging members, for small parts.
 
 How far a group is spread is the sum of squared distances of its pairs over its size: in the plane, the squared distances to its
 mean. A member goes to another group, or changes places with a member of it, if both groups together are spread less then.
@@ -7,14 +7,11 @@ mean. A member goes to another group, or changes places with a member of it, if 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.spatiotemporal import distances
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Points = tuple[Floats, Floats, Floats, Ints]
+from crowdveil.kernels.trajectory.structures import Points
 
 LEAST_GAIN = 1e-6
 """Square meters; so that rounding never makes two members change places for ever."""
@@ -24,14 +21,14 @@ ROUNDS = 20
 
 @kernel
 def squares_apart(members: Ints, points: Points, speed: Floats, weight: float) -> Floats:
-    """The squared distance of each pair of members."""
+    """Return the squared distance of each pair of members."""
     x, y, t, offsets = points
     n = len(members)
     square, found = np.zeros((n, n), np.float64), np.empty(n, np.float64)
     for i in range(n - 1):
         own = slice(offsets[members[i]], offsets[members[i] + 1])
         to = members[i + 1 :]
-        distances(x[own], y[own], t[own], speed[members[i]], weight, to, x, y, t, offsets, speed, found)
+        distances(x[own], y[own], t[own], speed[members[i]], to, points, speed, weight, found)
         for at in range(len(to)):
             square[i, i + 1 + at] = found[at] * found[at]
             square[i + 1 + at, i] = square[i, i + 1 + at]

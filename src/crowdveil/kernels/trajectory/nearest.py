@@ -1,7 +1,7 @@
-"""Which trajectories are at the least distance in space and time from given ones, and which two are farthest apart.
+"""Nearest trajectories by the spatio-temporal distance, and the two that are farthest apart.
 
-The distance is that of `kernels.spatiotemporal`. Balls around trajectories settle most pairs, and others are given up as soon
-as their points tell enough.
+The distance is that of `kernels.trajectory.spatiotemporal`. Balls around trajectories settle most pairs, and others are given up
+as soon as some of their points are far enough apart.
 """
 
 from __future__ import annotations
@@ -9,20 +9,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.spatiotemporal import SURE, SURE_M, squares
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Points = tuple[Floats, Floats, Floats, Ints]
-Balls = tuple[Floats, Floats, Floats, Floats, Floats]
+from crowdveil.kernels.trajectory.structures import Metric, Points
 
 
 @kernel
 def _apart(own: Points, i: int, other: Points, j: int, worth: float, enough: float) -> float:
-    """The distance of two trajectories, infinite if its square is sure to be above `enough`."""
+    """Return the distance of two trajectories, infinite if its square is sure to be above `enough`."""
     own_x, own_y, own_t, own_offsets = own
     x, y, t, offsets = other
     own_low, low = own_offsets[i], offsets[j]
@@ -34,19 +30,19 @@ def _apart(own: Points, i: int, other: Points, j: int, worth: float, enough: flo
 
 @kernel
 def pair_distances(
-    own: Points, own_speed: Floats, other: Points, speed: Floats, weight: float, those: Ints, beside: Ints
+    own: Points, own_speed: Floats, other: Points, speed: Floats, weight: float, those: Ints, to: Ints
 ) -> Floats:
-    """How far each of `those` is from the one beside it."""
+    """Return the distance of each of `those` from the trajectory of the same row in `to`, in meters."""
     found = np.empty(len(those), np.float64)
     for row in range(len(those)):
-        i, j = those[row], beside[row]
+        i, j = those[row], to[row]
         found[row] = _apart(own, i, other, j, weight * (own_speed[i] + speed[j]) / 2, np.inf)
     return found
 
 
 @kernel
 def _ends(points: Points) -> tuple[Floats, Ints]:
-    """First and last x, y and t of each trajectory, beside one another so that they are soon looked up; and how long it is."""
+    """Return first and last x, y and t of each trajectory, adjacent in memory for fast access; and its number of points."""
     x, y, t, offsets = points
     n = len(offsets) - 1
     ends, size = np.empty((n, 6), np.float64), np.empty(n, np.int64)
@@ -60,25 +56,14 @@ def _ends(points: Points) -> tuple[Floats, Ints]:
 
 @kernel
 def least_distances(
-    own: Points,
-    own_speed: Floats,
-    own_ball: Balls,
-    those: Ints,
-    guess: Floats,
-    other: Points,
-    speed: Floats,
-    ball: Balls,
-    weight: float,
-    to: Ints,
-    begin: Ints,
-    end: Ints,
+    own_metric: Metric, those: Ints, guess: Floats, metric: Metric, to: Ints, begin: Ints, end: Ints
 ) -> tuple[Floats, Ints]:
-    """The least distance from each of `those` to to[begin:end], and how many are at it.
+    """Return the least distance from each of `those` to to[begin:end], and how many are at it.
 
     `guess` is a distance that is there, so that the least one is not above it; infinite where none is known.
     """
-    own_mx, own_my, own_r, own_mt, own_half = own_ball
-    middle_x, middle_y, radius, middle_t, half_t = ball
+    own, own_speed, (own_mx, own_my, own_r, own_mt, own_half), _ = own_metric
+    other, speed, (middle_x, middle_y, radius, middle_t, half_t), weight = metric
     least, count = np.full(len(those), np.inf), np.zeros(len(those), np.int64)
     own_ends, own_size = _ends(own)
     ends, size = _ends(other)
@@ -117,13 +102,11 @@ def least_distances(
 
 
 @kernel
-def farthest_pair(
-    points: Points, speed: Floats, ball: Balls, weight: float, low: int, high: int, sure: float
-) -> tuple[float, int]:
-    """The largest distance between a trajectory from `low` to `high` and one with a larger number, or `sure` if that is more; and
-    how many distances were computed.
+def farthest_pair(metric: Metric, low: int, high: int, sure: float) -> tuple[float, int]:
+    """Return the largest distance between a trajectory from `low` to `high` and one with a larger number, or `sure` if that is
+    more; and how many distances were computed.
     """
-    middle_x, middle_y, radius, middle_t, half_t = ball
+    points, speed, (middle_x, middle_y, radius, middle_t, half_t), weight = metric
     best, computed = sure, 0
     for i in range(low, high):
         for j in range(i + 1, len(speed)):

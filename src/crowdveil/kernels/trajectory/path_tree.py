@@ -9,13 +9,9 @@ alone, without a division: on whole numbers that are not too large they are exac
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
+from crowdveil.kernels._types import Floats, Indices, Ints
 
 FAN = 8
 """Children of a node."""
@@ -28,7 +24,7 @@ OUTSIDE, BOTH, INSIDE = 0, 1, 2
 
 @kernel
 def leaf_boxes(legs: Floats) -> Floats:
-    """The boxes around every `LEGS` legs in a row."""
+    """Return the boxes around every `LEGS` legs in a row."""
     n = (len(legs) + LEGS - 1) // LEGS
     boxes = np.empty((n, 6))
     for i in range(n):
@@ -43,7 +39,7 @@ def leaf_boxes(legs: Floats) -> Floats:
 
 @kernel
 def parent_boxes(boxes: Floats) -> Floats:
-    """The boxes around every `FAN` boxes in a row."""
+    """Return the boxes around every `FAN` boxes in a row."""
     n = (len(boxes) + FAN - 1) // FAN
     parents = np.empty((n, 6))
     for i in range(n):
@@ -58,7 +54,7 @@ def parent_boxes(boxes: Floats) -> Floats:
 
 @kernel
 def _relation(box: Floats, x: float, y: float, square: float, begin: float, end: float) -> int:
-    """How a box lies to a cylinder (a circle, for some time): OUTSIDE, or INSIDE, or BOTH in part."""
+    """Return how a box lies to a cylinder (a circle, for some time): OUTSIDE, or INSIDE, or BOTH in part."""
     if box[4] > end or box[5] < begin:
         return OUTSIDE
     left, right, down, up = box[0] - x, box[1] - x, box[2] - y, box[3] - y
@@ -75,7 +71,8 @@ def _relation(box: Floats, x: float, y: float, square: float, begin: float, end:
 def _sometime(
     x0: float, y0: float, t0: float, x1: float, y1: float, t1: float, square: float, begin: float, end: float
 ) -> bool:
-    """Whether a leg is in the circle around the origin at some time from `begin` to `end`; it must have one of these times.
+    """Return whether a leg is in the circle around the origin at some time from `begin` to `end`; it must have one of these
+    times.
 
     Its squared distance at u seconds after its first time, times the square of its duration, is a parabola in u.
     """
@@ -94,7 +91,7 @@ def _sometime(
 
 @kernel
 def _at(x0: float, y0: float, t0: float, x1: float, y1: float, t1: float, square: float, when: float) -> bool:
-    """Whether a leg that takes time is in the circle around the origin at a time that it has."""
+    """Return whether a leg that takes time is in the circle around the origin at a time that it has."""
     lasts, gone = t1 - t0, when - t0
     x, y = x0 * lasts + (x1 - x0) * gone, y0 * lasts + (y1 - y0) * gone
     return bool(x * x + y * y <= square * lasts * lasts)
@@ -104,7 +101,8 @@ def _at(x0: float, y0: float, t0: float, x1: float, y1: float, t1: float, square
 def _always(
     x: Floats, y: Floats, t: Floats, low: int, high: int, cx: float, cy: float, square: float, begin: float, end: float
 ) -> bool:
-    """Whether the path of the points `low` to `high` - 1, which is in a circle at `begin`, is there at every time until `end`.
+    """Return whether the path of the points `low` to `high` - 1, which is in a circle at `begin`, is there at every time until
+    `end`.
 
     A circle is convex: a leg is inside if both of its ends are, so only the points between and the end are looked at.
     """
@@ -159,7 +157,7 @@ def counts_sometime(
     begin: Floats,
     end: Floats,
 ) -> Ints:
-    """For each circle and interval, how many of `paths` are inside at some time.
+    """Count, for each circle and interval, the paths of `paths` that are inside at some time.
 
     `boxes` are those of all levels, leaves first; level i begins at levels[i]. All legs in a box that lies inside count without a
     look at them; of the others only those are looked at whose path was not found by one of the former.
@@ -217,7 +215,7 @@ def counts_always(
     begin: Floats,
     end: Floats,
 ) -> Ints:
-    """For each circle and interval, how many paths (of points px, py, pt) are inside at every time.
+    """Count, for each circle and interval, the paths (of points px, py, pt) that are inside at every time.
 
     Only those can be that are inside when the interval begins: these are looked for in the tree, and followed until it ends.
     """

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Indices, Ints, Mask
 
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
 Copies = tuple[Indices, Indices, Indices]
 """Columns, rows and people of points."""
 
@@ -20,7 +17,7 @@ ALONE, LEFT_OUT = -1, -2
 
 @kernel
 def _people_of(person: Indices, begins: Ints, a: int, b: int, seen: Ints) -> int:
-    """How many people have points in slices a and b, which may be the same one. The last place of `seen` counts the calls."""
+    """Count the people with points in slices a and b, which may be the same one. The last entry of `seen` counts the calls."""
     seen[-1] += 1
     stamp, people = seen[-1], 0
     for part in (a, b):
@@ -67,7 +64,7 @@ def _copy_back(x: Indices, y: Indices, person: Indices, other: Copies, to: int, 
 
 @kernel
 def _before(a: int, b: int, people: Ints, begins: Ints) -> bool:
-    """Whether quarter a comes before b: fewer people, then fewer points, then its number."""
+    """Return whether quarter a comes before b: fewer people, then fewer points, then its number."""
     if people[a] != people[b]:
         return bool(people[a] < people[b])
     size_a, size_b = begins[a + 1] - begins[a], begins[b + 1] - begins[b]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Points = tuple[Floats, Floats, Floats, Floats]
 """x, y, t and shares of the points of a path."""
 Paths = tuple[Floats, Floats, Floats, Floats, Ints]
@@ -20,8 +18,8 @@ INSERTED = -1
 
 @kernel
 def shares(t: Floats, offsets: Ints) -> Floats:
-    """Which share of the time of its trajectory has passed at each point, 0 at the first and 1 at the last one. Points of a
-    trajectory that takes no time are evenly spread, and a single point is at 0. Equal shares are equal numbers.
+    """Return the share of the time of its trajectory that has passed at each point, 0 at the first and 1 at the last one.
+    Points of a trajectory that takes no time are evenly spread, and a single point is at 0. Equal shares are equal numbers.
     """
     found = np.zeros(len(t), np.float64)
     for trajectory in range(len(offsets) - 1):
@@ -34,7 +32,7 @@ def shares(t: Floats, offsets: Ints) -> Floats:
 
 @kernel
 def path_of(paths: Paths, i: int) -> Points:
-    """One of the paths."""
+    """Return one of the paths."""
     x, y, t, share, offsets = paths
     low, high = offsets[i], offsets[i + 1]
     return x[low:high], y[low:high], t[low:high], share[low:high]
@@ -78,7 +76,7 @@ def together(first: Points, second: Points, made: Floats, own: Ints) -> int:
 
 @kernel
 def as_they_are(first: Points, second: Points, made: Floats, own: Ints) -> None:
-    """The same without new points: the paths may have different numbers of them."""
+    """Return two paths without new points: they may have different numbers of them."""
     for i in range(len(first[0])):
         made[0, i], made[1, i], made[2, i], own[0, i] = first[0][i], first[1][i], first[2][i], i
     for j in range(len(second[0])):

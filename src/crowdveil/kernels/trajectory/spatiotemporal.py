@@ -10,13 +10,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from crowdveil.kernels._types import Floats, Ints, Mask
+from crowdveil.kernels.trajectory.structures import Balls, Metric, Points
 
 SURE, SURE_M = 1 + 1e-9, 1e-6
 """Bounds are taken this much wider than they are, so that rounding never makes them narrower: a share, and meters for those that
@@ -25,7 +22,7 @@ are differences of far larger numbers."""
 
 @kernel
 def mean_speeds(x: Floats, y: Floats, t: Floats, offsets: Ints) -> Floats:
-    """The mean speed of the legs of each trajectory; a leg that takes no time has speed 0, and so has a single point."""
+    """Return the mean speed of the legs of each trajectory; a leg that takes no time has speed 0, and so has a single point."""
     n = len(offsets) - 1
     speed = np.zeros(n, np.float64)
     for i in range(n):
@@ -41,8 +38,8 @@ def mean_speeds(x: Floats, y: Floats, t: Floats, offsets: Ints) -> Floats:
 
 
 @kernel
-def balls(x: Floats, y: Floats, t: Floats, offsets: Ints) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """A ball around each trajectory: its middle, its radius, and the middle and the half of its time."""
+def balls(x: Floats, y: Floats, t: Floats, offsets: Ints) -> Balls:
+    """Return a ball around each trajectory: its middle, its radius, and the middle and the half of its time."""
     n = len(offsets) - 1
     middle_x, middle_y, radius = np.empty(n, np.float64), np.empty(n, np.float64), np.empty(n, np.float64)
     middle_t, half_t = np.empty(n, np.float64), np.empty(n, np.float64)
@@ -58,12 +55,12 @@ def balls(x: Floats, y: Floats, t: Floats, offsets: Ints) -> tuple[Floats, Float
             farthest = max(farthest, (x[e] - middle_x[i]) ** 2 + (y[e] - middle_y[i]) ** 2)
         radius[i] = math.sqrt(farthest)
         middle_t[i], half_t[i] = (t[low] + t[high - 1]) / 2, (t[high - 1] - t[low]) / 2
-    return middle_x, middle_y, radius, middle_t, half_t
+    return Balls(middle_x, middle_y, radius, middle_t, half_t)
 
 
 @kernel
 def point_of(i: int, points: int, pairs: int) -> int:
-    """The point of a trajectory with so many points that is in pair `i` of `pairs`."""
+    """Return the point of a trajectory with `points` points that is in pair `i` of `pairs`."""
     if pairs == 1:
         return 0
     return (2 * i * (points - 1) + pairs - 1) // (2 * (pairs - 1))
@@ -74,8 +71,8 @@ def squares(
     own_x: Floats, own_y: Floats, own_t: Floats, own_low: int, p: int,
     x: Floats, y: Floats, t: Floats, low: int, q: int, worth: float, enough: float,
 ) -> float:  # fmt: skip
-    """The sum of the squares over the pairs of two trajectories, of p points from `own_low` and of q from `low`; infinite as
-    soon as it is sure to be above `enough`.
+    """Sum the squares over the pairs of two trajectories, of p points from `own_low` and of q from `low`; infinite as soon as
+    the sum is sure to be above `enough`.
     """
     pairs = (p + q + 1) // 2
     # The ends are mostly what is farthest apart: they come first, and are added last, as if they were in their place.
@@ -110,16 +107,14 @@ def distances(
     own_y: Floats,
     own_t: Floats,
     own_speed: float,
-    weight: float,
     to: Ints,
-    x: Floats,
-    y: Floats,
-    t: Floats,
-    offsets: Ints,
+    points: Points,
     speed: Floats,
+    weight: float,
     found: Floats,
 ) -> None:
-    """The distances from a trajectory that is given by its points to those in `to`."""
+    """Write the distances from a trajectory that is given by its points to those in `to`, in meters."""
+    x, y, t, offsets = points
     p = len(own_x)
     for at in range(len(to)):
         j = to[at]
@@ -133,30 +128,25 @@ def distances(
 @kernel
 def look_around(
     own: int,
-    weight: float,
+    metric: Metric,
     to: Ints,
     low_at: int,
     high_at: int,
     skip: Mask,
-    x: Floats,
-    y: Floats,
-    t: Floats,
-    offsets: Ints,
-    speed: Floats,
-    ball: tuple[Floats, Floats, Floats, Floats, Floats],
     person: Ints,
     k: int,
     want_farthest: bool,
     found: Floats,
 ) -> tuple[float, int, int]:
-    """Distances from `own` to those of `to` from `low_at` to `high_at` that matter: the farthest one, and whoever is so near that
-    k people are not nearer. Others are infinite. Returns the farthest distance, where in `to` it is, the first of equal ones,
-    and how many distances were computed to the end.
+    """Write the distances from `own` to those of `to` from `low_at` to `high_at` that matter; others are infinite.
 
-    A trajectory is settled by its ball wherever the ball tells enough, and given up as soon as its pairs do. `own` itself is
-    neither near nor far: of equal trajectories another one is the farthest.
+    These are the farthest one, and all that are so near that k people are not nearer. Returns the farthest distance, its
+    position in `to`, the first of equal ones, and how many distances were computed to the end.
+
+    A trajectory is settled by its ball where the bounds of the ball are enough, and given up as soon as its pairs are. `own`
+    itself is neither near nor far: of equal trajectories another one is the farthest.
     """
-    middle_x, middle_y, radius, middle_t, half_t = ball
+    (x, y, t, offsets), speed, (middle_x, middle_y, radius, middle_t, half_t), weight = metric
     own_low = offsets[own]
     p = offsets[own + 1] - own_low
     own_speed, own_mx, own_my, own_r = speed[own], middle_x[own], middle_y[own], radius[own]
@@ -201,7 +191,7 @@ def look_around(
 
 @kernel
 def remember(near_d: Floats, near_person: Ints, people: int, d: float, who: int) -> int:
-    """Note how near somebody is, in a list of the nearest people by distance; returns how many are in it."""
+    """Insert a person into a list of the nearest people by distance; return how many are in it."""
     place = -1
     for i in range(people):
         if near_person[i] == who:
@@ -221,7 +211,7 @@ def remember(near_d: Floats, near_person: Ints, people: int, d: float, who: int)
 
 @kernel
 def nearest_people(found: Floats, to: Ints, person: Ints, own: int, skip: Mask, not_this: int, k: int) -> Ints:
-    """The nearest trajectories until k people are among them, `own` first; by distance, then number."""
+    """Return the nearest trajectories until k people are among them, `own` first; by distance, then number."""
     near_d, near_j = np.full(k, np.inf), np.full(k, -1, np.int64)
     near_d[0], near_j[0] = -1.0, own
     people = 1

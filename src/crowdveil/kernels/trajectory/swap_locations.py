@@ -1,24 +1,22 @@
-"""Locations that are near in space and time change hands, in clusters of enough owners."""
+"""Swap locations that are near in space and time, in clusters of at least k owners."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints, Mask
+from crowdveil.kernels.trajectory.structures import CellSlots, GridPoints, SpaceTimeGrid, SwapBuffers, SwapRadii
 from crowdveil.kernels.trajectory.swapmob import first_from
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 STEPS = 3
 """A radius is the least one, the one in the middle, or the largest one."""
 
 
 @kernel
-def _take_out(place: int, cell_of: Ints, last: Ints, slot: Ints, at: Ints) -> None:
-    """Take a place out of its cell: the last one that is left there moves to where it was."""
+def _take_out(place: int, slots: CellSlots) -> None:
+    """Take a position out of its cell: the last one that is left there moves to where it was."""
+    cell_of, last, slot, at = slots
     c = cell_of[place]
     last[c] -= 1
     other = slot[last[c]]
@@ -46,31 +44,39 @@ def sort_by(keys: Floats, values: Ints, n: int) -> None:
 
 
 @kernel
-def _radius(least: float, most: float, step: int) -> float:
-    """One of three radii from the least to the largest."""
-    return least + (most - least) * step / (STEPS - 1)
+def _radius(least: float, largest: float, step: int) -> float:
+    """Return one of three radii from the least to the largest."""
+    return least + (largest - least) * step / (STEPS - 1)
 
 
 @kernel
-def exchange_locations(
-    first_seed: int, last_seed: int, k: int, min_m: float, max_m: float, min_s: float, max_s: float,
-    slab: Ints, slab_offsets: Ints, cell: Ints, cell_offsets: Ints, columns: int,
-    slab_of: Ints, cell_of: Ints, x: Floats, y: Floats, t: Ints, trajectory: Ints, owner: Ints, draw: Floats, seed: Ints,
-    last: Ints, slot: Ints, at: Ints, given: Ints,
-    seen: Ints, best: Ints, candidate: Ints, apart_s: Floats, apart_m: Floats,
-) -> None:  # fmt: skip
-    """Let the locations around seeds first to last (half-open) change hands; those around which there is no crowd go.
+def swap_locations(
+    first_seed: int,
+    last_seed: int,
+    k: int,
+    radii: SwapRadii,
+    grid: SpaceTimeGrid,
+    slab_of: Ints,
+    points: GridPoints,
+    seed: Ints,
+    slots: CellSlots,
+    buffers: SwapBuffers,
+    given: Ints,
+) -> None:
+    """Swap the locations around seeds first to last (half-open); those without k owners around them are taken out.
 
     The least time radius is tried first, with all radii in space, then the next, until locations of k owners are inside; all
-    owners that are inside take part, each with the location nearest in time. They are put in the order of what they drew,
-    and each gives its location to the next, the last to the first: nobody keeps one's own, and all circles are equally
-    likely.
+    owners that are inside take part, each with the location nearest in time. They are put in the order of their draws, and each
+    gives its location to the next, the last to the first: no owner keeps its own, and all cycles are equally likely.
 
-    Arrays are by place (see SpaceTimeGrid), but `seen` and `best` by owner. What is kept from call to call: the places of a
-    cell that are left are slot[cell_offsets[c]] to slot[last[c]], and at is where each lies there; `given`, the trajectory
-    that each location went to (-1: to none). The rest is room to work in: `seen` (-1 at first) is stamped with numbers that
-    rise with seeds.
+    Arrays are by position in the grid. `slots` and `given`, the trajectory that each location went to (-1: none), are kept from
+    call to call. `buffers.seen` is stamped with numbers that rise with seeds.
     """
+    slab, slab_offsets, cell, cell_offsets = grid.slab, grid.slab_offsets, grid.cell, grid.cell_offsets
+    x, y, t, trajectory, owner, draw = points
+    cell_of, last, slot, at = slots
+    seen, best, candidate, apart_s, apart_m = buffers
+    min_m, max_m, min_s, max_s = radii
     mine = np.empty(len(best), np.int64)
     keys = np.empty(len(best), np.float64)
     for number in range(first_seed, last_seed):
@@ -84,7 +90,7 @@ def exchange_locations(
                 continue
             high = slab_offsets[near + 1]
             for row in range(-1, 2):
-                first = cell[cell_of[s]] + row * columns - 1
+                first = cell[cell_of[s]] + row * grid.columns - 1
                 c = first_from(cell, slab_offsets[near], high, first)
                 while c < high and cell[c] <= first + 2:
                     for i in range(cell_offsets[c], last[c]):
@@ -102,7 +108,7 @@ def exchange_locations(
                 seen[owner[candidate[i]]] = stamp
                 people += 1
         if people < k:
-            _take_out(s, cell_of, last, slot, at)
+            _take_out(s, slots)
             continue
         people = 0
         for step in range(STEPS * STEPS):
@@ -138,12 +144,12 @@ def exchange_locations(
         sort_by(keys, mine, people)
         for i in range(people):
             given[mine[i]] = trajectory[mine[(i + 1) % people]]
-            _take_out(mine[i], cell_of, last, slot, at)
+            _take_out(mine[i], slots)
 
 
 @kernel
 def break_pairs(bad: Mask, points: Ints, trajectory: Ints) -> Mask:
-    """Which visits go so that no bad pair is left; bad[i] says that visit i and the next, of one trajectory, are a bad pair.
+    """Choose visits to remove so that no bad pair is left; bad[i]: visit i and the next, of one trajectory, are a bad pair.
 
     From left to right; of the two the one that is in two bad pairs goes, else the one with fewer points, else the later.
     """

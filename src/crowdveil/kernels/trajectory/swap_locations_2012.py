@@ -1,20 +1,17 @@
-"""Locations change hands inside groups of trajectories: each set has one location of each of k owners."""
+"""Swap locations inside groups of trajectories: each set has one location of each of k owners (SwapLocations of 2012)."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.swap_locations import sort_by
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @kernel
 def nearer(a: int, b: int, s: int, x: Floats, y: Floats, t: Ints) -> bool:
-    """Whether location a is nearer to s than b is: in space, then in time, then by number."""
+    """Return whether location a is nearer to s than b is: in space, then in time, then by number."""
     of_a, of_b = (x[a] - x[s]) ** 2 + (y[a] - y[s]) ** 2, (x[b] - x[s]) ** 2 + (y[b] - y[s]) ** 2
     if of_a != of_b:
         return bool(of_a < of_b)
@@ -38,12 +35,12 @@ def permute_locations(
     seeds: Ints, seed_offsets: Ints, members: Ints, member_offsets: Ints, k: int, within_m: float, within_s: float, circle: bool,
     x: Floats, y: Floats, t: Ints, offsets: Ints, trajectory: Ints, owner: Ints, owners: int, draw: Floats,
 ) -> Ints:  # fmt: skip
-    """The trajectory that each location goes to, -1 where it goes to none.
+    """Return the trajectory that each location goes to, -1 where it goes to none.
 
     The seeds of a group are taken in the order that is given. A seed that is left takes, of each other owner in the group, the
     nearest location that is left and within the thresholds, and of these the nearest k - 1; if there are fewer it goes to
-    nobody. All are put in the order of what they drew. With `circle` each is given to the trajectory of the next, the last to
-    the first: nobody keeps one's own. Without, the seed is given to the trajectory of the first, the nearest to that of the
+    none. All are put in the order of their draws. With `circle` each is given to the trajectory of the next, the last to
+    the first: no trajectory keeps its own. Without, the seed is given to the trajectory of the first, the nearest to that of the
     second, and so on: all permutations are equally likely.
 
     Parameters
@@ -53,7 +50,7 @@ def permute_locations(
     members, member_offsets
         The trajectories of each group.
     within_m, within_s
-        Locations of a set are at most so far from the seed.
+        Largest distances of the locations of a set from the seed.
     owner, owners
         The owner of each trajectory, below `owners`.
     draw

@@ -1,22 +1,20 @@
-"""Trajectories that meet exchange what is still to come of them."""
+"""SwapMob: trajectories that meet exchange their remaining points."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from crowdveil.kernels._types import Ints
+from crowdveil.kernels.trajectory.structures import GridPoints, MeetingRule, OwnedPoints, PathState, SpaceTimeGrid
 
 
 @kernel
-def first_from(values: Ints, low: int, high: int, least: int) -> int:
-    """The first place from `low` on, below `high`, where rising values are at least `least`; `high` if there is none."""
+def first_from(values: Ints, low: int, high: int, lower_bound: int) -> int:
+    """Return the first position from `low` on, below `high`, where rising values reach `lower_bound`; `high` if there is none."""
     while low < high:
         middle = (low + high) // 2
-        if values[middle] < least:
+        if values[middle] < lower_bound:
             low = middle + 1
         else:
             high = middle
@@ -24,13 +22,13 @@ def first_from(values: Ints, low: int, high: int, least: int) -> int:
 
 
 @kernel
-def _changes_until(
-    a: int, moment: int, times: Ints, offsets: Ints, sure: Ints, head: Ints, begun: Ints, last: Ints, changes: Ints
-) -> int:
-    """How often the owner changes on the path of a trajectory, with the trajectory's own points up to a moment."""
-    count: int = changes[head[a]]
-    before = last[head[a]]
-    at = begun[a]
+def _changes_until(a: int, moment: int, points: OwnedPoints, state: PathState) -> int:
+    """Count the changes of owner on the path of a trajectory, with the trajectory's own points up to a moment."""
+    times, offsets, sure, _ = points
+    to = state.head[a]
+    count: int = state.changes[to]
+    before = state.last[to]
+    at = state.begun[a]
     while at < offsets[a + 1] and times[at] <= moment:
         if sure[at] >= 0:
             if before >= 0 and sure[at] != before:
@@ -41,13 +39,12 @@ def _changes_until(
 
 
 @kernel
-def _walk(
-    a: int, moment: int, times: Ints, offsets: Ints, sure: Ints,
-    head: Ints, begun: Ints, last: Ints, changes: Ints, path: Ints,
-) -> None:  # fmt: skip
+def _walk(a: int, moment: int, points: OwnedPoints, state: PathState) -> None:
     """Put the points of a trajectory up to a moment on its path."""
+    times, offsets, sure, _ = points
+    _, head, begun, last, changes, path = state
     to = head[a]
-    changes[to] = _changes_until(a, moment, times, offsets, sure, head, begun, last, changes)
+    changes[to] = _changes_until(a, moment, points, state)
     at = begun[a]
     while at < offsets[a + 1] and times[at] <= moment:
         path[at] = to
@@ -59,23 +56,33 @@ def _walk(
 
 @kernel
 def _partner(
-    place: int, wanted: int, now: int, number: int, meters: float, seconds: int, enough: int,
-    slab: Ints, slab_offsets: Ints, cell: Ints, cell_offsets: Ints, columns: int,
-    x: Floats, y: Floats, t: Ints, trajectory: Ints, owner: Ints, end: Ints, met: Ints,
-    times: Ints, offsets: Ints, sure: Ints, head: Ints, begun: Ints, last: Ints, changes: Ints,
-) -> int:  # fmt: skip
-    """How many points a point may meet in slab `now`, or with `wanted` the place of one of them; `number` is that of its cell.
+    place: int,
+    wanted: int,
+    now: int,
+    number: int,
+    rule: MeetingRule,
+    grid: SpaceTimeGrid,
+    in_grid: GridPoints,
+    points: OwnedPoints,
+    state: PathState,
+) -> int:
+    """Count the points that a point may meet in slab `now`, or return the position of number `wanted` of them (-1: count).
 
-    A point of another owner, near enough in space and time, in this slab or the one before, whose trajectory has met nobody in
-    this slab. Both must go on after they met; if one of them ends there, the path that would end has changed owners enough.
+    `number` is that of its cell. A point of another owner, near enough in space and time, in this slab or the one before, whose
+    trajectory has met no other in this slab. Both must go on after they met; if one of them ends there, the path that would end
+    must have changed owners enough.
     """
+    x, y, t, trajectory, owner, _ = in_grid
+    slab, slab_offsets, cell, cell_offsets = grid.slab, grid.slab_offsets, grid.cell, grid.cell_offsets
+    end, met = points.end, state.met
+    meters, seconds, enough = rule
     count = 0
     for near in range(max(now - 1, 0), now + 1):
         if slab[near] < slab[now] - 1:
             continue
         high = slab_offsets[near + 1]
         for row in range(-1, 2):
-            first = number + row * columns - 1
+            first = number + row * grid.columns - 1
             c = first_from(cell, slab_offsets[near], high, first)
             while c < high and cell[c] <= first + 2:
                 for other in range(cell_offsets[c], cell_offsets[c + 1]):
@@ -91,7 +98,7 @@ def _partner(
                         if end[a] <= moment and end[b] <= moment:
                             continue
                         on = b if end[a] <= moment else a
-                        if _changes_until(on, moment, times, offsets, sure, head, begun, last, changes) < enough:
+                        if _changes_until(on, moment, points, state) < enough:
                             continue
                     if count == wanted:
                         return other
@@ -102,15 +109,15 @@ def _partner(
 
 @kernel
 def _by_number(count: Ints, first: int) -> Ints:
-    """Places from `first` on that have partners, those with the fewest first."""
-    most = 0
+    """Return the positions from `first` on that have partners, those with the fewest first."""
+    largest = 0
     for i in range(len(count)):
-        most = max(most, count[i])
-    begin = np.zeros(most + 2, np.int64)
+        largest = max(largest, count[i])
+    begin = np.zeros(largest + 2, np.int64)
     for i in range(len(count)):
         begin[count[i] + 1] += 1
     alone = begin[1]
-    for n in range(most + 1):
+    for n in range(largest + 1):
         begin[n + 1] += begin[n]
     places = np.empty(len(count), np.int64)
     for i in range(len(count)):
@@ -121,23 +128,23 @@ def _by_number(count: Ints, first: int) -> Ints:
 
 @kernel
 def exchange_tails(
-    first_slab: int, last_slab: int, meters: float, seconds: int, enough: int,
-    slab: Ints, slab_offsets: Ints, cell: Ints, cell_offsets: Ints, columns: int,
-    x: Floats, y: Floats, t: Ints, trajectory: Ints, owner: Ints, draw: Floats,
-    times: Ints, offsets: Ints, sure: Ints, end: Ints,
-    met: Ints, head: Ints, begun: Ints, last: Ints, changes: Ints, path: Ints,
-) -> None:  # fmt: skip
+    first_slab: int,
+    last_slab: int,
+    rule: MeetingRule,
+    grid: SpaceTimeGrid,
+    in_grid: GridPoints,
+    points: OwnedPoints,
+    state: PathState,
+) -> None:
     """Let trajectories that meet in slabs first to last (half-open) exchange all that comes after they met.
 
     Points with the fewest partners draw first, each trajectory once in a slab. A pair belongs to the slab of its later point, so
-    that no pair is missed at the border of two slabs, and slabs can be done one after the other.
-
-    x, y, t, trajectory, owner and draw (a number from 0 to 1) are by place; times and sure (the owner of a point, -1 where it
-    has several) by point; end, the time of the last point, by trajectory. What is kept from call to call: `met`, the slab in
-    which each trajectory last met another (-1 at first); `head`, the path that its coming points go on (its own number at
-    first); `begun`, its first point that is on no path yet; of each path `last`, the owner of its last point (-1 at first),
-    and `changes`, how often owners changed on it; and `path`, the path of each point.
+    that no pair is missed at the border of two slabs, and slabs can be done one after the other. `state` is kept from call to
+    call.
     """
+    t, trajectory, draw = in_grid.t, in_grid.trajectory, in_grid.draw
+    slab_offsets, cell, cell_offsets = grid.slab_offsets, grid.cell, grid.cell_offsets
+    met, head = state.met, state.head
     for now in range(first_slab, last_slab):
         low, high = slab_offsets[now], slab_offsets[now + 1]
         first = cell_offsets[low]
@@ -146,41 +153,27 @@ def exchange_tails(
         for c in range(low, high):
             for place in range(cell_offsets[c], cell_offsets[c + 1]):
                 number[place - first] = cell[c]
-                count[place - first] = _partner(
-                    place, -1, now, cell[c], meters, seconds, enough,
-                    slab, slab_offsets, cell, cell_offsets, columns, x, y, t, trajectory, owner, end, met,
-                    times, offsets, sure, head, begun, last, changes,
-                )  # fmt: skip
+                count[place - first] = _partner(place, -1, now, cell[c], rule, grid, in_grid, points, state)
         for place in _by_number(count, first):
             a = trajectory[place]
             if met[a] == now:
                 continue
-            left = _partner(
-                place, -1, now, number[place - first], meters, seconds, enough,
-                slab, slab_offsets, cell, cell_offsets, columns, x, y, t, trajectory, owner, end, met,
-                times, offsets, sure, head, begun, last, changes,
-            )  # fmt: skip
+            here = number[place - first]
+            left = _partner(place, -1, now, here, rule, grid, in_grid, points, state)
             if left == 0:
                 continue
-            other = _partner(
-                place, int(draw[place] * left), now, number[place - first], meters, seconds, enough,
-                slab, slab_offsets, cell, cell_offsets, columns, x, y, t, trajectory, owner, end, met,
-                times, offsets, sure, head, begun, last, changes,
-            )  # fmt: skip
+            other = _partner(place, int(draw[place] * left), now, here, rule, grid, in_grid, points, state)
             b = trajectory[other]
             moment = max(t[place], t[other])
-            _walk(a, moment, times, offsets, sure, head, begun, last, changes, path)
-            _walk(b, moment, times, offsets, sure, head, begun, last, changes, path)
+            _walk(a, moment, points, state)
+            _walk(b, moment, points, state)
             head[a], head[b] = head[b], head[a]
             met[a] = now
             met[b] = now
 
 
 @kernel
-def walk_to_the_end(
-    times: Ints, offsets: Ints, sure: Ints, end: Ints,
-    head: Ints, begun: Ints, last: Ints, changes: Ints, path: Ints,
-) -> None:  # fmt: skip
-    """Put what is left of all trajectories on their paths."""
-    for a in range(len(end)):
-        _walk(a, end[a], times, offsets, sure, head, begun, last, changes, path)
+def finish_paths(points: OwnedPoints, state: PathState) -> None:
+    """Put the remaining points of all trajectories on their paths."""
+    for a in range(len(points.end)):
+        _walk(a, points.end[a], points, state)

@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.kernels._jit import kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from crowdveil.kernels._types import Floats, Ints
 
 
 @kernel
 def warped_distances(
     own_x: Floats, own_y: Floats, to: Ints, x: Floats, y: Floats, offsets: Ints, added: bool, found: Floats
 ) -> None:
-    """The distances from one path to those in `to`: the least sum of distances over a walk along both, if `added` (dynamic time
-    warping), or the least longest one (discrete Fréchet).
+    """Write the distances from one path to those in `to`: the least sum of distances over a walk along both, if `added`
+    (dynamic time warping), or the least longest one (discrete Fréchet).
     """
     p = len(own_x)
     row = np.empty(p, np.float64)

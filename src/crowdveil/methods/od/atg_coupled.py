@@ -40,7 +40,7 @@ from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
-from crowdveil.solve.od.targets import gap_percent, tell_gaps
+from crowdveil.solve.od.targets import gap_percent, summarize_gaps
 
 
 class AtgCoupledParams(Budgeted, FlowParams):
@@ -55,8 +55,8 @@ def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progres
         if len(boxes) == 0:
             return ALL_SUPPRESSED
         budget = params.most_suppressed(boxes.total)
-        found = boxes.within(budget)
-        gap = gap_percent(found.cost, found.least(budget))
+        found = boxes.solve_for_budget(budget)
+        gap = gap_percent(found.cost, found.lower_bound(budget))
         return boxes.outcome(found.choice, gap, left=params.aggregate_small)
 
     steps = StepRange(
@@ -71,7 +71,7 @@ def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progres
 
 def summarize_diagnostics(params: AtgCoupledParams, facts: Floats) -> dict[str, Any]:
     """Return the gaps between the results and the optimum."""
-    return tell_gaps(facts[:, 0])
+    return summarize_gaps(facts[:, 0])
 
 
 METHOD = Method(

@@ -44,11 +44,11 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams, TargetVolume
 from crowdveil.progress import Progress
-from crowdveil.solve.od.forest import Forest, Solved
+from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
-from crowdveil.solve.od.targets import Attempt, Targets, gap_percent, one_target, tell_gaps, tell_targets
+from crowdveil.solve.od.targets import Attempt, Targets, gap_percent, one_target, summarize_gaps, summarize_targets
 
 
 class AtgDualParams(Budgeted, FlowParams):
@@ -65,9 +65,9 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
 
     def attempt(matrix: Matrix, origins: Ints) -> Attempt:
         forest = Forest.of(matrix, origins, params.k)
-        return forest, forest.within(params.most_suppressed(matrix.total))
+        return forest, forest.solve_for_budget(params.most_suppressed(matrix.total))
 
-    def error(forest: Forest, solved: Solved) -> float:
+    def error(forest: Forest, solved: ForestSolution) -> float:
         return solved.cost / max(forest.total - solved.suppressed, 1)
 
     targets = Targets(params.v_target, params.k, attempt, error)
@@ -79,8 +79,8 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
             matrix = Matrix.of(data, step, system)
             target, forest, solved = targets.best(matrix, choices(matrix))
             budget = params.most_suppressed(matrix.total)
-            final = forest.spend(solved, budget) if params.spend_rest else solved
-            gap = gap_percent(final.cost, solved.least(budget))
+            final = forest.spend_slack(solved, budget) if params.spend_rest else solved
+            gap = gap_percent(final.cost, solved.lower_bound(budget))
             return forest.outcome(final.published, target, gap, left=params.aggregate_small)
 
         return solve
@@ -93,7 +93,7 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
 
 def summarize_diagnostics(params: AtgDualParams, facts: Floats) -> dict[str, Any]:
     """Return the targets, and the gaps between the results and the optimum."""
-    return {**tell_targets(params.v_target, facts[:, 0]), **tell_gaps(facts[:, 1])}
+    return {**summarize_targets(params.v_target, facts[:, 0]), **summarize_gaps(facts[:, 1])}
 
 
 METHOD = Method(

@@ -46,11 +46,11 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams, TargetVolume
 from crowdveil.progress import Progress
-from crowdveil.solve.od.forest import Forest, Solved
+from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
-from crowdveil.solve.od.targets import Attempt, Targets, gap_percent, one_target, tell_targets
+from crowdveil.solve.od.targets import Attempt, Targets, gap_percent, one_target, summarize_targets
 
 QUADTREE_DELTA = 0.01
 
@@ -79,9 +79,9 @@ def run(data: Flows, params: AtgExactParams, rng: np.random.Generator, progress:
         forest = Forest.of(matrix, origins, params.k, params.lost_cost(matrix.system))
         if params.scope == "origin":
             return forest, by_origin(forest, params, exact=False)
-        return forest, forest.within(params.most_suppressed(matrix.total))
+        return forest, forest.solve_for_budget(params.most_suppressed(matrix.total))
 
-    def error(forest: Forest, solved: Solved) -> float:
+    def error(forest: Forest, solved: ForestSolution) -> float:
         return solved.cost / max(forest.total - solved.suppressed, 1)
 
     targets = Targets(params.v_target, params.k, attempt, error)
@@ -112,27 +112,27 @@ def summarize_diagnostics(params: AtgExactParams, facts: Floats) -> dict[str, An
     """Return the targets, and the gaps between atg-dual and the results."""
     gap = facts[:, 1]
     gaps = {"gap_of_atg_dual_percent_mean": gap.mean(), "gap_of_atg_dual_percent_largest": gap.max()}
-    return {**tell_targets(params.v_target, facts[:, 0]), **{name: round(float(x), 4) for name, x in gaps.items()}}
+    return {**summarize_targets(params.v_target, facts[:, 0]), **{name: round(float(x), 4) for name, x in gaps.items()}}
 
 
-def by_origin(forest: Forest, budget: Budgeted, *, exact: bool) -> Solved:
+def by_origin(forest: Forest, budget: Budgeted, *, exact: bool) -> ForestSolution:
     """Solve each origin on its own, within its share of its volume."""
     published = np.zeros(len(forest.part), np.bool_)
     cost, suppressed, at = 0, int(forest.gone.sum()), 0
     for tree in forest.trees():
         leaving = int(tree.volume[-1])
-        near = tree.within(budget.most_suppressed(leaving))
+        near = tree.solve_for_budget(budget.most_suppressed(leaving))
         if isinstance(near, int):  # cannot be: the whole map is a destination, and suppresses nothing
             raise InputError("an origin cannot keep its budget.")
         best = exactly(tree, budget.most_suppressed(leaving), near) if exact else near
         published[at : at + len(tree.part)] = best.published
         cost, suppressed, at = cost + best.cost, suppressed + best.suppressed, at + len(tree.part)
-    return Solved(None, cost + forest.lost_cost * int(forest.gone.sum()), suppressed, published)
+    return ForestSolution(None, cost + forest.lost_cost * int(forest.gone.sum()), suppressed, published)
 
 
-def exactly(forest: Forest, budget: int, near: Solved) -> Solved:
+def exactly(forest: Forest, budget: int, near: ForestSolution) -> ForestSolution:
     """Return the cheapest partition within a budget."""
-    best = forest.exact(budget, near)
+    best = forest.solve_exactly(budget, near)
     if best is None:
         raise InputError(
             "the optimal partition takes too many states to be found here; use atg-dual, which approximates it."

@@ -41,11 +41,11 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import FlowParams, TargetVolume
 from crowdveil.progress import Progress
-from crowdveil.solve.od.forest import Forest, Solved
+from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
-from crowdveil.solve.od.targets import Attempt, Targets, one_target, tell_targets
+from crowdveil.solve.od.targets import Attempt, Targets, one_target, summarize_targets
 
 
 class AtgSoftParams(FlowParams):
@@ -67,9 +67,9 @@ def run(data: Flows, params: AtgSoftParams, rng: np.random.Generator, progress: 
 
     def attempt(matrix: Matrix, origins: Ints) -> Attempt:
         forest = Forest.of(matrix, origins, params.k)
-        return forest, forest.at(price)
+        return forest, forest.solve_at(price)
 
-    def cost(forest: Forest, solved: Solved) -> float:
+    def cost(forest: Forest, solved: ForestSolution) -> float:
         return float(solved.cost + price * solved.suppressed)
 
     targets = Targets(params.v_target, params.k, attempt, cost)
@@ -92,7 +92,7 @@ def run(data: Flows, params: AtgSoftParams, rng: np.random.Generator, progress: 
 
 def summarize_diagnostics(params: AtgSoftParams, facts: Floats) -> dict[str, Any]:
     """Return the targets."""
-    return tell_targets(params.v_target, facts[:, 0])
+    return summarize_targets(params.v_target, facts[:, 0])
 
 
 def guarantees(data: Flows, params: AtgSoftParams) -> tuple[Guarantee, ...]:

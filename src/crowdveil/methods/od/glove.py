@@ -39,7 +39,7 @@ for the k-anonymization of Origin-Destination matrices (the baseline "Glove", an
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -51,7 +51,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
-from crowdveil.solve.od.clusters import StepFlows, clustered_release, nearest
+from crowdveil.solve.od.clusters import nearest_flows, release_clusters, step_flows
 
 
 class GloveParams(Budgeted, FlowParams):
@@ -67,18 +67,17 @@ class GloveParams(Budgeted, FlowParams):
 
 def run(data: Flows, params: GloveParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Merge the flows of each time step."""
-    return clustered_release(data, params.k, partial(merge, data, params), params.reporting, progress)
+    return release_clusters(data, params.k, partial(merge, data, params), params.reporting, progress)
 
 
 def merge(data: Flows, params: GloveParams, step: int) -> Ints:
     """Return the cluster of each flow of a time step."""
     from crowdveil.kernels.od.glove import merge_flows
 
-    flows, any_may = StepFlows.of(data, step), params.join == "any"
-    near = nearest(flows.place, (flows.crowd < params.k) | any_may, params.neighbors)
+    flows, any_may = step_flows(data, step), params.join == "any"
+    near = nearest_flows(flows.place, (flows.crowd < params.k) | any_may, params.neighbors)
     budget = params.most_suppressed(int(flows.volume.sum()))
-    arguments: Any = (*flows, *near, params.neighbors, params.k, budget, any_may, params.cost == "growth")
-    label, _ = merge_flows(*arguments)
+    label, _ = merge_flows(flows, near, params.neighbors, params.k, budget, any_may, params.cost == "growth")
     return label
 
 

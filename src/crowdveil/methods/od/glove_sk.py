@@ -45,7 +45,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
-from crowdveil.solve.od.clusters import StepFlows, clustered_release, nearest
+from crowdveil.solve.od.clusters import nearest_flows, release_clusters, step_flows
 
 
 class GloveSkParams(Budgeted, FlowParams):
@@ -57,17 +57,16 @@ class GloveSkParams(Budgeted, FlowParams):
 
 def run(data: Flows, params: GloveSkParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Cluster the flows of each time step."""
-    return clustered_release(data, params.k, partial(cluster, data, params), params.reporting, progress)
+    return release_clusters(data, params.k, partial(cluster, data, params), params.reporting, progress)
 
 
 def cluster(data: Flows, params: GloveSkParams, step: int) -> Ints:
     """Return the cluster of each flow of a time step."""
     from crowdveil.kernels.od.dendrogram import lowest_cut
 
-    place, *flows = StepFlows.of(data, step)
-    budget = params.most_suppressed(int(flows[0].sum()))
-    arguments: Any = (dendrogram(place, params.neighbors), *flows, params.k, budget)
-    label, _ = lowest_cut(*arguments)
+    flows = step_flows(data, step)
+    budget = params.most_suppressed(int(flows.volume.sum()))
+    label, _ = lowest_cut(dendrogram(flows.place, params.neighbors), flows, params.k, budget)
     return label
 
 
@@ -79,7 +78,7 @@ def dendrogram(place: Floats, neighbors: int) -> Ints:
         from sklearn.cluster import AgglomerativeClustering
     except ImportError:
         raise MissingExtraError("scikit-learn", "analysis", "glove-sk") from None
-    offsets, near, _ = nearest(place, np.ones(len(place), np.bool_), neighbors)
+    offsets, near, _ = nearest_flows(place, np.ones(len(place), np.bool_), neighbors)
     graph = connected(place, offsets, near)
     made = AgglomerativeClustering(
         n_clusters=1, metric="manhattan", linkage="complete", connectivity=graph, compute_full_tree=True

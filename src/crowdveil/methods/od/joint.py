@@ -64,7 +64,7 @@ from crowdveil.solve.od.boxes import BoxSolution, BoxSpace
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
-from crowdveil.solve.od.targets import gap_percent, tell_gaps
+from crowdveil.solve.od.targets import gap_percent, summarize_gaps
 
 
 class JointParams(Budgeted, FlowParams):
@@ -102,7 +102,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
     def found(system: RegionSpace, step: int, near: Fraction | None) -> tuple[BoxSpace, int, BoxSolution] | None:
         boxes = BoxSpace.of(data, step, system, params.k, params.objective)
         budget = params.most_suppressed(boxes.total)
-        return (boxes, budget, boxes.within(budget, near)) if len(boxes) else None
+        return (boxes, budget, boxes.solve_for_budget(budget, near)) if len(boxes) else None
 
     def multiplier_of_largest(system: RegionSpace) -> Fraction | None:
         """Return the multiplier of the largest time step: the search begins there in all others, which have similar ones."""
@@ -110,15 +110,15 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
             largest = found(system, int(np.argmax(slice_sums(data.offsets, data.volume))), None)
         except InputError:
             return None  # its own turn raises the error
-        return None if largest is None else largest[2].price
+        return None if largest is None else largest[2].multiplier
 
     def solve(system: RegionSpace, near: Fraction | None, step: int) -> StepSolution:
         solved = found(system, step, near)
         if solved is None:
             return ALL_SUPPRESSED
         boxes, budget, best = solved
-        boxes.spend(best.choice, budget - best.suppressed)
-        gap = gap_percent(boxes.cost_of(best.choice), best.least(budget))
+        boxes.spend_slack(best.choice, budget - best.suppressed)
+        gap = gap_percent(boxes.cost_of(best.choice), best.lower_bound(budget))
         return boxes.outcome(best.choice, gap, left=params.aggregate_small)
 
     steps = StepRange(
@@ -133,7 +133,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
 
 def summarize_diagnostics(params: JointParams, facts: Floats) -> dict[str, Any]:
     """Return the gaps between the results and the optimum."""
-    return tell_gaps(facts[:, 0])
+    return summarize_gaps(facts[:, 0])
 
 
 def guarantees(data: Flows, params: JointParams) -> tuple[Guarantee, ...]:

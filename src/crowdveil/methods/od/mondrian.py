@@ -44,7 +44,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
-from crowdveil.solve.od.clusters import clustered_release, members
+from crowdveil.solve.od.clusters import members, release_clusters
 
 
 class MondrianParams(FlowParams):
@@ -53,7 +53,7 @@ class MondrianParams(FlowParams):
 
 def run(data: Flows, params: MondrianParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Cut the flows of each time step."""
-    return clustered_release(data, params.k, partial(cut, data, params.k), params.reporting, progress)
+    return release_clusters(data, params.k, partial(cut, data, params.k), params.reporting, progress)
 
 
 def cut(data: Flows, k: int, step: int) -> Ints:

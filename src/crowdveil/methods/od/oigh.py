@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.kernels.od.structures import LevelRows, LevelTree
 from crowdveil.method import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
@@ -66,19 +67,17 @@ def solve(data: Flows, params: OighParams, system: RegionSpace, step: int) -> St
 
     rows, sides = rows_of(data, system, step), (system.origins.tree, system.destinations.tree)
     (o_levels, o_tree), (d_levels, d_tree) = ((levels_of(tree), tree_arrays(tree)) for tree in sides)
-    budget = params.most_suppressed(int(rows[2].sum()))
-    search: Any = (*rows, o_levels, *o_tree, d_levels, *d_tree, params.k, budget)
-    i, j, _ = best_levels(*search)
+    budget = params.most_suppressed(int(rows.volume.sum()))
+    i, j, _ = best_levels(rows, o_levels, o_tree, d_levels, d_tree, params.k, budget)
     o_most, d_most = int(o_levels[i]), int(d_levels[j])
-    levels: Any = (*rows, o_most, *o_tree, d_most, *d_tree)
-    origin, destination, volume, people = level_boxes(*levels)
+    origin, destination, volume, people = level_boxes(rows, o_most, o_tree, d_most, d_tree)
     keep = people >= params.k
     left = (origin[~keep], destination[~keep]) if params.aggregate_small else NO_BOXES
     facts = np.array([o_most, d_most], np.float64)
     return StepSolution(origin[keep], destination[keep], volume[keep], people[keep], *left, facts)
 
 
-def rows_of(data: Flows, system: RegionSpace, step: int) -> tuple[Any, ...]:
+def rows_of(data: Flows, system: RegionSpace, step: int) -> LevelRows:
     """Return the rows of a time step by leaf of origin: leaves of origin and destination, volumes, people, person ids."""
     low, high = int(data.offsets[step]), int(data.offsets[step + 1])
     origin = system.origins.tree.tile_leaf[data.origin[low:high]]
@@ -90,7 +89,7 @@ def rows_of(data: Flows, system: RegionSpace, step: int) -> tuple[Any, ...]:
         taken, person_offsets = take_slices(data.person_offsets, rows)
         person_ids = data.person_ids[taken]
     columns = (origin[order], destination, data.volume[rows], data.people[rows], person_offsets, person_ids)
-    return tuple(frozen(column, np.int64) for column in columns)
+    return LevelRows(*(frozen(column, np.int64) for column in columns))
 
 
 def levels_of(tree: Hierarchy) -> Ints:
@@ -98,9 +97,9 @@ def levels_of(tree: Hierarchy) -> Ints:
     return frozen(np.unique(tree.size), np.int64)
 
 
-def tree_arrays(tree: Hierarchy) -> tuple[Any, ...]:
+def tree_arrays(tree: Hierarchy) -> LevelTree:
     """Return the arrays of a tree for the kernel."""
-    return tuple(frozen(a, np.int64) for a in (tree.parent, tree.size, tree.first_leaf))
+    return LevelTree(*(frozen(a, np.int64) for a in (tree.parent, tree.size, tree.first_leaf)))
 
 
 def summarize_diagnostics(params: OighParams, facts: Floats) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
 from crowdveil.solve.od.small_flows import Left
-from crowdveil.solve.od.step_solver import finished
+from crowdveil.solve.od.step_solver import finish_release
 
 
 class SuppressionParams(FlowParams):
@@ -59,7 +59,7 @@ def run(data: Flows, params: SuppressionParams, rng: np.random.Generator, progre
     )
     progress(data.steps, data.steps)
     left = Left(small.offsets, small.origin.astype(np.int64), small.destination.astype(np.int64))
-    return finished(data, release, left, params.k, params.reporting)
+    return finish_release(data, release, left, params.k, params.reporting)
 
 
 METHOD = Method(

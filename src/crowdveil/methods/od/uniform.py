@@ -34,8 +34,8 @@ from crowdveil.model.release import Areas, FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
-from crowdveil.solve.od.merging import merged_release
-from crowdveil.solve.od.step_solver import need_members
+from crowdveil.solve.od.merging import release_merged_flows
+from crowdveil.solve.od.step_solver import check_person_ids
 
 
 class UniformParams(FlowParams):
@@ -47,9 +47,9 @@ class UniformParams(FlowParams):
 
 def run(data: Flows, params: UniformParams, rng: np.random.Generator, progress: Progress) -> FlowRelease:
     """Merge the cells of each block, and keep the flows between blocks that reach k."""
-    need_members(data)
+    check_person_ids(data)
     block = blocks(data.zones, params.block) if len(data) else np.zeros(len(data.zones), np.int64)
-    release = merged_release(data, Areas.of_parts(data.zones, block), block, params.k, params.reporting)
+    release = release_merged_flows(data, Areas.of_parts(data.zones, block), block, params.k, params.reporting)
     progress(data.steps, data.steps)
     return release
 

@@ -55,7 +55,7 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
-from crowdveil.solve.trajectory.microaggregation import copies, members_of
+from crowdveil.solve.trajectory.microaggregation import group_members, release_copies
 from crowdveil.solve.trajectory.pivots import Clustering, Clusters, LeftOver, PivotPath
 from crowdveil.solve.trajectory.swapping import owners
 
@@ -90,10 +90,10 @@ def run(
     person = owners(data, params.count_trajectories)
     clustering = Clustering(distance, person, params.k, params.pivots, params.pivot_path)
     made = clustering.clusters(params.left_over, rng, progress)
-    members, offsets = members_of(made.cluster)
+    members, offsets = group_members(made.cluster)
     # A whole percent: the exact number may reveal a person.
     facts = {"clusters": len(made.pivot), "left_over_percent": round(100 * made.left_over / max(len(data), 1))}
-    return copies(_means(data, distance, made, members, offsets), members, offsets, facts)
+    return release_copies(_means(data, distance, made, members, offsets), members, offsets, facts)
 
 
 def _means(

@@ -65,7 +65,7 @@ from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
 from crowdveil.solve.trajectory.distances import Paths
 from crowdveil.solve.trajectory.log_cost import LogCost, SpaceTimeBoxes
-from crowdveil.solve.trajectory.microaggregation import copies
+from crowdveil.solve.trajectory.microaggregation import release_copies
 from crowdveil.solve.trajectory.swapping import owners
 
 
@@ -100,7 +100,7 @@ def run(
     sides = np.concatenate([np.zeros((6, 0)), *(group.sides for group in groups)], axis=1)
     offsets = np.cumsum([0, *(group.sides.shape[1] for group in groups)])
     points = _middles(sides) if params.reconstruction == "center" else _drawn(sides, offsets, rng)
-    return copies(_made(data, *points, offsets), members, of_groups, _facts(groups, sides))
+    return release_copies(_made(data, *points, offsets), members, of_groups, _facts(groups, sides))
 
 
 def _middles(sides: Floats) -> tuple[Floats, Floats, Floats]:

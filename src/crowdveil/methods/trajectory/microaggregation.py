@@ -45,7 +45,7 @@ from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.distances import Contemporaries, make_distance, time_weight
 from crowdveil.solve.trajectory.mdav import Center, Grouping
-from crowdveil.solve.trajectory.microaggregation import release_of
+from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
 
 
@@ -76,7 +76,7 @@ def run(
     parts = distance.components() if isinstance(distance, Contemporaries) else [every]
     group = Grouping(distance, person, params.k, params.center).groups(parts, progress)
     facts = {"time_weight": weight} if params.distance == "spatiotemporal" else {}
-    return release_of(data, distance, group, params.aggregation, facts)
+    return release_groups(data, distance, group, params.aggregation, facts)
 
 
 METHOD = Method(

@@ -38,13 +38,12 @@ Sciences 208, 2012 (ReachLocations). MobiDataLab, deliverable on the anonymizati
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from pydantic import Field, model_validator
 
 from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints, SharedTilePairs
+from crowdveil.kernels.trajectory.structures import CellSlots, GridPoints, SwapBuffers, SwapRadii
 from crowdveil.method import Method
 from crowdveil.model.arrays import Ints, row_slices
 from crowdveil.model.release import TrajectoryRelease
@@ -52,7 +51,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.rare_steps import corner_of, without_rare_steps
-from crowdveil.solve.trajectory.spacetime import SpaceTimeGrid
+from crowdveil.solve.trajectory.spacetime import build_grid
 from crowdveil.solve.trajectory.swapping import owners, release_of_points
 
 BATCH = 20_000
@@ -108,26 +107,23 @@ def _swapped(
     data: Trajectories, params: SwapLocationsParams, owner: Ints, rng: np.random.Generator, progress: Progress
 ) -> Ints:
     """Return the new trajectory of each location, -1 where fewer than k people are around it."""
-    from crowdveil.kernels.trajectory.swap_locations import exchange_locations
+    from crowdveil.kernels.trajectory.swap_locations import swap_locations
 
     x, y = data.xy
-    grid = SpaceTimeGrid.of(x, y, data.t, params.max_radius_m, params.max_time_s)
-    n, trajectory = data.points, data.trajectory[grid.order]
-    cell_of = row_slices(grid.cell_offsets)
-    points = (row_slices(grid.slab_offsets)[cell_of], cell_of, x[grid.order], y[grid.order], data.t[grid.order])
-    draws = (trajectory, owner[trajectory], rng.random(n), rng.permutation(n))
-    given = np.full(n, -1)
-    left = (grid.cell_offsets[1:].copy(), np.arange(n), np.arange(n), given)
+    grid = build_grid(x, y, data.t, params.max_radius_m, params.max_time_s)
+    n, order = data.points, grid.order
+    trajectory, cell_of, draw = data.trajectory[order], row_slices(grid.cell_offsets), rng.random(n)
+    points = GridPoints(x[order], y[order], data.t[order], trajectory, owner[trajectory], draw)
+    slab_of, seed, given = row_slices(grid.slab_offsets)[cell_of], rng.permutation(n), np.full(n, -1)
+    slots = CellSlots(cell_of, grid.cell_offsets[1:].copy(), np.arange(n), np.arange(n))
     people = int(owner.max(initial=-1)) + 1
-    scratch = (np.full(people, -1), np.zeros(people, np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros(n))
-    arrays: tuple[Any, ...] = (*points, *draws, *left, *scratch)
+    buffers = SwapBuffers(
+        np.full(people, -1), np.zeros(people, np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
+    )
+    radii = SwapRadii(params.min_radius_m, params.max_radius_m, float(params.min_time_s), float(params.max_time_s))
     for low in range(0, n, BATCH):
         high = min(low + BATCH, n)
-        exchange_locations(
-            low, high, params.k, params.min_radius_m, params.max_radius_m, float(params.min_time_s),
-            float(params.max_time_s), grid.slab, grid.slab_offsets, grid.cell, grid.cell_offsets, grid.columns,
-            *arrays,
-        )  # fmt: skip
+        swap_locations(low, high, params.k, radii, grid, slab_of, points, seed, slots, buffers, given)
         progress(high, n)
     by_point = np.empty(n, np.int64)
     by_point[grid.order] = given

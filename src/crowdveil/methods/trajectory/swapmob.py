@@ -43,13 +43,14 @@ from pydantic import Field
 
 from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, OriginalPoints, SwappedTrajectories
+from crowdveil.kernels.trajectory.structures import GridPoints, MeetingRule, OwnedPoints, PathState
 from crowdveil.method import Method
 from crowdveil.model.arrays import Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.spacetime import SpaceTimeGrid
+from crowdveil.solve.trajectory.spacetime import build_grid
 from crowdveil.solve.trajectory.swapping import equal_points, owners, release_of_points, sure_owners
 
 BATCH = 100_000
@@ -82,23 +83,22 @@ def _paths(
     data: Trajectories, params: SwapMobParams, owner: Ints, sure: Ints, rng: np.random.Generator, progress: Progress
 ) -> tuple[Ints, Ints]:
     """Return the trajectory of each point, numbered by its last part, and the number of changes of owners of each."""
-    from crowdveil.kernels.trajectory.swapmob import exchange_tails, walk_to_the_end
+    from crowdveil.kernels.trajectory.swapmob import exchange_tails, finish_paths
 
     x, y = data.xy
-    grid = SpaceTimeGrid.of(x, y, data.t, params.max_distance_m, params.max_time_s)
-    trajectory, m = data.trajectory[grid.order], len(data)
-    places = (x[grid.order], y[grid.order], data.t[grid.order], trajectory, owner[trajectory], rng.random(data.points))
-    points = (data.t, data.offsets, sure, data.t[data.offsets[1:] - 1])
+    grid = build_grid(x, y, data.t, params.max_distance_m, params.max_time_s)
+    m, order = len(data), grid.order
+    trajectory, draw = data.trajectory[order], rng.random(data.points)
+    in_grid = GridPoints(x[order], y[order], data.t[order], trajectory, owner[trajectory], draw)
+    points = OwnedPoints(data.t, data.offsets, sure, data.t[data.offsets[1:] - 1])
     met, head, begun = np.full(m, -1), np.arange(m), data.offsets[:-1].copy()
     last, changes, path = np.full(m, -1), np.zeros(m, np.int64), np.zeros(data.points, np.int64)
+    state = PathState(met, head, begun, last, changes, path)
+    rule = MeetingRule(params.max_distance_m, params.max_time_s, params.min_n_swaps)
     for low, high in pairwise(_stops(grid.cell_offsets[grid.slab_offsets])):
-        exchange_tails(
-            low, high, params.max_distance_m, params.max_time_s, params.min_n_swaps,
-            grid.slab, grid.slab_offsets, grid.cell, grid.cell_offsets, grid.columns,
-            *places, *points, met, head, begun, last, changes, path,
-        )  # fmt: skip
+        exchange_tails(low, high, rule, grid, in_grid, points, state)
         progress(int(grid.cell_offsets[grid.slab_offsets[high]]), data.points)
-    walk_to_the_end(*points, head, begun, last, changes, path)
+    finish_paths(points, state)
     ending = np.empty(m, np.int64)
     ending[head] = np.arange(m)
     return ending[path], changes[head]

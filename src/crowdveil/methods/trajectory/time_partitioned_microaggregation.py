@@ -45,7 +45,7 @@ from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.distances import make_distance, time_weight
 from crowdveil.solve.trajectory.mdav import Center, Grouping
-from crowdveil.solve.trajectory.microaggregation import release_of
+from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
 
 PartsBy = Literal["mean-time", "first-time"]
@@ -83,7 +83,7 @@ def run(
     group = Grouping(distance, person, params.k, params.center, params.exchange).groups(parts, progress)
     figures = np.full((len(parts), 1), weight)
     facts = summarize_diagnostics(params, figures) if parts else {"time_weight": weight, "parts": 0}
-    return release_of(data, distance, group, params.aggregation, facts, figures)
+    return release_groups(data, distance, group, params.aggregation, facts, figures)
 
 
 def summarize_diagnostics(params: TimePartitionedParams, figures: Floats) -> dict[str, Any]:

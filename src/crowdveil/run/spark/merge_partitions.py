@@ -19,7 +19,7 @@ from crowdveil.model.release import Areas
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.report.summary import FlowCost
-from crowdveil.solve.od.step_solver import told_from
+from crowdveil.solve.od.step_solver import summarize_figures
 
 PART_ROWS, PARTS_A_SLOT = 2_000_000, 4
 """Rows that a part of time steps has at most, unless one alone has more; and parts that each slot of a cluster gets at least."""
@@ -89,7 +89,7 @@ def facts_of(rows: Sequence[Sequence[float]], method: Method, params: Params) ->
     if method.summarize_diagnostics is None or not rows:
         return {}
     tell = method.summarize_diagnostics
-    facts: dict[str, Any] = told_from(np.array(rows, np.float64), lambda known: tell(params, known))
+    facts: dict[str, Any] = summarize_figures(np.array(rows, np.float64), lambda known: tell(params, known))
     return facts
 
 

@@ -1,4 +1,4 @@
-"""Original flows beside a release: which row each went into. Whatever compares the two starts here."""
+"""Assignment of original flows to the rows of a release; every comparison of the two starts here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crowdveil.model.release import FlowRelease
 
 
 def row_of_flows(flows: Flows, release: FlowRelease) -> Ints:
-    """The row of the release that each original flow lies in, -1 where it was suppressed.
+    """Return the row of the release that each original flow lies in, -1 where it was suppressed.
 
     Rows may be boxes of any two sets of tiles, as long as no flow lies in two of them.
     """
@@ -25,7 +25,7 @@ def row_of_flows(flows: Flows, release: FlowRelease) -> Ints:
 
 
 def rows_met(flows: Flows, release: FlowRelease) -> tuple[Ints, int]:
-    """A row of the release that each original flow lies in, -1 where there is none; and how many flows lie in more."""
+    """Return a row of the release that each original flow lies in, -1 where there is none; and how many flows lie in more."""
     from crowdveil.kernels.od.assign import assign_rows
 
     check_same_zones(flows, release)
@@ -37,7 +37,7 @@ def rows_met(flows: Flows, release: FlowRelease) -> tuple[Ints, int]:
 
 
 def rows_of_steps(flows: Flows, release: FlowRelease) -> tuple[Ints, Ints]:
-    """Where the rows of each time step of the original begin and end in the release."""
+    """Return where the rows of each time step of the original begin and end in the release."""
     first, last = np.zeros(flows.steps, np.int64), np.zeros(flows.steps, np.int64)
     step = steps_of_release(flows, release)
     first[step], last[step] = release.offsets[:-1], release.offsets[1:]
@@ -45,7 +45,7 @@ def rows_of_steps(flows: Flows, release: FlowRelease) -> tuple[Ints, Ints]:
 
 
 def steps_of_release(flows: Flows, release: FlowRelease) -> Ints:
-    """The time step of the original that each step of the release is. A release may have fewer of them."""
+    """Return the time step of the original that each step of the release is. A release may have fewer of them."""
     place = np.searchsorted(flows.t, release.t)
     known = (place < flows.steps) & (flows.t[np.minimum(place, flows.steps - 1)] == release.t if flows.steps else False)
     refuse_missing_steps(int(len(release.t) - np.count_nonzero(known)))
@@ -63,7 +63,7 @@ def refuse_missing_steps(missing: int) -> None:
 
 
 def check_same_zones(flows: Flows, release: FlowRelease) -> None:
-    """Raise unless flows and release speak of the same tiles under the same numbers."""
+    """Raise unless flows and release have the same tiles under the same numbers."""
     ours, theirs = flows.zones, release.areas.zones
     same = ours is theirs or (len(ours) == len(theirs) and bool(np.all(ours.ids == theirs.ids)))
     require(same, "release: it must be made of the zones that the original has, each with the same id.")

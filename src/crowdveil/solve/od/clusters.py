@@ -1,4 +1,4 @@
-"""Clusters of flows, each told by the rectangles around its origins and around its destinations."""
+"""Clusters of flows, each published by the rectangles around its origins and around its destinations."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil import engine
+from crowdveil.kernels.od.structures import FlowNeighbors, StepFlows
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices, slice_sums, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, REPORTED, Areas, FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
 from crowdveil.solve.od.small_flows import Reporting
-from crowdveil.solve.od.step_solver import need_members
+from crowdveil.solve.od.step_solver import check_person_ids
 from crowdveil.solve.od.weights import added_up, rounded
 
 SUPPRESSED = -1
@@ -24,24 +25,14 @@ Clusterer = Callable[[int], Ints]
 """From a time step the cluster of each of its flows, numbered from 0, or SUPPRESSED."""
 
 
-class StepFlows(NamedTuple):
-    """The flows of a time step as kernels take them: places, trips, crowds, and who is behind them."""
-
-    place: Floats
-    volume: Ints
-    crowd: Ints
-    member_offsets: Ints
-    member: Ints
-
-    @classmethod
-    def of(cls, data: Flows, step: int) -> StepFlows:
-        """Those of one step of the data."""
-        rows = slice(data.offsets[step], data.offsets[step + 1])
-        return cls(places(data, step), data.volume[rows], data.people[rows], *members(data, step))
+def step_flows(data: Flows, step: int) -> StepFlows:
+    """Return the flows of a time step as kernels take them."""
+    rows = slice(data.offsets[step], data.offsets[step + 1])
+    return StepFlows(places(data, step), data.volume[rows], data.people[rows], *members(data, step))
 
 
 def places(data: Flows, step: int) -> Floats:
-    """Flows of a time step as points, one row each: x and y of the origin, x and y of the destination, in meters."""
+    """Return flows of a time step as points, one row each: x and y of the origin, x and y of the destination, in meters."""
     x, y = data.zones.xy
     rows = slice(data.offsets[step], data.offsets[step + 1])
     origin, destination = data.origin[rows], data.destination[rows]
@@ -50,17 +41,17 @@ def places(data: Flows, step: int) -> Floats:
 
 
 def members(data: Flows, step: int) -> tuple[Ints, Ints]:
-    """Who is behind the flows of a time step: offsets and people; both empty where people are not known."""
+    """Return the people behind the flows of a time step as offsets and people; both empty where people are not known."""
     if data.person_ids is None or data.person_offsets is None:
         return frozen(np.zeros(0), np.int64), frozen(np.zeros(0), np.int64)
     offsets = data.person_offsets[data.offsets[step] : data.offsets[step + 1] + 1]
     return frozen(offsets - offsets[0], np.int64), frozen(data.person_ids[offsets[0] : offsets[-1]], np.int64)
 
 
-def nearest(place: Floats, chosen: Mask, most: int) -> tuple[Ints, Ints, Floats]:
-    """The nearest of each of the chosen flows, among these, by the sum of differences in all dimensions; the nearest first.
+def nearest_flows(place: Floats, chosen: Mask, most: int) -> FlowNeighbors:
+    """Find the `most` nearest of each of the chosen flows, among these, by the sum of differences in all dimensions.
 
-    As offsets of each flow, flows, and how far they are. Of those that are as far the earlier flow comes first.
+    Of those that are as far the earlier flow comes first.
     """
     from crowdveil.kernels.od.flow_neighbors import nearest_points
 
@@ -68,11 +59,11 @@ def nearest(place: Floats, chosen: Mask, most: int) -> tuple[Ints, Ints, Floats]
     most = min(most, len(mine) - 1)
     if most < 1:
         none = frozen(np.zeros(0), np.int64)
-        return frozen(np.zeros(len(place) + 1), np.int64), none, frozen(none, np.float64)
+        return FlowNeighbors(frozen(np.zeros(len(place) + 1), np.int64), none, frozen(none, np.float64))
     return nearest_points(place, mine, most)
 
 
-def clustered_release(
+def release_clusters(
     data: Flows, k: int, clusterer: Clusterer, reporting: Reporting, progress: Progress
 ) -> FlowRelease:
     """Cluster each time step that has a crowd of k, on the engine in use, and publish every cluster.
@@ -83,7 +74,7 @@ def clustered_release(
     Small volumes, if they are to be reported, are those of the suppressed flows of one tile. They may lie inside areas of
     rows, which therefore do not say where they do not go: a reported area with empty places is the whole map.
     """
-    need_members(data)
+    check_person_ids(data)
     if len(data) == 0:
         return _release(data, _Rows.none(), np.zeros(0, np.int64))
     data.zones.need_location("clusters of flows")
@@ -124,7 +115,7 @@ class _Rows(NamedTuple):
 
 
 def _published(data: Flows, label: Ints, clusters: int) -> _Rows:
-    """A row for each cluster."""
+    """Make a row for each cluster."""
     inside = np.flatnonzero(label >= 0)
     step = np.zeros(clusters, np.int64)
     step[label[inside]] = data.step[inside]
@@ -136,7 +127,9 @@ def _published(data: Flows, label: Ints, clusters: int) -> _Rows:
 
 
 def _reported(data: Flows, label: Ints, first: int, k: int, include_empty: bool) -> _Rows:
-    """A row for each tile whose suppressed flows in a time step are made by k together; these get labels from `first` on."""
+    """Make a row for each tile whose suppressed flows in a time step are made by k people together; these get labels from
+    `first` on.
+    """
     small = np.flatnonzero(label < 0)
     keys, group = np.unique(data.step[small] * len(data.zones) + data.origin[small], return_inverse=True)
     volume, _ = added_up(data, small, group, len(keys))
@@ -152,7 +145,7 @@ def _reported(data: Flows, label: Ints, first: int, k: int, include_empty: bool)
 
 
 def _release(data: Flows, rows: _Rows, label: Ints) -> FlowRelease:
-    """Rows with the volume and the crowd of their flows, in order of steps."""
+    """Make a release of rows with the volume and the crowd of their flows, in order of steps."""
     n, inside = len(rows.step), np.flatnonzero(label >= 0)
     trips, units = added_up(data, inside, label[inside], n)
     crowd = _crowds(data, inside, label[inside], n)
@@ -176,7 +169,7 @@ def _release(data: Flows, rows: _Rows, label: Ints) -> FlowRelease:
 
 
 def _crowds(data: Flows, rows: Ints, group: Ints, groups: int) -> Ints:
-    """Different people of each group of flows, or trips where people are not known."""
+    """Count the different people of each group of flows, or trips where people are not known."""
     crowd = np.zeros(groups, np.int64)
     if data.person_ids is None or data.person_offsets is None:
         np.add.at(crowd, group, data.people[rows])
@@ -189,7 +182,7 @@ def _crowds(data: Flows, rows: Ints, group: Ints, groups: int) -> Ints:
 
 
 def _around(zones: Zones, tile: Indices, group: Ints, groups: int) -> Floats:
-    """The rectangle around the centroids of the tiles of each group: least and largest x, least and largest y."""
+    """Return the rectangle around the centroids of the tiles of each group: least and largest x, least and largest y."""
     rectangles = np.empty((groups, 4))
     for axis, values in enumerate(zones.xy):
         rectangles[:, 2 * axis], rectangles[:, 2 * axis + 1] = np.inf, -np.inf
@@ -199,7 +192,7 @@ def _around(zones: Zones, tile: Indices, group: Ints, groups: int) -> Floats:
 
 
 def _tiles_in(zones: Zones, rectangles: Floats) -> list[Indices]:
-    """The tiles whose centroids lie in each rectangle."""
+    """Return the tiles whose centroids lie in each rectangle."""
     from crowdveil.kernels.od.rectangles import tiles_inside
 
     if len(rectangles) == 0:
@@ -212,7 +205,7 @@ def _tiles_in(zones: Zones, rectangles: Floats) -> list[Indices]:
 
 
 def _areas(zones: Zones, held: list[Indices]) -> tuple[Areas, Ints]:
-    """The different areas of lists of tiles, and which one each has."""
+    """Return the different areas of lists of tiles, and which one each has."""
     number: dict[bytes, int] = {}
     place = np.array([number.setdefault(tiles.tobytes(), len(number)) for tiles in held], np.int64)
     different = [np.frombuffer(tiles, np.int32) for tiles in number]

@@ -1,4 +1,4 @@
-"""Regions that can be split in more than one way: rectangles that are halved in x or in y, again and again.
+"""Dyadic regions: rectangles that are halved in x or in y, again and again, so that a region has more than one split.
 
 Tiles are ranked by x and by y (on a grid, columns and rows are taken as they are), and each axis is halved down to single
 tiles. Rectangles that hold the same tiles are one region. A quadtree is one path through them.
@@ -7,13 +7,12 @@ tiles. Rectangles that hold the same tiles are one region. A quadtree is one pat
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import Indices, Ints, Mask, frozen, row_slices, take_slices
+from crowdveil.kernels.od.structures import DyadicArrays
+from crowdveil.model.arrays import AnyArray, Indices, Ints, Mask, frozen, row_slices, take_slices
 from crowdveil.model.zones import Zones
 
 MOST_REGIONS = 40_000
@@ -28,55 +27,60 @@ class DyadicRegions:
     ----------
     tile_offsets, tiles
         The tiles of region i are tiles[tile_offsets[i]:tile_offsets[i + 1]], rising.
-    way_offsets, first, second
-        Region i can be halved in the ways way_offsets[i] to way_offsets[i + 1]; way w gives first[w] and second[w].
+    split_offsets, first, second
+        The splits of region i are split_offsets[i] to split_offsets[i + 1]; split s gives the halves first[s] and second[s].
     """
 
     tile_offsets: Ints
     tiles: Ints
-    way_offsets: Ints
+    split_offsets: Ints
     first: Ints
     second: Ints
 
     @classmethod
     def of(cls, zones: Zones) -> DyadicRegions:
-        """The dyadic rectangles over zones."""
+        """Make the dyadic rectangles over zones."""
         if len(zones) == 0:
             raise InputError("dyadic splits need at least one zone.")
         x, y, span = _places(zones)
         found, halves = _explore(x, y, span)
         return _ordered(found, halves)
 
+    @property
+    def arrays(self) -> DyadicArrays:
+        """Return the regions as kernels take them."""
+        return DyadicArrays(self.tile_offsets, self.tiles, self.split_offsets, self.first, self.second)
+
     def __len__(self) -> int:
         return len(self.tile_offsets) - 1
 
     @property
     def size(self) -> Ints:
-        """Number of tiles of each region."""
+        """Return the number of tiles of each region."""
         return np.diff(self.tile_offsets)
 
     @property
     def root(self) -> int:
-        """The whole map."""
+        """Return the region of the whole map."""
         return len(self) - 1
 
     def node_tiles(self, region: int) -> Indices:
-        """The tiles of a region."""
+        """Return the tiles of a region."""
         return self.tiles[self.tile_offsets[region] : self.tile_offsets[region + 1]].astype(np.int32)
 
-    def subtree_sums(self, values_by_tile: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Sum of a number of each tile, for each region."""
-        total: npt.NDArray[Any] = np.add.reduceat(values_by_tile[self.tiles], self.tile_offsets[:-1])
+    def subtree_sums(self, values_by_tile: AnyArray) -> AnyArray:
+        """Sum a number of each tile over each region."""
+        total: AnyArray = np.add.reduceat(values_by_tile[self.tiles], self.tile_offsets[:-1])
         return total
 
-    def halves(self, regions: Ints, way: Ints) -> tuple[Ints, Ints]:
-        """Both halves of each region, halved in the given one of its ways, rising, and the place of the region in the list."""
-        at = self.way_offsets[regions] + way
+    def halves(self, regions: Ints, split: Ints) -> tuple[Ints, Ints]:
+        """Return both halves of each region by the given one of its splits, rising, and the position of the region."""
+        at = self.split_offsets[regions] + split
         both = np.sort(np.column_stack([self.first[at], self.second[at]]), axis=1)
         return both.ravel(), np.repeat(np.arange(len(regions)), 2)
 
     def holds(self, regions: Ints, tiles: Ints) -> Mask:
-        """Whether each region holds the tile given with it."""
+        """Return whether each region holds the tile given with it."""
         span = int(self.tile_offsets[-1] - self.tile_offsets[-2]) + 1  # the whole map is the last region
         keys = row_slices(self.tile_offsets) * span + self.tiles
         wanted = regions * span + tiles
@@ -84,13 +88,13 @@ class DyadicRegions:
         return held
 
     def tiles_of(self, regions: Ints) -> tuple[Ints, Ints]:
-        """The tiles of several regions one after the other, and where those of each begin and end."""
+        """Return the tiles of several regions one after the other, as offsets and tiles."""
         rows, offsets = take_slices(self.tile_offsets, regions)
         return offsets, self.tiles[rows]
 
 
 def _places(zones: Zones) -> tuple[Ints, Ints, int]:
-    """The place of each tile on both axes, and the number of places; on a grid that is a power of two, as in a quadtree."""
+    """Return the position of each tile on both axes, and the number of positions; on a grid a power of two, as in a quadtree."""
     if zones.column is not None and zones.row is not None:
         x, y = zones.column.astype(np.int64), zones.row.astype(np.int64)
         x, y = x - x.min(), y - y.min()
@@ -108,7 +112,7 @@ def _places(zones: Zones) -> tuple[Ints, Ints, int]:
 
 
 def _explore(x: Ints, y: Ints, span: int) -> tuple[list[Ints], list[list[tuple[int, int]]]]:
-    """All regions that the whole map can be halved into, with their halves."""
+    """Find all regions that the whole map can be halved into, with their halves."""
     everything = np.arange(len(x))
     number = {everything.tobytes(): 0}
     found: list[Ints] = [everything]
@@ -138,34 +142,34 @@ def _explore(x: Ints, y: Ints, span: int) -> tuple[list[Ints], list[list[tuple[i
 
 
 def _halved(tiles: Ints, place: Ints, span: int) -> tuple[Ints, Ints] | None:
-    """The two halves of the smallest dyadic interval that holds the tiles; None if they have one place."""
+    """Split tiles by the halves of the smallest dyadic interval that holds them; None if they have one position."""
     here = place[tiles]
-    least, most = int(here.min()), int(here.max())
-    if least == most:
+    first, last = int(here.min()), int(here.max())
+    if first == last:
         return None
     low, high = 0, span
     while True:
         middle = (low + high) // 2
-        if most < middle:
+        if last < middle:
             high = middle
-        elif least >= middle:
+        elif first >= middle:
             low = middle
         else:
             return tiles[here < middle], tiles[here >= middle]
 
 
 def _ordered(found: list[Ints], halves: list[list[tuple[int, int]]]) -> DyadicRegions:
-    """Smaller regions first, so that halves come before what they are halves of."""
+    """Put smaller regions first, so that halves come before what they are halves of."""
     size = np.array([len(tiles) for tiles in found])
     order = np.argsort(size, kind="stable")
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    ways = [halves[i] for i in order]
-    pairs = rank[np.array([pair for way in ways for pair in way], np.int64).reshape(-1, 2)]
+    splits = [halves[i] for i in order]
+    pairs = rank[np.array([pair for split in splits for pair in split], np.int64).reshape(-1, 2)]
     return DyadicRegions(
         frozen(np.cumsum([0, *size[order]]), np.int64),
         frozen(np.concatenate([found[i] for i in order]), np.int64),
-        frozen(np.cumsum([0, *(len(way) for way in ways)]), np.int64),
+        frozen(np.cumsum([0, *(len(split) for split in splits)]), np.int64),
         frozen(pairs[:, 0], np.int64),
         frozen(pairs[:, 1], np.int64),
     )

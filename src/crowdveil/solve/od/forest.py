@@ -1,50 +1,50 @@
-"""A matrix with its origins given: each origin is the root of a tree of destinations that hold a crowd."""
+"""OD matrix with given origins: each origin is the root of a tree of destinations that hold a crowd."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from crowdveil.kernels.od.structures import ForestCosts
 from crowdveil.model.arrays import Ints, Mask, frozen
-from crowdveil.solve.od.boxes import check_exact
+from crowdveil.solve.od.boxes import as_ratio, check_exact
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import NO_BOXES, StepSolution
 
-MOST_STATES = 30_000_000
+MAX_STATES = 30_000_000
 """More states than this do not fit into memory, and the exact search is given up."""
 GUESS = 8
-"""The first price that is tried is what a trip costs if nothing is split, divided by this."""
+"""The first multiplier that is tried is what a trip costs if nothing is split, divided by this."""
 
 _NO_PART = np.zeros(0, np.int32)
 _BY_BOX = ("part", "node", "volume", "crowd", "cost", "lost")
 
 
 @dataclass(frozen=True)
-class Solved:
+class ForestSolution:
     """A partition of a forest.
 
     Attributes
     ----------
-    price
-        The price of a suppressed trip that it is best at, besides what such a trip costs anyway; None is an infinite one.
+    multiplier
+        The multiplier of a suppressed trip that it is best at, in addition to what such a trip costs; None is infinite.
     cost, suppressed
         What it costs, and the volume that it suppresses.
     published
         Which boxes are published.
     """
 
-    price: Fraction | None
+    multiplier: Fraction | None
     cost: int
     suppressed: int
     published: Mask
 
-    def least(self, budget: int) -> Fraction:
-        """A bound that no partition within the budget goes below."""
-        return Fraction(self.cost - (self.price or 0) * (budget - self.suppressed))
+    def lower_bound(self, budget: int) -> Fraction:
+        """Return a cost that no partition within the budget goes below."""
+        return Fraction(self.cost - (self.multiplier or 0) * (budget - self.suppressed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Forest:
     gone
         Volume of each origin that has no box.
     lost_cost
-        What each suppressed trip costs besides.
+        What each suppressed trip costs.
     """
 
     matrix: Matrix
@@ -87,23 +87,21 @@ class Forest:
 
     @classmethod
     def of(cls, matrix: Matrix, origins: Ints, k: int, lost_cost: Fraction = Fraction(0)) -> Forest:
-        """The boxes of origins, nodes that hold every tile once, in rising order.
+        """Build the boxes of origins, nodes that hold every tile once, in rising order.
 
         `lost_cost` is what a suppressed trip costs in any case, in tiles; all costs are scaled to whole numbers.
         """
         from crowdveil.kernels.od.forest_boxes import build_forest
 
-        system, tree = matrix.system, matrix.system.origins.tree
-        _, _, first_leaf, leaf_tile, _ = system.origins.as_origins
-        tile_leaf, anchor, table, exponent, _, depth, is_leaf = system.destinations.as_destinations
-        of_leaf = (
-            np.repeat(np.arange(len(origins), dtype=np.int32), tree.size[origins]) if len(matrix.person) else _NO_PART
-        )
-        arguments: Any = (
-            *matrix.rows, *matrix.pairs_by(of_leaf, len(origins)), origins, first_leaf, leaf_tile, system.origins.cost,
-            tile_leaf, anchor, table, exponent, depth, is_leaf, system.destinations.cost, lost_cost.denominator, k,
+        system = matrix.system
+        of_leaf = _NO_PART
+        if len(matrix.person):
+            of_leaf = np.repeat(np.arange(len(origins), dtype=np.int32), system.origins.tree.size[origins])
+        built = build_forest(
+            matrix.rows, matrix.pairs_by(of_leaf, len(origins)), origins, system.origins.as_origins, system.origins.cost,
+            system.destinations.as_destinations, system.destinations.cost, lost_cost.denominator, k,
         )  # fmt: skip
-        part, node, volume, crowd, cost, lost, above, gone = (frozen(a, np.int64) for a in build_forest(*arguments))
+        part, node, volume, crowd, cost, lost, above, gone = (frozen(a, np.int64) for a in built)
         forest = cls(matrix, origins, part, node, volume, crowd, cost, lost, above, gone, lost_cost.numerator)
         widest = int(system.origins.cost[-1] + system.destinations.cost[-1])
         check_exact(widest * lost_cost.denominator * matrix.total + lost_cost.numerator * matrix.total, matrix.total)
@@ -111,40 +109,36 @@ class Forest:
 
     @property
     def total(self) -> int:
-        """All trips."""
+        """Return the number of all trips."""
         return self.matrix.total
 
     @cached_property
-    def all_gone(self) -> int:
-        """Volume that has no box."""
-        return int(self.gone.sum())
+    def costs(self) -> ForestCosts:
+        """Return what kernels solve the forest by."""
+        return ForestCosts(self.cost, self.lost, self.above, self.lost_cost, int(self.gone.sum()))
 
-    def at(self, price: Fraction | None) -> Solved:
-        """The best partition at a price."""
+    def solve_at(self, multiplier: Fraction | None) -> ForestSolution:
+        """Find the best partition at a multiplier."""
         from crowdveil.kernels.od.forest import solve_forest
 
-        p, q = (1, 0) if price is None else price.as_integer_ratio()
-        a, s, published = solve_forest(self.cost, self.lost, self.above, self.lost_cost, self.all_gone, p, q)
-        return Solved(price, int(a), int(s), published)
+        a, s, published = solve_forest(self.costs, *as_ratio(multiplier))
+        return ForestSolution(multiplier, int(a), int(s), published)
 
-    def within(self, budget: int) -> Solved | int:
-        """The best partition at the price that keeps a budget; or the least volume that must be suppressed."""
+    def solve_for_budget(self, budget: int) -> ForestSolution | int:
+        """Find the best partition at the multiplier that keeps a budget; or the least volume that must be suppressed."""
         from crowdveil.kernels.od.forest import search_forest
 
         first = int(self.cost[-1]) // (GUESS * int(self.volume[-1])) if len(self.cost) else 0
-        found, p, q, a, s, published = search_forest(
-            self.cost, self.lost, self.above, self.lost_cost, self.all_gone, budget, max(first, 1), 1
-        )
+        found, p, q, a, s, published = search_forest(self.costs, budget, max(first, 1), 1)
         if not found:
             return int(s)
-        return Solved(Fraction(int(p), int(q)) if q else None, int(a), int(s), published)
+        return ForestSolution(Fraction(int(p), int(q)) if q else None, int(a), int(s), published)
 
-    def spend(self, found: Solved, budget: int) -> Solved:
-        """A partition with more boxes split, those first that save most for a suppressed trip, as long as the budget lasts."""
-        from crowdveil.kernels.od.forest import offers, take_offers
+    def spend_slack(self, found: ForestSolution, budget: int) -> ForestSolution:
+        """Split more boxes, those first that save most for a suppressed trip, as long as the budget lasts."""
+        from crowdveil.kernels.od.forest import find_offers, take_offers
 
-        p, q = (1, 0) if found.price is None else found.price.as_integer_ratio()
-        saved, spent, whole = offers(self.cost, self.lost, self.above, self.lost_cost, p, q)
+        saved, spent, whole = find_offers(self.costs, *as_ratio(found.multiplier))
         published, rest = found.published, budget - found.suppressed
         while True:
             worth = np.where(published & (saved > 0) & (spent <= rest), saved / np.maximum(spent, 1), 0.0)
@@ -155,21 +149,22 @@ class Forest:
             rest -= taken
         suppressed = budget - rest
         cost = int(self.cost[published].sum()) + self.lost_cost * suppressed
-        return Solved(found.price, cost, suppressed, published)
+        return ForestSolution(found.multiplier, cost, suppressed, published)
 
-    def exact(self, budget: int, near: Solved) -> Solved | None:
-        """The cheapest partition within a budget, from the one that `within` found; None if too much is to be looked at."""
-        from crowdveil.kernels.od.forest import exact_forest
+    def solve_exactly(self, budget: int, near: ForestSolution) -> ForestSolution | None:
+        """Find the cheapest partition within a budget, from the one that `solve_for_budget` found.
 
-        p, q = (1, 0) if near.price is None else near.price.as_integer_ratio()
-        done, a, s, published = exact_forest(
-            self.cost, self.lost, self.above, self.lost_cost, self.all_gone, budget, p, q,
-            p * (budget - near.suppressed), MOST_STATES,
-        )  # fmt: skip
-        return Solved(near.price, int(a), int(s), published) if done else None
+        Returns None if more states would be needed than fit into memory.
+        """
+        from crowdveil.kernels.od.forest import solve_forest_exactly
+
+        p, q = as_ratio(near.multiplier)
+        slack = p * (budget - near.suppressed)
+        done, a, s, published = solve_forest_exactly(self.costs, budget, p, q, slack, MAX_STATES)
+        return ForestSolution(near.multiplier, int(a), int(s), published) if done else None
 
     def trees(self) -> list[Forest]:
-        """Each origin with a box on its own."""
+        """Return a forest for each origin that has a box."""
         ends = np.flatnonzero(np.append(np.diff(self.part) != 0, True)) + 1 if len(self.part) else np.zeros(0, np.int64)
         starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
         none = frozen(np.zeros(1), np.int64)
@@ -182,13 +177,13 @@ class Forest:
         return found
 
     def outcome(self, published: Mask, *facts: float, left: bool) -> StepSolution:
-        """What a partition publishes and, if wanted, leaves out."""
+        """Return what a partition publishes and, if wanted, leaves out."""
         kept = np.flatnonzero(published)
         boxes = (self.origins[self.part[kept]], self.node[kept], self.volume[kept], self.crowd[kept])
         return StepSolution(*boxes, *(self._left(published) if left else NO_BOXES), np.array(facts))
 
     def _left(self, published: Mask) -> tuple[Ints, Ints]:
-        """The parts of split boxes that hold no crowd."""
+        """Return the parts of split boxes that hold no crowd."""
         from crowdveil.kernels.od.forest import split_boxes
 
         tree = self.matrix.system.destinations.tree

@@ -1,4 +1,4 @@
-"""Flows between parts of the map that are the same for all time steps, published where a crowd is behind them."""
+"""Flows between fixed areas, the same for all time steps, published where k people are behind them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from crowdveil.model.arrays import Ints, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
 from crowdveil.solve.od.small_flows import Left, Reporting
-from crowdveil.solve.od.step_solver import finished
+from crowdveil.solve.od.step_solver import finish_release
 
 
-def merged_release(data: Flows, areas: Areas, part: Ints, k: int, reporting: Reporting) -> FlowRelease:
-    """The flows between areas, each tile in one of them, that reach k; what is left is reported if wanted.
+def release_merged_flows(data: Flows, areas: Areas, part: Ints, k: int, reporting: Reporting) -> FlowRelease:
+    """Publish the flows between areas, each tile in one of them, that reach k; aggregate the others if wanted.
 
     Parameters
     ----------
@@ -50,4 +50,4 @@ def merged_release(data: Flows, areas: Areas, part: Ints, k: int, reporting: Rep
         data.tz,
     )
     left = Left(np.searchsorted(step[~keep], bounds), origin[~keep], destination[~keep])
-    return finished(data, release, left, k, reporting)
+    return finish_release(data, release, left, k, reporting)

@@ -1,4 +1,4 @@
-"""Which share of each area of a release lies in each zone that somebody asks about."""
+"""Shares of the areas of a release in the zones of a query."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.errors import InputError
+from crowdveil.kernels.od.structures import ZoneShares
 from crowdveil.model.arrays import (
     Floats,
     Indices,
@@ -28,7 +29,7 @@ SLIVER = 0.001
 """Two shapes that share less than this of the smaller one are neighbors whose borders were drawn twice, and do not touch."""
 
 ROUNDS = 30
-"""How often trips are spread anew to find those of tiles; more change little."""
+"""Iterations of spreading trips to estimate those of tiles; more change little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,26 +67,33 @@ class Shares:
         return len(self.whole)
 
     @property
+    def arrays(self) -> ZoneShares:
+        """Return the shares as kernels take them."""
+        return ZoneShares(self.offsets, self.zone, self.part, self.whole, self.inside)
+
+    @property
     def touched(self) -> Ints:
         """Number of zones that each area touches."""
         return np.diff(self.offsets)
 
     @classmethod
     def everywhere(cls, areas: int) -> Shares:
-        """All areas in one zone: for flows of which one end does not matter."""
+        """Put all areas into one zone: for flows of which one end does not matter."""
         one = np.ones(areas)
         return cls(1, np.arange(areas + 1), np.zeros(areas, np.int32), one, one, np.ones(areas, np.bool_))
 
     @classmethod
     def of_entries(cls, areas: int, zones: int, area: Ints, zone: Ints, part: Floats, inside: Mask) -> Shares:
-        """From entries in any order, each pair of area and zone once, with wholes of 1."""
+        """Make shares from entries in any order, each pair of area and zone once, with wholes of 1."""
         order = np.lexsort((zone, area))
         offsets = np.searchsorted(area[order], np.arange(areas + 1))
         return cls(zones, offsets, zone[order].astype(np.int32), part[order], np.ones(areas), inside[order])
 
 
 def in_own_tiles(areas: Areas, weight: Floats | None = None) -> tuple[Shares, int]:
-    """Areas in their own tiles, each tile by its weight; also how many areas have no weight and are spread evenly."""
+    """Return the shares of areas in their own tiles, each tile by its weight; and how many areas have no weight and are spread
+    evenly.
+    """
     part, whole, without = _weights(areas, weight)
     # The tiles of an area need not rise, but the zones of an entry do.
     order = np.lexsort((areas.tiles, row_slices(areas.offsets)))
@@ -94,7 +102,9 @@ def in_own_tiles(areas: Areas, weight: Floats | None = None) -> tuple[Shares, in
 
 
 def in_zones(areas: Areas, tiles: Shares, weight: Floats | None = None) -> tuple[Shares, int]:
-    """Areas in any zones: over the tiles by their weight, and from a tile to zones by the tile's own shares."""
+    """Return the shares of areas in any zones: over the tiles by their weight, and from a tile to zones by the tile's own
+    shares.
+    """
     part, whole, without = _weights(areas, weight)
     entry, _ = take_slices(tiles.offsets, areas.tiles.astype(np.int64))
     area, lengths = row_slices(areas.offsets), tiles.touched[areas.tiles]
@@ -110,8 +120,8 @@ def in_zones(areas: Areas, tiles: Shares, weight: Floats | None = None) -> tuple
 
 
 def tile_trips(areas: Areas, trips: Ints | Floats, rounds: int = ROUNDS) -> Floats:
-    """Trips of each tile, as the trips of areas tell together: where tiles are published by themselves, or in small areas, at
-    some hours, that says how to spread the large areas of other hours.
+    """Estimate the trips of each tile from the trips of all areas: tiles that are published alone, or in small areas, at some
+    hours show how to spread the large areas of other hours.
 
     Each round spreads the trips of every area over its tiles by what the last round found (expectation maximization, for tiles
     whose share of any area stays the same). No trips are lost, and a tile of areas without trips has none.
@@ -126,7 +136,7 @@ def tile_trips(areas: Areas, trips: Ints | Floats, rounds: int = ROUNDS) -> Floa
 
 
 def _weights(areas: Areas, weight: Floats | None) -> tuple[Floats, Floats, int]:
-    """Weight of each tile of each area, their sums, and how many areas have none, whose tiles all count the same."""
+    """Return the weight of each tile of each area, their sums, and how many areas have none, whose tiles all count the same."""
     if weight is None or not len(areas):
         return np.ones(len(areas.tiles)), areas.size.astype(np.float64), 0
     part = weight[areas.tiles]
@@ -136,7 +146,9 @@ def _weights(areas: Areas, weight: Floats | None) -> tuple[Floats, Floats, int]:
 
 
 def overlaps(shapes: Labels, zones: Zones) -> Shares:
-    """Shapes (degrees) in zones, by the area that they have in common; points by the zone that they lie in."""
+    """Return the shares of shapes (degrees) in zones, by the area that they have in common; points by the zone that they lie
+    in.
+    """
     import shapely
 
     if zones.kind in ("ids", "centroids"):
@@ -159,7 +171,7 @@ def overlaps(shapes: Labels, zones: Zones) -> Shares:
 
 
 def _common(ours: Labels, theirs: Labels) -> tuple[Ints, Ints, Floats]:
-    """Pairs of shapes that meet, and the area that they have in common.
+    """Return pairs of shapes that meet, and the area that they have in common.
 
     Most zones lie inside an area or outside of it. That is seen quickly; only those on its border are cut.
     """
@@ -184,7 +196,7 @@ def _whole_again(full: Mask, zones: int, area: Ints, zone: Ints, share: Floats) 
 
 
 def _points_in(shapes: Labels, zones: Zones) -> Shares:
-    """Places of which only points are known, each as much as another."""
+    """Return the shares of places of which only points are known, each as much as another."""
     import shapely
 
     points, area = shapely.get_parts(shapes, return_index=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from crowdveil.errors import InputError
+from crowdveil.kernels.od.structures import DestinationTree, OriginTree
 from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
@@ -28,9 +29,9 @@ class RegionExtent:
     Attributes
     ----------
     tiles, inhabited
-        At least so many tiles, and so many tiles that anyone visits.
+        Fewest tiles, and fewest tiles that anyone visits.
     most_km2
-        At most so large; None for any size.
+        Largest area; None for any size.
     """
 
     tiles: int = 1
@@ -48,64 +49,62 @@ class RegionSide:
         The nodes of a tree, or rectangles.
     cost
         What each costs a trip.
-    fits
+    large_enough
         Whether each is large enough to be published; all that hold one that is are too.
-    narrow
+    small_enough
         Whether each is small enough to be published.
     """
 
     regions: Regions
     cost: Ints
-    fits: Mask
-    narrow: Mask
+    large_enough: Mask
+    small_enough: Mask
 
     @classmethod
     def of(cls, regions: Regions, data: Flows, objective: Objective, extent: RegionExtent) -> RegionSide:
-        """A side over the zones of the data."""
-        fits = regions.size >= extent.tiles
+        """Compute costs and permitted sizes of regions over the zones of the data."""
+        large_enough = regions.size >= extent.tiles
         if extent.inhabited > 0:
-            fits = fits & (regions.subtree_sums(data.visited.astype(np.int64)) >= extent.inhabited)
-        narrow = np.ones(len(regions.size), np.bool_)
+            large_enough = large_enough & (regions.subtree_sums(data.visited.astype(np.int64)) >= extent.inhabited)
+        small_enough = np.ones(len(regions.size), np.bool_)
         if extent.most_km2 is not None:
             area = _areas_m2(data, "max_area_km2")
-            narrow = regions.subtree_sums(area) <= extent.most_km2 * _KM2_M2
+            small_enough = regions.subtree_sums(area) <= extent.most_km2 * _KM2_M2
         cost = regions.subtree_sums(_tile_cost(data, objective))
-        return cls(regions, frozen(cost, np.int64), frozen(fits, np.bool_), frozen(narrow, np.bool_))
+        return cls(regions, frozen(cost, np.int64), frozen(large_enough, np.bool_), frozen(small_enough, np.bool_))
 
     @cached_property
     def anchor(self) -> Ints:
-        """The lowest node above each leaf of a tree that is large enough; the root where none is."""
+        """Return the lowest node above each leaf of a tree that is large enough; the root where none is."""
         tree = self.tree
         lowest = np.arange(len(tree))
-        # Parents have larger numbers: from the root down each node knows whether to pass on to the one above.
-        for node in np.flatnonzero(~self.fits)[::-1].tolist():
+        # Parents have larger numbers: from the root down the answer of the node above is known.
+        for node in np.flatnonzero(~self.large_enough)[::-1].tolist():
             lowest[node] = lowest[tree.parent[node]] if node != tree.root else node
         return frozen(lowest[tree.leaf_node], np.int64)
 
     @cached_property
-    def as_origins(self) -> tuple[Any, ...]:
-        """What kernels need of a tree of origins: offsets of children, children, first leaves, tiles, which nodes fit."""
+    def as_origins(self) -> OriginTree:
+        """Return what kernels need of a tree of origins."""
         tree = self.tree
-        arrays = (tree.child_offsets, tree.child_nodes, tree.first_leaf, tree.leaf_tile, self.fits)
-        return tuple(frozen(a, np.int64) for a in arrays)
+        arrays = (tree.child_offsets, tree.child_nodes, tree.first_leaf, tree.leaf_tile, self.large_enough)
+        return OriginTree(*(frozen(a, np.int64) for a in arrays))
 
     @cached_property
-    def as_destinations(self) -> tuple[Any, ...]:
-        """What kernels need of a tree of destinations: leaves of tiles, anchors, what common ancestors are looked up in, the
-        first node of each subtree, its depth, and which nodes are leaves.
-        """
+    def as_destinations(self) -> DestinationTree:
+        """Return what kernels need of a tree of destinations."""
         from crowdveil.kernels.od.tree_walk import join_table
 
         tree = self.tree
-        leaf, low, is_leaf = (
+        leaf, first_node, is_leaf = (
             frozen(a, np.int64) for a in (tree.tile_leaf, tree.leaf_node[tree.first_leaf], tree.is_leaf)
         )
         table, exponent = (frozen(a, np.int32) for a in join_table(_joins(tree)))
-        return leaf, self.anchor, table, exponent, low, int(tree.depth.max()), is_leaf
+        return DestinationTree(leaf, self.anchor, table, exponent, first_node, int(tree.depth.max()), is_leaf)
 
     @property
     def tree(self) -> Hierarchy:
-        """The regions, which are nodes of a tree."""
+        """Return the regions as a tree; raise TypeError if they are rectangles."""
         if not isinstance(self.regions, Hierarchy):
             raise TypeError("rectangles are no tree")
         return self.regions
@@ -125,7 +124,7 @@ class RegionSpace:
         objective: Objective = "generalization",
         extent: RegionExtent = RegionExtent(),  # noqa: B008 (frozen)
     ) -> RegionSpace:
-        """The trees that the data comes with, or the Ward tree of its zones."""
+        """Take the trees that the data comes with, or the Ward tree of its zones."""
         origins = data.origin_tree or data.destination_tree or ward(data.zones)
         destinations = data.destination_tree or origins
         side = RegionSide.of(origins, data, objective, extent)
@@ -138,13 +137,13 @@ class RegionSpace:
         objective: Objective = "generalization",
         extent: RegionExtent = RegionExtent(),  # noqa: B008 (frozen)
     ) -> RegionSpace:
-        """The dyadic rectangles over the zones of the data."""
+        """Make the dyadic rectangles over the zones of the data."""
         side = RegionSide.of(DyadicRegions.of(data.zones), data, objective, extent)
         return cls(side, side)
 
 
 def _tile_cost(data: Flows, objective: Objective) -> Ints:
-    """What a tile costs a trip: 1, or its area in hectares."""
+    """Return what a tile costs a trip: 1, or its area in hectares."""
     if objective == "area":
         return np.rint(_areas_m2(data, "objective: area") / _HECTARE_M2).astype(np.int64)
     return np.ones(len(data.zones), np.int64)
@@ -158,7 +157,7 @@ def _areas_m2(data: Flows, what: str) -> np.ndarray[tuple[int], np.dtype[np.floa
 
 
 def _joins(tree: Hierarchy) -> Ints:
-    """The lowest common ancestor of each leaf and the next."""
+    """Return the lowest common ancestor of each leaf and the next."""
     join = np.zeros(max(tree.tiles - 1, 0), np.int64)
     below = np.arange(len(tree) - 1)
     above = tree.parent[:-1]

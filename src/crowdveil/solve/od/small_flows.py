@@ -1,4 +1,4 @@
-"""Reporting of small volumes: what an origin's suppressed destinations hold together, if a crowd is behind it."""
+"""Small flows: what the suppressed destinations of an origin hold together, if k people are behind it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from crowdveil.model.arrays import Indices, Ints, Mask, frozen, row_slices, slice_sums, take_slices
+from crowdveil.model.arrays import AnyArray, Indices, Ints, Mask, frozen, row_slices, slice_sums, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED, Areas, FlowRelease
 from crowdveil.solve.od.weights import added_up
@@ -23,8 +22,8 @@ class Reporting:
     wanted
         Whether they are reported.
     include_empty
-        Whether a reported area holds the destinations that nobody travels to as well. Without them it says of each of
-        its parts that somebody does.
+        Whether an aggregated area holds the destinations without trips as well. Without them it discloses that each of its
+        parts has trips.
     tiles, inhabited
         Least tiles of an area, and least tiles of it that anyone visits.
     """
@@ -35,7 +34,7 @@ class Reporting:
     inhabited: int = 0
 
     def fits(self, data: Flows, offsets: Ints, tiles: Ints | Indices) -> Mask:
-        """Whether areas, given by their tiles, are large enough."""
+        """Return whether areas, given by their tiles, are large enough."""
         visited = slice_sums(offsets, data.visited.astype(np.int64)[tiles])
         return (np.diff(offsets) >= self.tiles) & (visited >= self.inhabited)
 
@@ -58,9 +57,9 @@ class Left:
 
 
 def aggregate_small(release: FlowRelease, data: Flows, left: Left, k: int, reporting: Reporting) -> FlowRelease:
-    """The release with a row for each origin area whose small volumes are made by at least k together."""
+    """Add a row to the release for each origin area whose small flows are made by at least k people together."""
     from crowdveil.kernels.od.assign import assign_rows
-    from crowdveil.kernels.od.small_flows import reported_tiles
+    from crowdveil.kernels.od.small_flows import aggregated_tiles
 
     areas, step = release.areas, row_slices(left.offsets)
     box, _ = assign_rows(
@@ -85,7 +84,7 @@ def aggregate_small(release: FlowRelease, data: Flows, left: Left, k: int, repor
         areas.offsets, areas.tiles,
     )  # fmt: skip
     arguments: Any = (*(frozen(column, np.int64) for column in columns), len(data.zones), reporting.include_empty)
-    offsets, tiles = reported_tiles(*arguments)
+    offsets, tiles = aggregated_tiles(*arguments)
     large = reporting.fits(data, offsets, tiles)
     taken, offsets = take_slices(offsets, np.flatnonzero(large))
     step_of, area_of, volume, crowd = group_step[large], group_area[large], volume[kept][large], crowd[kept][large]
@@ -111,12 +110,12 @@ def _made(data: Flows, rows: Ints, group: Ints, groups: int) -> tuple[Ints, Ints
 def _with_rows(
     release: FlowRelease, step: Ints, origin: Ints, volume: Ints, crowd: Ints, offsets: Ints, tiles: Ints
 ) -> FlowRelease:
-    """The release with reported rows, each behind the published ones of its step."""
+    """Add aggregated rows to the release, each behind the published ones of its step."""
     areas, destination = _with_areas(release.areas, offsets, tiles)
     all_steps = np.concatenate([release.step, step])
     order = np.argsort(all_steps, kind="stable")
 
-    def both(old: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def both(old: AnyArray, new: AnyArray) -> AnyArray:
         return np.concatenate([old, new.astype(old.dtype)])[order]
 
     return replace(
@@ -132,7 +131,7 @@ def _with_rows(
 
 
 def _with_areas(areas: Areas, offsets: Ints, tiles: Ints) -> tuple[Areas, Ints]:
-    """The areas with those of reported destinations, equal ones once; and the number of each.
+    """Add the areas of aggregated destinations, equal ones once; return the number of each.
 
     Of the areas that are there only single tiles are taken again: whether a larger one is there depends on other time steps,
     and names must not.

@@ -1,4 +1,4 @@
-"""One time step: its rows by origin tile, and who is behind them."""
+"""The OD matrix of one time step: its rows by origin tile, and the people behind them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from crowdveil.kernels.od.structures import MatrixRows, PeoplePairs
 from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.solve.od.region_space import RegionSpace
@@ -45,7 +46,7 @@ class Matrix:
 
     @classmethod
     def of(cls, data: Flows, step: int, system: RegionSpace) -> Matrix:
-        """A time step of the data."""
+        """Take a time step out of the data."""
         from crowdveil.kernels.od.step_rows import rows_by_origin
 
         low, high = data.offsets[step], data.offsets[step + 1]
@@ -61,27 +62,26 @@ class Matrix:
 
     @cached_property
     def total(self) -> int:
-        """All trips."""
+        """Return the number of all trips."""
         return int(self.leaving.sum())
 
     @property
-    def rows(self) -> tuple[Ints, Indices, Ints, Ints]:
-        """By origin tile: offsets, destination tile, trips and crowd."""
-        return self.offsets, self.destination, self.volume, self.crowd
+    def rows(self) -> MatrixRows:
+        """Return the rows by origin tile."""
+        return MatrixRows(self.offsets, self.destination, self.volume, self.crowd)
 
-    def pairs_by(self, group: Indices, groups: int) -> tuple[Ints, Ints, Ints]:
-        """By group of origin leaves who went to which leaf: offsets, people, leaves, in order of person and leaf."""
+    def pairs_by(self, group: Indices, groups: int) -> PeoplePairs:
+        """Return who went to which leaf, by group of origin leaves."""
         if len(self.person) == 0:
-            return _NONE, _NONE, _NONE
+            return PeoplePairs(_NONE, _NONE, _NONE)
         of_pair = group[self.system.origins.tree.tile_leaf[self.person_origin]]
         leaf = self.system.destinations.tree.tile_leaf[self.person_destination]
         order = np.lexsort((leaf, self.person, of_pair))
         offsets = np.searchsorted(of_pair[order], np.arange(groups + 1))
-        columns = (offsets, self.person[order], leaf[order])
-        return tuple(frozen(c, np.int64) for c in columns)  # type: ignore[return-value]
+        return PeoplePairs(*(frozen(c, np.int64) for c in (offsets, self.person[order], leaf[order])))
 
     def pairs_by_person(self) -> tuple[Ints, Ints, Ints]:
-        """Who went from where to where: people, numbered without gaps, origin and destination tiles, in order of person."""
+        """Return people, numbered without gaps, with their origin and destination tiles, in order of person."""
         if len(self.person) == 0:
             return _NONE, _NONE, _NONE
         order = np.argsort(self.person, kind="stable")

@@ -1,4 +1,4 @@
-"""All matrices of a data set: each time step solved on its own, and the results put together to a release."""
+"""Solving all matrices of a data set: each time step on its own, and one release of the results."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class StepRange:
         From the regions the function that says what becomes of a step.
     reporting
         What becomes of small volumes.
-    tell
+    summarize
         From the facts of all steps that have any, one row each, what the manifest says of them.
     """
 
@@ -71,12 +71,12 @@ class StepRange:
     system: Callable[[], RegionSpace]
     solver: Callable[[RegionSpace], Callable[[int], StepSolution]]
     reporting: Reporting
-    tell: Callable[[Floats], dict[str, Any]] = lambda facts: {}
+    summarize: Callable[[Floats], dict[str, Any]] = lambda facts: {}
 
 
 def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowRelease:
     """Solve every time step on its own, on the engine in use, and put the results together."""
-    need_members(data)
+    check_person_ids(data)
     if len(data) == 0:
         return _release(data, steps, [ALL_SUPPRESSED] * data.steps, None)
     system = steps.system()
@@ -94,8 +94,8 @@ def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowReleas
     return _release(data, steps, [StepSolution(*arrays) for arrays in done], system)
 
 
-def need_members(data: Flows) -> None:
-    """Raise unless people of different flows can be told apart, where k counts people."""
+def check_person_ids(data: Flows) -> None:
+    """Raise unless people of different flows can be distinguished, where k counts people."""
     if data.k_unit == "people" and data.person_ids is None and len(data):
         raise InputError(
             "people of different flows cannot be added up; give trips with a column of users, not flows (in Python, read "
@@ -104,7 +104,7 @@ def need_members(data: Flows) -> None:
 
 
 def _release(data: Flows, steps: StepRange, done: list[StepSolution], system: RegionSpace | None) -> FlowRelease:
-    """The boxes of all steps as one table."""
+    """Make one release of the boxes of all steps."""
     columns = [np.concatenate(column) for column in zip(ALL_SUPPRESSED[:6], *(o[:6] for o in done), strict=True)]
     o, d, volume, people, left_o, left_d = columns
     offsets = np.cumsum([0, *(len(outcome.origin) for outcome in done)])
@@ -123,15 +123,15 @@ def _release(data: Flows, steps: StepRange, done: list[StepSolution], system: Re
         data.k_unit,
         data.step_s,
         data.tz,
-        facts=told_from(figures, steps.tell),
+        facts=summarize_figures(figures, steps.summarize),
         figures=figures,
     )
     left = Left(np.cumsum([0, *(len(outcome.left_origin) for outcome in done)]), left_origin, left_destination)
-    return finished(data, release, left, steps.k, steps.reporting)
+    return finish_release(data, release, left, steps.k, steps.reporting)
 
 
 def _figures(done: list[StepSolution]) -> Floats | None:
-    """The facts of all steps, a row each; NaN where a step has none."""
+    """Return the facts of all steps, a row each; NaN where a step has none."""
     width = max((len(outcome.facts) for outcome in done), default=0)
     if width == 0:
         return None
@@ -142,16 +142,16 @@ def _figures(done: list[StepSolution]) -> Floats | None:
     return figures
 
 
-def told_from(figures: Floats | None, tell: Callable[[Floats], dict[str, Any]]) -> dict[str, Any]:
-    """What the manifest says of the figures of all steps, in their order; nothing where no step has any."""
+def summarize_figures(figures: Floats | None, summarize: Callable[[Floats], dict[str, Any]]) -> dict[str, Any]:
+    """Summarize the figures of all steps for the manifest, in their order; nothing where no step has any."""
     if figures is None:
         return {}
     of_steps = figures[~np.isnan(figures[:, 0])]
-    return tell(of_steps) if len(of_steps) else {}
+    return summarize(of_steps) if len(of_steps) else {}
 
 
-def finished(data: Flows, release: FlowRelease, left: Left, k: int, reporting: Reporting) -> FlowRelease:
-    """A release of all that is published, with small volumes reported if wanted, and what is suppressed in each step."""
+def finish_release(data: Flows, release: FlowRelease, left: Left, k: int, reporting: Reporting) -> FlowRelease:
+    """Complete a release: aggregate small flows if wanted, and count what is suppressed in each step."""
     if reporting.wanted:
         release = aggregate_small(release, data, left, k, reporting)
     release = with_exact_volumes(data, release).without_empty_rows()
@@ -159,7 +159,7 @@ def finished(data: Flows, release: FlowRelease, left: Left, k: int, reporting: R
 
 
 def _suppressed(data: Flows, release: FlowRelease, k: int) -> Ints:
-    """Suppressed volume of each step, where it is sure that k made it."""
+    """Return the suppressed volume of each step, where it is sure to be that of at least k people."""
     volume = slice_sums(data.offsets, data.volume) - slice_sums(release.offsets, release.volume)
     if data.k_unit == "people":
         return data.suppressed_totals(row_of_flows(data, release) < 0, volume, k, NOT_GIVEN)
@@ -170,7 +170,7 @@ def _suppressed(data: Flows, release: FlowRelease, k: int) -> Ints:
 def _areas(
     data: Flows, system: RegionSpace | None, *boxes: tuple[Ints, Ints]
 ) -> tuple[Areas, tuple[Ints, Ints], tuple[Ints, Ints]]:
-    """The areas of all boxes, and which ones each of them has."""
+    """Return the areas of all boxes, and which ones each of them has."""
     o, d = (np.concatenate(side) for side in zip(*boxes, strict=True))
     cut = len(boxes[0][0])
     if system is None:

@@ -1,4 +1,4 @@
-"""Target volumes: how much should leave each origin, where origins are cut before destinations."""
+"""Target volumes of origins, where origins are cut before destinations."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy as np
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.model.flows import Flows
-from crowdveil.solve.od.forest import Forest, Solved
+from crowdveil.solve.od.forest import Forest, ForestSolution
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix
 
 SAMPLE = 24
-"""So many matrices, evenly spread over the data, are a sample."""
+"""Matrices of a sample, evenly spread over the data."""
 _SERIES = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
 
-Attempt = tuple[Forest, Solved | int]
+Attempt = tuple[Forest, ForestSolution | int]
 """The boxes for some origins, and the best partition of them; or the least volume that must be suppressed."""
 Try = Callable[[Matrix, Ints], Attempt]
-Score = Callable[[Forest, Solved], float]
+Score = Callable[[Forest, ForestSolution], float]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Targets:
     attempt
         Finds the best partition for given origins.
     score
-        What is least for the best target.
+        What the best target minimizes.
     """
 
     wanted: Literal["auto", "sample"] | float
@@ -49,7 +49,7 @@ class Targets:
     score: Score
 
     def choices(self, data: Flows, system: RegionSpace) -> Callable[[Matrix], list[float]]:
-        """The targets that are tried for a matrix, in order; the first that works is enough unless `auto` is wanted."""
+        """Return the targets to try for a matrix, in order; the first that works is enough unless `auto` is wanted."""
         if self.wanted == "auto":
             return lambda matrix: target_volumes(self.k, matrix.total)
         if self.wanted == "sample":
@@ -58,9 +58,9 @@ class Targets:
             return lambda matrix: [found, *(t for t in target_volumes(self.k, matrix.total) if t > found)]
         return lambda matrix: [float(self.wanted)]
 
-    def best(self, matrix: Matrix, targets: list[float]) -> tuple[float, Forest, Solved]:
-        """The best partition of a matrix over the targets, and its target."""
-        best: tuple[float, Forest, Solved] | None = None
+    def best(self, matrix: Matrix, targets: list[float]) -> tuple[float, Forest, ForestSolution]:
+        """Find the best partition of a matrix over the targets, and its target."""
+        best: tuple[float, Forest, ForestSolution] | None = None
         needed = []
         for target in targets:
             forest, solved = self.attempt(matrix, origins_near(matrix, target))
@@ -78,7 +78,7 @@ class Targets:
         return best
 
     def _from_sample(self, data: Flows, system: RegionSpace) -> float:
-        """The target at which origins and destinations of a sample have the nearest mean sizes."""
+        """Find the target at which origins and destinations of a sample have the nearest mean sizes."""
         volume = np.add.reduceat(data.volume, data.offsets[:-1][np.diff(data.offsets) > 0])
         steps = np.flatnonzero(np.diff(data.offsets))[volume >= self.k]
         chosen = (
@@ -90,7 +90,7 @@ class Targets:
         return grid[int(np.argmin(unequal))]
 
     def _difference(self, matrices: list[Matrix], target: float) -> float:
-        """Mean size of origins less that of destinations over all published trips; infinite where a matrix has no solution."""
+        """Return how far mean origin and destination sizes of published trips differ; infinite if a matrix has no solution."""
         sums = np.zeros(3)
         for matrix in matrices:
             forest, solved = self.attempt(matrix, origins_near(matrix, target))
@@ -108,17 +108,16 @@ class Targets:
 
 
 def origins_near(matrix: Matrix, volume: float) -> Ints:
-    """The nodes that origins are cut into so that what leaves each is as near to `volume` as can be."""
+    """Cut origins into the nodes whose outgoing trips are nearest to `volume`."""
     from crowdveil.kernels.od.forest_boxes import best_origins
 
-    tree = matrix.system.origins.as_origins[:4]
-    return frozen(best_origins(matrix.leaving, float(volume), *tree), np.int64)
+    return frozen(best_origins(matrix.leaving, float(volume), matrix.system.origins.as_origins), np.int64)
 
 
 def target_volumes(k: int, volume: int) -> list[float]:
-    """Target volumes to choose from: round numbers from k to the first above twice the volume of the matrix.
+    """List the target volumes to choose from: round numbers from k to the first above twice the volume of the matrix.
 
-    They do not depend on the volume itself, so that the one that is chosen, which is published, does not tell it.
+    They do not depend on the volume itself, so that the one that is chosen, which is published, does not disclose it.
     """
     round_numbers = [x * 10**e for e in range(20) for x in _SERIES]
     return [
@@ -128,23 +127,23 @@ def target_volumes(k: int, volume: int) -> list[float]:
 
 
 def one_target(params: Any) -> str | None:
-    """Why time steps cannot be done apart: one target for all is chosen from all of them."""
+    """Return why time steps cannot be solved independently: one target is chosen from all of them."""
     return "v_target = sample looks at all time steps; give auto or a number" if params.v_target == "sample" else None
 
 
-def tell_targets(wanted: str | float, used: Floats) -> dict[str, Any]:
-    """What the manifest says of the target volumes that were used."""
+def summarize_targets(wanted: str | float, used: Floats) -> dict[str, Any]:
+    """Summarize the target volumes that were used, for the manifest."""
     how = wanted if isinstance(wanted, str) else "given"
     return {"v_target": how, "v_target_least": float(used.min()), "v_target_largest": float(used.max())}
 
 
-def gap_percent(cost: int, least: Fraction | int) -> float:
-    """How far a cost is from one that it cannot go below, in per cent of that."""
-    return 100 * float((cost - least) / Fraction(least)) if least > 0 else 0.0
+def gap_percent(cost: int, lower_bound: Fraction | int) -> float:
+    """Return the gap between a cost and its lower bound, in per cent of the bound."""
+    return 100 * float((cost - lower_bound) / Fraction(lower_bound)) if lower_bound > 0 else 0.0
 
 
-def tell_gaps(gap: Floats) -> dict[str, Any]:
-    """What the manifest says of the distance to the best partition, in per cent of its cost: a bound that is sure."""
+def summarize_gaps(gap: Floats) -> dict[str, Any]:
+    """Summarize the certified gap to the best partition, in per cent of its cost, for the manifest."""
     return {
         "certified_gap_percent_mean": round(float(gap.mean()), 3),
         "certified_gap_percent_largest": round(float(gap.max()), 3),

@@ -1,4 +1,4 @@
-"""One trajectory in place of a group of them."""
+"""Aggregation: one trajectory in place of a group of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crowdveil.solve.trajectory.distances import Distance, Paths, SpatioTemporal
 AggregationName = Literal["mean-trajectory", "closest-trajectory", "closest-locations"]
 """The names of `AGGREGATIONS`, for types and parameters."""
 DECIMALS = 5
-"""Of published degrees that nobody was at: about a meter."""
+"""Of published degrees that are no original position: about a meter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +52,13 @@ class Aggregation:
 
 
 def aggregate(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, how: str) -> GroupTrajectories:
-    """A trajectory for each group; those of group g are members[offsets[g]:offsets[g + 1]], and none is empty."""
+    """Make a trajectory for each group; those of group g are members[offsets[g]:offsets[g + 1]], and none is empty."""
     found = next(a for a in AGGREGATIONS if how == a.name or how in a.aliases)
     return found.make(data, distance, members, offsets, _means(data, members, offsets))
 
 
 def _paths(data: Trajectories, made: GroupTrajectories) -> Paths:
-    """GroupTrajectories-up trajectories on the plane of the data."""
+    """Project the trajectories of groups to the plane of the data."""
     x, y = data.projection.to_plane(made.lon, made.lat)
     return Paths(x, y, (made.t - data.start).astype(np.float64), made.offsets)
 
@@ -108,19 +108,19 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
     Aggregation(
         "mean-trajectory",
         _rounded,
-        "The mean of evenly matched points: nobody's places, rounded to five decimals of a degree.",
+        "The mean of evenly matched points: no original position, rounded to five decimals of a degree.",
         ("Mean_trajectory", "Mean_Trajectory", "Martinez2021.Aggregation"),
     ),
     Aggregation(
         "closest-trajectory",
         _closest_trajectories,
-        "The trajectory of the group that is nearest to the mean: somebody's own, with its times.",
+        "The trajectory of the group that is nearest to the mean: an original one, with its times.",
         ("Closest_trajectory_to_mean_trajectory",),
     ),
     Aggregation(
         "closest-locations",
         _closest_locations,
-        "For each point of the mean the nearest point of anybody in the group, at the time of the mean's.",
+        "For each point of the mean the nearest point of any member of the group, at the time of the mean's.",
         ("Closest_locations_to_mean_trajectory",),
     ),
 )

@@ -50,20 +50,22 @@ class LogCost:
 
     @cached_property
     def costs(self) -> tuple[float, float, float]:
-        """What a point that is left out costs, and the two weights."""
+        """Return what a point that is left out costs, and the two weights."""
         x, y, t = (float(np.ptp(a)) if len(a) else 0.0 for a in (self.paths.x, self.paths.y, self.paths.t))
         whole = self.space_weight * np.log((1.0 + x) * (1.0 + y)) + self.time_weight * np.log(1.0 + t)
         return self.suppression * float(whole), self.space_weight, self.time_weight
 
     @cached_property
     def computed(self) -> Ints:
-        """How many bounds by the whole (not counted), by chunks and by rough logs, and how many costs, were computed so far."""
+        """Return how many bounds by the whole (not counted), by chunks and by rough logs, and how many costs, were computed so
+        far.
+        """
         return np.zeros(4, np.int64)
 
     def groups(
         self, person: Ints, k: int, growing: bool, rng: np.random.Generator, progress: Progress = no_progress
     ) -> list[SpaceTimeBoxes]:
-        """Groups of at least k people; none if all together have fewer.
+        """Make groups of at least k people; none if all together have fewer.
 
         A trajectory that is drawn at random takes the one that costs least, and so on until k people are in the group, while k
         people are left. Those that are left then join the group that costs least, one by one. With `growing` costs are those to
@@ -118,7 +120,7 @@ class LogCost:
 
 @dataclass(frozen=True, eq=False)
 class _Sequences:
-    """Sequences of boxes as kernels take them, with what tells them in short."""
+    """Sequences of boxes as kernels take them, with their summaries."""
 
     boxes: Floats
     offsets: Ints

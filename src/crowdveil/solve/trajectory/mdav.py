@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from crowdveil import engine
+from crowdveil.kernels.trajectory.structures import MdavState, Metric
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import Contemporaries, Distance, SpatioTemporal
 
 Center = Literal["once", "remaining"]
-Look = Callable[[int, Ints, Mask, bool], tuple[int, Floats]]
-"""From a trajectory, at those of a list that are not taken: the farthest other one if wanted, and distances; those of
-trajectories that k people are nearer than may be infinite."""
 
 BLOCK = 4096
-"""So many distances at least are worth a thread of their own."""
+"""Fewest distances of a thread."""
 SLOW_BLOCK = 64
 """The same for distances without bounds."""
 BATCH = 512
-"""So many trajectories at least in small parts are worth a task of their own."""
+"""Fewest trajectories of a task of small parts."""
 MOST_BATCHES = 64
 """Each task makes arrays as long as the data."""
 MOST_EXCHANGED = 128
@@ -59,12 +56,12 @@ class Grouping:
     exchange: bool = False
 
     def groups(self, parts: Sequence[Ints], progress: Progress = no_progress) -> Ints:
-        """The group of each trajectory, with numbers from 0; -1 if it is in no part, or in one with fewer than k people.
+        """Return the group of each trajectory, with numbers from 0; -1 if it is in no part, or in one with fewer than k people.
 
-        Parts are lists of trajectories, rising, and nobody in two of them. In each, the farthest trajectory r from the center
-        and the farthest one s from r each gather whoever is nearest, until k people are together; while at least 3k people are
-        left. Then r alone, while there are 2k. A group takes no more than k people, so that the rest has k to 2k − 1, and is
-        one group. Of equal distances the trajectory with the smaller number counts.
+        Parts are lists of trajectories, rising, and no person is in two of them. In each, the farthest trajectory r from the
+        center and the farthest one s from r each gather the nearest ones until k people are together, while at least 3k people
+        are left; then r alone, while there are 2k. A group takes no more than k people, so that the rest has k to 2k − 1, and
+        is one group. Of equal distances the trajectory with the smaller number counts.
         """
         is_small = [self._is_small(part) for part in parts]
         small = [part for part, so in zip(parts, is_small, strict=True) if so]
@@ -78,18 +75,18 @@ class Grouping:
         return group
 
     def _is_small(self, part: Ints) -> bool:
-        """Whether one thread does it best."""
+        """Return whether one thread groups the part fastest."""
         return isinstance(self.distance, SpatioTemporal) and len(part) < 2 * BLOCK
 
     @property
     def people(self) -> int:
-        """All people are below this number."""
+        """Return a number that all people are below."""
         return int(self.person.max(initial=-1)) + 1
 
     def _compiled(
         self, distance: SpatioTemporal, parts: list[Ints], group: Ints, progress: Callable[[int], None]
     ) -> None:
-        """Many small parts, in batches on the engine."""
+        """Group many small parts, in batches on the engine."""
         from crowdveil.kernels.trajectory.mdav import group_parts
 
         batches = _batches(parts, max(BATCH, len(group) // MOST_BATCHES))
@@ -98,12 +95,14 @@ class Grouping:
 
         def task(number: int) -> tuple[Ints]:
             batch = batches[number]
-            arguments: Any = (
-                np.concatenate(batch), np.cumsum([0, *map(len, batch)]), distance.paths.points, distance.speed,
-                distance.ball, distance.weight, self.person, people, self.k, self.center == "remaining",
-                MOST_EXCHANGED if self.exchange else 0,
-            )  # fmt: skip
-            return (group_parts(*arguments),)
+            offsets = np.cumsum([0, *map(len, batch)])
+            exchanged = MOST_EXCHANGED if self.exchange else 0
+            recenter = self.center == "remaining"
+            return (
+                group_parts(
+                    np.concatenate(batch), offsets, distance.metric, self.person, people, self.k, recenter, exchanged
+                ),
+            )
 
         found = engine.current().map(task, len(batches), lambda done, _: progress(int(ends[done])))
         before = 0
@@ -112,16 +111,22 @@ class Grouping:
             before += int(groups.max(initial=-1)) + 1
 
     def _step_by_step(self, parts: list[Ints], group: Ints, progress: Callable[[int], None]) -> None:
-        """Large parts with all threads at each step, or a distance that only Python knows."""
-        work, done = _Work(self, group), 0
-        with _looking(self) as look:
+        """Group large parts with all threads at each step, or with a distance that has no kernel."""
+        from crowdveil.kernels.trajectory.mdav import GROUPS, run_mdav
+
+        n, counts, done = len(group), np.zeros(3, np.int64), 0
+        counts[GROUPS] = int(group.max(initial=-1)) + 1
+        state = MdavState(self.person, np.ones(n, np.bool_), group, np.zeros(self.people, np.int64), counts)
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             for part in parts:
-                work.gather(part, look, lambda here, before=done: progress(before + here))  # type: ignore[misc]
                 done += len(part)
+                source = _ThreadedDistances(self, pool, done, progress)
+                run_mdav(np.array(part, np.int64), source, state, self.k, self.center == "remaining")
+                progress(done)
 
 
 def _batches(parts: list[Ints], size: int) -> list[list[Ints]]:
-    """Parts in lists that hold at least so many trajectories, but for the last."""
+    """Put parts into lists that hold at least `size` trajectories, but for the last."""
     batches: list[list[Ints]] = [[]]
     held = 0
     for part in parts:
@@ -133,105 +138,60 @@ def _batches(parts: list[Ints], size: int) -> list[list[Ints]]:
     return batches
 
 
-class _Work:
-    """The groups that have been made so far."""
+@dataclass(frozen=True, eq=False)
+class _ThreadedDistances:
+    """Distances for `run_mdav`, in blocks of the list on all threads; the result does not depend on the blocks.
 
-    def __init__(self, grouping: Grouping, group: Ints) -> None:
-        from crowdveil.kernels.trajectory.mdav import GROUPS
+    `progress` gets how many trajectories are in groups; at the end of the part `end` are.
+    """
 
-        self.grouping, self.person = grouping, grouping.person
-        self.group = group
-        self.taken = np.ones(len(group), np.bool_)
-        self.left_of = np.zeros(grouping.people, np.int64)
-        self.counts = np.zeros(3, np.int64)
-        self.counts[GROUPS] = int(group.max(initial=-1)) + 1
-        self.alive = np.zeros(0, np.int64)
+    grouping: Grouping
+    pool: ThreadPoolExecutor
+    end: int
+    progress: Callable[[int], None]
 
-    def gather(self, members: Ints, look: Look, progress: Callable[[int], None]) -> None:
-        """Put all of a part into groups."""
-        from crowdveil.kernels.trajectory.mdav import LEFT, PEOPLE, enter, leave, settle, still_there
-
-        k, once, counts = self.grouping.k, self.grouping.center == "once", self.counts
-        enter(members, self.person, self.taken, self.left_of, counts)
-        self.alive = np.array(members, np.int64)
-        seeds = iter(self._seeds().tolist()) if once and counts[PEOPLE] >= 2 * k else iter(())
-        while counts[PEOPLE] >= 2 * k:
-            self.alive = still_there(self.alive, self.taken)
-            first = next(i for i in seeds if not self.taken[i]) if once else int(self._seeds()[0])
-            both = bool(counts[PEOPLE] >= 3 * k)
-            second, found = look(first, self.alive, self.taken, both)
-            self._make(first, found, second)
-            if both:
-                _, found = look(second, self.alive, self.taken, False)
-                self._make(second, found, -1)
-            progress(len(members) - int(counts[LEFT]))
-        rest = still_there(self.alive, self.taken)
-        if counts[PEOPLE] >= k:
-            settle(rest, self.person, self.taken, self.group, self.left_of, counts)
-        else:
-            leave(rest, self.person, self.taken, self.left_of, counts)
-        progress(len(members))
-
-    def _seeds(self) -> Ints:
-        """The trajectories that are left, the farthest from their center first."""
+    def fill_center_distances(self, alive: Ints, far: Floats) -> None:
+        """Write the distance of each trajectory from the mean of all of them, in meters."""
         from crowdveil.kernels.trajectory.mdav import mean_path
 
         distance = self.grouping.distance
-        far = distance.between(mean_path(self.alive, distance.paths.points), self.alive)
-        return self.alive[np.argsort(-far, kind="stable")]
+        far[: len(alive)] = distance.between(mean_path(alive, distance.paths.points), alive)
 
-    def _make(self, seed: int, found: Floats, not_this: int) -> None:
-        from crowdveil.kernels.trajectory.mdav import settle
-        from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
+    def fill_distances(self, seed: int, alive: Ints, state: MdavState, farthest: bool, found: Floats) -> int:
+        """Write distances from a trajectory; return the farthest other one that is not taken, -1 if it is not wanted."""
+        from crowdveil.kernels.trajectory.mdav import LEFT
 
-        gathered = nearest_people(found, self.alive, self.person, seed, self.taken, not_this, self.grouping.k)
-        settle(gathered, self.person, self.taken, self.group, self.left_of, self.counts)
+        self.progress(self.end - int(state.counts[LEFT]))
+        distance = self.grouping.distance
+        if isinstance(distance, SpatioTemporal):
+            return self._pruned(distance.metric, seed, alive, state, farthest, found)
+        return self._unpruned(distance, seed, alive, state.taken, farthest, found)
 
+    def _blocks(self, items: Ints, size: int) -> list[Ints]:
+        return np.array_split(items, min(os.cpu_count() or 1, max(len(items) // size, 1)))
 
-@contextmanager
-def _looking(grouping: Grouping) -> Iterator[Look]:
-    """How to look around with the distance at hand."""
-    threads = os.cpu_count() or 1
-    with ThreadPoolExecutor(threads) as pool:
-        if isinstance(grouping.distance, SpatioTemporal):
-            yield _looking_in_blocks(grouping, grouping.distance, pool, threads)
-        else:
-            yield _looking_at_all(grouping.distance, pool, threads)
+    def _unpruned(self, distance: Distance, seed: int, alive: Ints, taken: Mask, farthest: bool, found: Floats) -> int:
+        """Compute all distances; over a graph the distance to one costs what the distances to all do."""
+        left = np.flatnonzero(~taken[alive])
+        blocks = [left] if isinstance(distance, Contemporaries) else self._blocks(left, SLOW_BLOCK)
+        far = np.concatenate(list(self.pool.map(lambda block: distance.from_one(seed, alive[block]), blocks)))
+        found[: len(alive)] = np.inf
+        found[left] = far
+        others = np.where(alive[left] == seed, -1.0, far)
+        return int(alive[left[int(np.argmax(others))]]) if farthest else -1
 
+    def _pruned(self, metric: Metric, seed: int, alive: Ints, state: MdavState, farthest: bool, found: Floats) -> int:
+        """Compute the distances that matter, by the bounds of the spatio-temporal distance."""
+        from crowdveil.kernels.trajectory.spatiotemporal import look_around
 
-def _looking_at_all(distance: Distance, pool: ThreadPoolExecutor, threads: int) -> Look:
-    """All distances, in blocks on all threads; over a graph the way to one costs what the ways to all do."""
+        def search(block: Ints) -> tuple[float, int, int]:
+            low, high = int(block[0]), int(block[-1]) + 1
+            return look_around(
+                seed, metric, alive, low, high, state.taken, state.person, self.grouping.k, farthest, found
+            )
 
-    def look(i: int, to: Ints, taken: Mask, farthest: bool) -> tuple[int, Floats]:
-        blocks = 1 if isinstance(distance, Contemporaries) else min(threads, max(len(to) // SLOW_BLOCK, 1))
-        found = np.concatenate(list(pool.map(lambda part: distance.from_one(i, part), np.array_split(to, blocks))))
-        others = np.where(taken[to] | (to == i), -1.0, found)
-        return int(to[int(np.argmax(others))]) if farthest else -1, found
-
-    return look
-
-
-def _looking_in_blocks(grouping: Grouping, distance: SpatioTemporal, pool: ThreadPoolExecutor, threads: int) -> Look:
-    """Blocks of the list on all threads; what is found does not depend on how it is cut."""
-    from crowdveil.kernels.trajectory.spatiotemporal import look_around
-
-    person, k = grouping.person, grouping.k
-
-    def look(i: int, to: Ints, taken: Mask, farthest: bool) -> tuple[int, Floats]:
-        found = np.empty(len(to), np.float64)
-        blocks = min(threads, max(len(to) // BLOCK, 1))
-        cuts = [len(to) * b // blocks for b in range(blocks + 1)]
-
-        def block(b: int) -> Any:
-            arguments: Any = (
-                i, distance.weight, to, cuts[b], cuts[b + 1], taken, *distance.paths.points, distance.speed,
-                distance.ball, person, k, farthest, found,
-            )  # fmt: skip
-            return look_around(*arguments)
-
-        others = [pool.submit(block, b) for b in range(1, blocks)]
-        ends = [block(0), *(other.result() for other in others)]
+        first, *more = self._blocks(np.arange(len(alive)), BLOCK)
+        others = [self.pool.submit(search, block) for block in more]
+        ends = [search(first), *(other.result() for other in others)]
         _, at, _ = max(ends, key=lambda end: end[0])
-        return int(to[at]) if farthest else -1, found
-
-    return look
+        return int(alive[at]) if farthest else -1

@@ -1,4 +1,4 @@
-"""From groups of trajectories to a release: everybody in a group gets the same trajectory."""
+"""Microaggregated releases: all members of a group (an equivalence class) get the same trajectory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crowdveil.solve.trajectory.aggregation import AggregationName, GroupTraject
 from crowdveil.solve.trajectory.distances import Distance
 
 
-def release_of(
+def release_groups(
     data: Trajectories,
     distance: Distance,
     group: Ints,
@@ -21,14 +21,14 @@ def release_of(
     facts: dict[str, Any],
     figures: Floats | None = None,
 ) -> TrajectoryRelease:
-    """One copy of the trajectory of its group for each trajectory that has one (not -1)."""
-    members, offsets = members_of(group)
+    """Publish one copy of the trajectory of its group for each trajectory that has one (not -1)."""
+    members, offsets = group_members(group)
     made = aggregate(data, distance, members, offsets, how)
-    return copies(made, members, offsets, facts, figures)
+    return release_copies(made, members, offsets, facts, figures)
 
 
-def members_of(group: Ints) -> tuple[Ints, Ints]:
-    """The trajectories of each group, and where each group begins and ends; those without one (-1) are in none."""
+def group_members(group: Ints) -> tuple[Ints, Ints]:
+    """Return the trajectories of each group, and where each group begins and ends; those without one (-1) are in none."""
     kept = np.flatnonzero(group >= 0)
     members = kept[np.argsort(group[kept], kind="stable")]
     sizes = np.bincount(group[kept])
@@ -36,10 +36,10 @@ def members_of(group: Ints) -> tuple[Ints, Ints]:
     return members, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
 
 
-def copies(
+def release_copies(
     made: GroupTrajectories, members: Ints, offsets: Ints, facts: dict[str, Any], figures: Floats | None = None
 ) -> TrajectoryRelease:
-    """A release with the trajectory of its group for each member, in the order of the data."""
+    """Make a release with the trajectory of its group for each member, in the order of the data."""
     order = np.argsort(members)
     rows, new = take_slices(made.offsets, row_slices(offsets)[order])
     return TrajectoryRelease(

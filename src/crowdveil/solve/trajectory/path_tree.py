@@ -33,7 +33,7 @@ class RangeQueries:
         return len(self.x)
 
     def part(self, here: slice | Ints) -> tuple[Floats, ...]:
-        """The columns of some of them."""
+        """Return the columns of some legs."""
         return tuple(column[here] for column in (self.x, self.y, self.radius, self.begin, self.end))
 
 
@@ -74,7 +74,7 @@ class PathTree:
 
     @cached_property
     def boxes(self) -> tuple[Floats, Ints]:
-        """The boxes of all levels, leaves first, and where each level begins."""
+        """Return the boxes of all levels, leaves first, and where each level begins."""
         from crowdveil.kernels.trajectory.path_tree import FAN, leaf_boxes, parent_boxes
 
         levels = [leaf_boxes(self.legs)]
@@ -83,7 +83,7 @@ class PathTree:
         return np.concatenate(levels), np.cumsum([0, *map(len, levels)])
 
     def counts(self, queries: RangeQueries) -> tuple[Ints, Ints]:
-        """How many paths are inside at some time of each interval, and how many at every time of it; on all threads.
+        """Count the paths that are inside at some time of each interval, and at every time of it; on all threads.
 
         A path is nowhere before its first time and after its last: it is not always inside if the interval has such times.
         """
@@ -106,7 +106,7 @@ class PathTree:
 
 
 def _curve(points: Floats) -> Ints:
-    """Numbers that are near for most points that are near: bits of the three coordinates, in turn."""
+    """Return numbers that are near for most points that are near: interleaved bits of the three coordinates."""
     number = np.zeros(len(points), np.int64)
     for place, column in enumerate(points.T):
         wide = float(np.ptp(column)) if len(column) else 0.0

@@ -1,6 +1,6 @@
 """Clusters of near trajectories around pivots: of a few across the data the tightest, again and again.
 
-Nearly no distance is computed to the end: boxes around parts of trajectories tell of most that they are too far to be in a
+Nearly no distance is computed to the end: boxes around parts of trajectories show of most that they are too far to be in a
 cluster that could be the tightest. What is found is what all distances would give, on any number of threads.
 """
 
@@ -28,7 +28,7 @@ MOST_FOR_EXACT_PATHS = 2_000
 SURE = 1 - 1e-9
 """Sums are taken this much smaller than they are before others are held against them, so that their order does not matter."""
 FURTHER = 4.0
-"""A cluster is given up only when its squares are sure to sum up to so many times those of the tightest. To have looked further
+"""A cluster is given up only when its squares are sure to sum up to this many times those of the tightest. To have looked further
 costs little, and spares looking again when tight clusters have become rare.
 """
 
@@ -59,7 +59,7 @@ class Clustering:
     path
         How pivots between the first and the last one are found; see `Clustering.clusters`.
     bounded
-        Whether trajectories may be passed over where bounds tell enough; for tests, since nothing else depends on it.
+        Whether trajectories may be passed over where bounds are enough; for tests, since nothing else depends on it.
     """
 
     distance: FrechetManhattan
@@ -74,7 +74,7 @@ class Clustering:
 
         The first pivot is a random one of those that are left, the last one the farthest from it. With `sketched`, step i of
         δ − 1 between them leads to the trajectory with the least a² / i + b² / (δ − 1 − i), where a and b are its distances from
-        both: by the triangle inequality no way over it has a lesser sum of squares. They are told roughly, by the mean between
+        both: by the triangle inequality no path over it has a lesser sum of squares. They are estimated, by the mean between
         the middles of sixteen parts of equal time of each. With `exact` pivots are those of the way that has the least sum of
         squares of all.
         """
@@ -100,7 +100,7 @@ class Clustering:
 
     @cached_property
     def boxes(self) -> tuple[Floats, Floats]:
-        """The boxes around the parts of each trajectory, and that around the whole."""
+        """Return the boxes around the parts of each trajectory, and that around the whole."""
         from crowdveil.kernels.trajectory.frechet_manhattan_bounds import outer, sliced
 
         boxes = sliced(self.distance.columns)
@@ -108,12 +108,12 @@ class Clustering:
 
     @cached_property
     def longest(self) -> int:
-        """Most points of a trajectory."""
+        """Return most points of a trajectory."""
         return int(np.diff(self.distance.paths.offsets).max(initial=0))
 
     @cached_property
     def all_squares(self) -> Floats:
-        """The squares of the distances of all pairs, and nothing from a trajectory to itself."""
+        """Return the squares of the distances of all pairs, and 0 from a trajectory to itself."""
         n = len(self.person)
         if n > MOST_FOR_EXACT_PATHS:
             raise InputError(
@@ -143,20 +143,20 @@ class _Round:
     """
 
     def __init__(self, clustering: Clustering, pool: ThreadPoolExecutor, taken: Mask) -> None:
-        from crowdveil.kernels.trajectory.frechet_manhattan_upper import room_for_longest
+        from crowdveil.kernels.trajectory.frechet_manhattan_upper import new_squares
 
         n = len(clustering.person)
         self.clustering, self.pool, self.taken = clustering, pool, taken
         self.distance = clustering.distance
         self.boxes, self.whole = clustering.boxes
         self.how = (self.distance.resampled, self.distance.exact, clustering.longest)
-        self.single, self.nobody = np.arange(n), np.zeros(n, np.bool_)
+        self.single, self.none_taken = np.arange(n), np.zeros(n, np.bool_)
         self.known, self.found = np.zeros(n, np.float64), dict[int, tuple[float, Ints]]()
         points = clustering.longest * (1 + self.distance.resampled)
-        self.rooms = [room_for_longest(points) for _ in range(os.cpu_count() or 1)]
+        self.rooms = [new_squares(points) for _ in range(os.cpu_count() or 1)]
 
     def tightest(self, alive: Ints, first: int) -> tuple[int, Ints]:
-        """The tightest of the clusters around pivots, the first of equal ones: its pivot, and its members, rising."""
+        """Return the tightest of the clusters around pivots, the first of equal ones: its pivot, and its members, rising."""
         pivots = self._pivots(alive, first)
         rough = [self._sketched(i, alive) for i in pivots]
         # Those that look tight come first: the others are mostly given up early then. The order is no part of what is found.
@@ -175,7 +175,9 @@ class _Round:
         return pivots[at], members
 
     def _around(self, i: int, alive: Ints, most: float) -> tuple[float, Ints]:
-        """The cluster around a pivot and its sum of squares; nobody, and an infinite sum, if that is sure to be above `most`."""
+        """Return the cluster around a pivot and its sum of squares; no member, and an infinite sum, if that is sure to be above
+        `most`.
+        """
         k, person = self.clustering.k, self.clustering.person
         if not self.clustering.bounded:
             members, far = self._gather(i, alive, person, k, np.inf)
@@ -195,11 +197,11 @@ class _Round:
         return self.found[i]
 
     def _as_before(self, i: int) -> bool:
-        """Whether the cluster around a pivot is known, with nobody of it taken."""
+        """Return whether the cluster around a pivot is known, with no member of it taken."""
         return i in self.found and not self.taken[self.found[i][1]].any()
 
     def nearest(self, i: int, pivots: Ints) -> int:
-        """Which of some pivots is nearest, the first in number of equal ones."""
+        """Return the nearest of some pivots, the first in number of equal ones."""
         both, _ = self._gather(i, np.append(pivots, i), self.single, 2, np.inf)
         return int(np.flatnonzero(pivots == both[both != i][0])[0])
 
@@ -223,7 +225,7 @@ class _Round:
         return [first, *between, last]
 
     def _exact_path(self, alive: Ints, first: int, last: int, wanted: int) -> list[int]:
-        """The way with the least sum of squares; a trajectory that it comes by twice is one pivot."""
+        """Return the path with the least sum of squares; a trajectory that it comes by twice is one pivot."""
         squares = self.clustering.all_squares[np.ix_(alive, alive)]
         cost, came = squares[int(np.flatnonzero(alive == first)[0])], []
         for _ in range(wanted - 2):
@@ -245,7 +247,7 @@ class _Round:
         return found
 
     def _farthest(self, alive: Ints, i: int) -> int:
-        """The farthest other one, the first in number of equal ones."""
+        """Return the farthest other one, the first in number of equal ones."""
         from crowdveil.kernels.trajectory.frechet_manhattan_bounds import most_distances
         from crowdveil.kernels.trajectory.frechet_manhattan_pairs import farthest
 
@@ -259,17 +261,17 @@ class _Round:
         there = np.flatnonzero(most >= sure)
         order = there[np.argsort(-rough[there], kind="stable")]
 
-        def look(part: Ints, room: Floats) -> tuple[float, int]:
-            far, who, _, _ = farthest(i, to[part], most[part], sure, self.distance.columns, *self.how, room)
+        def search(part: Ints, work: Floats) -> tuple[float, int]:
+            far, who, _, _ = farthest(i, to[part], most[part], sure, self.distance.columns, *self.how, work)
             return far, -who
 
         threads = len(self.rooms)
-        found = self.pool.map(look, [np.ascontiguousarray(order[b::threads]) for b in range(threads)], self.rooms)
+        found = self.pool.map(search, [np.ascontiguousarray(order[b::threads]) for b in range(threads)], self.rooms)
         return -max((far, who) for far, who in found if who <= 0)[1]
 
     def _gather(self, i: int, among: Ints, person: Ints, k: int, most: float) -> tuple[Ints, Floats]:
-        """Whoever is nearest, until k people are together, `i` included, rising, and how far they are; nobody if the squares are
-        sure to sum up to more than `most`.
+        """Return the nearest trajectories until k people are together, `i` included, rising, and their distances; none if the
+        squares are sure to sum up to more than `most`.
         """
         from crowdveil.kernels.trajectory.frechet_manhattan_bounds import least_distances
         from crowdveil.kernels.trajectory.frechet_manhattan_pairs import gather
@@ -287,7 +289,7 @@ class _Round:
                 return to[:0], found[:0]
         else:
             found = self.distance.from_one(i, to)
-        members = np.sort(nearest_people(found, to, person, i, self.nobody, -1, k))
+        members = np.sort(nearest_people(found, to, person, i, self.none_taken, -1, k))
         far = np.zeros(len(self.single), np.float64)
         far[to] = found
         return members, far[members]

@@ -9,11 +9,11 @@ from crowdveil.model.sectors import SectorFrame, Sectors
 from crowdveil.model.trajectories import Trajectories
 
 MIDDLE_DECIMALS = 1
-"""Of the degrees of a frame's middle. The middle of the box around all points would tell where the outermost people were."""
+"""Of the degrees of a frame's middle. The middle of the box around all points would disclose where the outermost people were."""
 
 
 def rough_plane(data: Trajectories) -> LocalProjection:
-    """The plane around a middle that is told roughly."""
+    """Return the plane around a rounded middle of the data."""
     middle = data.projection
     return LocalProjection.around_point(middle.lon0, middle.lat0, MIDDLE_DECIMALS)
 
@@ -28,7 +28,7 @@ def k_anonymous_sectors(
     halve: bool = True,
     suppress: float = 0.0,
 ) -> Sectors:
-    """Sectors with the locations of at least k people each; the data must have as many.
+    """Cut the plane into sectors with the locations of at least k people each; the data must have as many.
 
     A sector with more than `split_above` locations is cut in four, down to cells of `cell_m`. With `merge`, quarters with fewer
     than k people are put together with a neighbor. If one is left without, it is suppressed where it has at most a share

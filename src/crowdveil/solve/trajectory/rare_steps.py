@@ -11,10 +11,10 @@ from crowdveil.solve.trajectory.swapping import left_by_position
 
 
 def corner_of(data: Trajectories) -> tuple[float, float]:
-    """A corner of squares near the middle of the data.
+    """Return a corner of squares near the middle of the data.
 
     It is published, so it is rounded to a tenth of a degree: the middle of all points together with the points that are published
-    would tell where the farthest one is that is not.
+    would disclose where the farthest one is that is not.
     """
     rough = LocalProjection.around_point(data.projection.lon0, data.projection.lat0, 1)
     return rough.lon0, rough.lat0
@@ -23,8 +23,8 @@ def corner_of(data: Trajectories) -> tuple[float, float]:
 def without_rare_steps(
     data: Trajectories, name: Ints, owner: Ints, least: int, tile_size_m: float, corner: tuple[float, float]
 ) -> Ints:
-    """The trajectory of each point again (-1: none), with points removed until every step from square to square that a
-    trajectory makes is made by those of `least` owners.
+    """Return the trajectory of each point (-1: none), with points removed until every step from square to square that a
+    trajectory makes is made by at least `least` owners.
     """
     from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time
     from crowdveil.kernels.trajectory.swap_locations import break_pairs
@@ -47,14 +47,14 @@ def without_rare_steps(
 
 
 def _tiles(data: Trajectories, rows: Ints, tile_size_m: float, corner: tuple[float, float]) -> Ints:
-    """A number for the square of each row."""
+    """Number the square of each row."""
     x, y = LocalProjection(*corner).to_plane(data.lon[rows], data.lat[rows])
     column, row = (np.unique(np.floor(c / tile_size_m), return_inverse=True)[1] for c in (x, y))
     return row.astype(np.int64) * (int(column.max(initial=0)) + 1) + column
 
 
 def _rare(tile: Ints, trajectory: Ints, owner: Ints, least: int) -> Mask:
-    """Whether each visit and the next one are a step that fewer than `least` owners make."""
+    """Return whether each visit and the next one are a step that fewer than `least` owners make."""
     step = np.flatnonzero(trajectory[1:] == trajectory[:-1])
     _, pair = np.unique(tile[step] * (int(tile.max(initial=0)) + 1) + tile[step + 1], return_inverse=True)
     people = int(owner.max(initial=0)) + 1

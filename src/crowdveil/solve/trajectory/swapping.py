@@ -1,4 +1,4 @@
-"""What methods that swap locations share: whose each point is, and the release that comes of points under new names."""
+"""Common parts of methods that swap locations: owners of points, and the release of points under new trajectories."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from crowdveil.model.trajectories import Trajectories
 
 
 def owners(data: Trajectories, count_trajectories: bool) -> Ints:
-    """Whose each trajectory is: its person's, or its own where trajectories are to count as people."""
+    """Return the owner of each trajectory: its person, or itself where trajectories are to count as people."""
     return np.arange(len(data)) if count_trajectories else data.person
 
 
 def equal_points(data: Trajectories) -> Ints:
-    """A number for each point, the same for points of one place and time."""
+    """Number the points, those of one place and time alike."""
     order = np.lexsort((data.t, data.lat, data.lon))
     differ = np.zeros(len(order), np.bool_)
     for column in (data.lon, data.lat, data.t):
@@ -27,7 +27,7 @@ def equal_points(data: Trajectories) -> Ints:
 
 
 def sure_owners(owner: Ints, same: Ints) -> Ints:
-    """The owner of each point, -1 where an equal point is somebody else's: nobody can tell then whose it is."""
+    """Return the owner of each point, -1 where an equal point has another owner: it cannot be attributed then."""
     count = int(same.max(initial=-1)) + 1
     least, most = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
     np.minimum.at(least, same, owner)
@@ -36,16 +36,16 @@ def sure_owners(owner: Ints, same: Ints) -> Ints:
 
 
 def left_by_position(data: Trajectories, name: Ints) -> Ints:
-    """The points that go by a trajectory, by position: those of one time are published in this order, since any other would tell
-    which of them come from one trajectory.
+    """Return the points with a trajectory, by position: those of one time are published in this order, since any other would
+    disclose which of them come from one trajectory.
     """
     left = np.flatnonzero(name >= 0)
     return left[np.lexsort((data.lat[left], data.lon[left]))]
 
 
 def release_of_points(data: Trajectories, name: Ints) -> tuple[TrajectoryRelease, Ints]:
-    """Points under the trajectory that they go by now (-1: left out), in order of time. Also the original point that each
-    published one is.
+    """Make a release of points under their new trajectories (-1: left out), in order of time; and the original point of each
+    published one.
     """
     from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time
 

@@ -22,7 +22,7 @@ MOST = 4 * 10**9
 
 
 def tiles_of(data: Trajectories, tile_size_m: float) -> tuple[Zones, Indices]:
-    """The tiles, given or square, and the one that each point lies in, -1 for none."""
+    """Return the tiles, given or square, and the one that each point lies in, -1 for none."""
     if data.zones is not None:
         return data.zones, locate(data.zones, data.lon, data.lat)
     if data.points == 0:
@@ -35,7 +35,7 @@ def tiles_of(data: Trajectories, tile_size_m: float) -> tuple[Zones, Indices]:
 
 
 def merged_tiles(zones: Zones, tile: Indices, level: Ints, x: Floats, y: Floats, least: int) -> Ints:
-    """The area of each point: tiles of a grid with fewer than `least` points at a level join a neighbor of that level.
+    """Return the area of each point: tiles of a grid with fewer than `least` points at a level join a neighbor of that level.
 
     Of the four neighbors that with most points for the square of the distance, between the mean places of the points in both.
     Tiles that join one another are one area, also by way of others. The same tile at two levels is in two areas.
@@ -52,9 +52,9 @@ def merged_tiles(zones: Zones, tile: Indices, level: Ints, x: Floats, y: Floats,
     mean_x, mean_y = (np.bincount(of_point, c, len(cell)) / n for c in (x, y))
     small = np.flatnonzero(n < least)
     best, pull = np.full(len(small), -1), np.zeros(len(small))
-    for beside in (-1, 1, -wide, wide):
-        other = np.searchsorted(cell, cell[small] + beside)
-        there = np.flatnonzero(cell[np.minimum(other, len(cell) - 1)] == cell[small] + beside)
+    for step in (-1, 1, -wide, wide):
+        other = np.searchsorted(cell, cell[small] + step)
+        there = np.flatnonzero(cell[np.minimum(other, len(cell) - 1)] == cell[small] + step)
         a, b = small[there], other[there]
         apart = (mean_x[a] - mean_x[b]) ** 2 + (mean_y[a] - mean_y[b]) ** 2
         now = n[b] / np.maximum(apart, 1e-6)
@@ -87,8 +87,8 @@ class Visits:
 
     @classmethod
     def of(cls, symbol: Ints, trajectory: Ints, owner: Ints) -> tuple[Visits, Ints]:
-        """Visits from points that are in order of trajectory and time, with the visit of each point; trajectories are numbered
-        in order of their owners.
+        """Make visits from points in order of trajectory and time, with the visit of each point; trajectories are numbered in
+        order of their owners.
         """
         first = np.flatnonzero(np.diff(symbol, prepend=-1) | np.diff(trajectory, prepend=-1))
         visit = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(symbol))))
@@ -96,12 +96,14 @@ class Visits:
         return cls(symbol[first], offsets, owner), visit
 
     def combinations(self, size: int) -> int:
-        """How many there are, each as often as it occurs."""
+        """Count the combinations of `size` visits, each as often as it occurs."""
         length, times = np.unique(np.diff(self.offsets), return_counts=True)
         return sum(comb(n, size) * m for n, m in zip(length.tolist(), times.tolist(), strict=True))
 
     def without(self, fate: Bytes) -> tuple[Visits, Ints]:
-        """What stays, and where each visit is in it: -1 if it is gone; with the one before it if it is merged."""
+        """Remove visits by their fate; return what is left, and the new position of each: -1 if it is removed; that of the one
+        before if merged.
+        """
         from crowdveil.kernels.trajectory.combinations import PUBLISHED, SUPPRESSED
 
         stays = fate == PUBLISHED
@@ -133,7 +135,7 @@ def shared_by_a_crowd(visits: Visits, k: int, knowledge: int, progress: Progress
 
 
 def _broken(visits: Visits, k: int, size: int) -> tuple[Visits, Ints, bool]:
-    """One round: count combinations of a size, and remove visits so that no combination that is bad now is left."""
+    """Count combinations of a size, and remove visits so that no combination that is rare now is left: one round."""
     from crowdveil.kernels.trajectory.combinations import break_combinations, table_of
 
     if not len(visits.symbol):
@@ -151,7 +153,9 @@ def _broken(visits: Visits, k: int, size: int) -> tuple[Visits, Ints, bool]:
 
 
 def _counted(visits: Visits, symbol: Ints, symbols: int, size: int, k: int, pairs: Ints) -> Ints:
-    """The keys of all combinations that k owners share; block by block of first symbols, so that few tables are in memory."""
+    """Return the keys of all combinations that k owners share; block by block of first symbols, so that few tables are in
+    memory.
+    """
     from crowdveil.kernels.trajectory.combinations import count_combinations
 
     blocks = visits.combinations(size) // BLOCK + 1

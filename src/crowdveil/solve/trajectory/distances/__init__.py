@@ -1,4 +1,4 @@
-"""How far trajectories are from one another: the one list of distances, for every method and measure, by name."""
+"""Distances between trajectories: the one list, for every method and measure, by name."""
 
 from __future__ import annotations
 
@@ -69,6 +69,8 @@ DISTANCES: tuple[DistanceKind, ...] = (
 
 
 def make_distance(data: Trajectories | Paths, name: str, weight: float = 0.0) -> Distance:
-    """A distance by its name, between the trajectories of a data set; `weight` is what time counts in the spatio-temporal one."""
+    """Make a distance by its name, between the trajectories of a data set; `weight` is the weight of time in the spatio-
+    temporal one.
+    """
     kind = next(kind for kind in DISTANCES if name == kind.name or name in kind.aliases)
     return kind.make(data if isinstance(data, Paths) else Paths.of(data), weight)

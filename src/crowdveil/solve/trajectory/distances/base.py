@@ -1,4 +1,4 @@
-"""What a distance between trajectories is, and distances of many to many in blocks."""
+"""Protocol of distances between trajectories, and distances of many to many in blocks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from crowdveil.kernels.trajectory.structures import Points
 from crowdveil.model.arrays import Floats, Ints, frozen, require
 from crowdveil.model.trajectories import Trajectories
 
@@ -26,12 +27,12 @@ class Paths:
 
     @classmethod
     def of(cls, data: Trajectories) -> Paths:
-        """The paths of a data set."""
+        """Return the paths of a data set."""
         return cls.on_plane(*data.xy, data.t - data.start, data.offsets)
 
     @classmethod
     def on_plane(cls, x: Floats, y: Floats, t: Ints, offsets: Ints) -> Paths:
-        """Paths in planar meters and seconds from some moment on."""
+        """Make paths from planar meters and seconds since any moment."""
         # A point opposite to the middle of the data has no place on the plane.
         require(
             bool(np.isfinite(x).all() and np.isfinite(y).all()),
@@ -44,12 +45,12 @@ class Paths:
         return len(self.offsets) - 1
 
     @property
-    def points(self) -> tuple[Floats, Floats, Floats, Ints]:
-        """x, y, t and offsets."""
-        return self.x, self.y, self.t, self.offsets
+    def points(self) -> Points:
+        """Return the points as kernels take them."""
+        return Points(self.x, self.y, self.t, self.offsets)
 
     def one(self, i: int) -> tuple[Floats, Floats, Floats]:
-        """x, y and t of a trajectory."""
+        """Return x, y and t of a trajectory."""
         here = slice(self.offsets[i], self.offsets[i + 1])
         return self.x[here], self.y[here], self.t[here]
 
@@ -59,19 +60,21 @@ class Distance(Protocol):
 
     @property
     def paths(self) -> Paths:
-        """The trajectories."""
+        """Return the trajectories."""
         ...
 
     def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
-        """From any path, given as x, y and t, to trajectories of the data."""
+        """Return distances from any path, given as x, y and t, to trajectories of the data."""
         ...
 
     def from_one(self, i: int, to: Ints) -> Floats:
-        """From a trajectory of the data to others."""
+        """Return distances from a trajectory of the data to others."""
         ...
 
     def from_many(self, those: Ints, to: Ints) -> Floats:
-        """From trajectories of the data to others: a row for each of `those`. See `many_to_many` where they are many."""
+        """Return distances from trajectories of the data to others: a row for each of `those`. See `many_to_many` where they
+        are many.
+        """
         ...
 
 
@@ -98,7 +101,7 @@ class DistanceKind:
 
 
 def many_to_many(distance: Distance, those: Ints, to: Ints, cells: int = CELLS) -> Iterator[tuple[slice, Floats]]:
-    """Distances from many to many, in blocks of whole rows with at most `cells` distances, or one row if that has more.
+    """Compute distances from many to many, in blocks of whole rows with at most `cells` distances, or one row if that has more.
 
     Yields which of `those` the rows of a block are, and the block. All of them together are never in memory.
     """

@@ -1,4 +1,4 @@
-"""The distance over a graph of trajectories that are on their way at the same time."""
+"""Distance over a graph of trajectories that are on their way at the same time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class Contemporaries:
 
     @cached_property
     def graph(self) -> Any:
-        """The edges as a sparse matrix, each in both directions: scipy would turn them around for every way that is asked for."""
+        """Return the edges as a sparse matrix, each in both directions: scipy would reverse them for every path that is asked
+        for.
+        """
         from scipy.sparse import coo_array
 
         from crowdveil.kernels.trajectory.contemporaries import count_neighbors, edges
@@ -47,7 +49,7 @@ class Contemporaries:
         return coo_array((np.concatenate([length, length]), ends), shape=(len(paths), len(paths))).tocsr()
 
     def components(self) -> list[Ints]:
-        """The parts of the graph, each rising: only within a part there is a way."""
+        """Return the components of the graph, each rising: only within a component there is a path."""
         from scipy.sparse.csgraph import connected_components
 
         if len(self.paths) == 0:
@@ -57,7 +59,7 @@ class Contemporaries:
         return np.split(order, np.cumsum(np.bincount(part))[:-1])
 
     def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
-        """From any path to trajectories of the data: over those that are its contemporaries."""
+        """Return distances from any path to trajectories of the data: over those that are its contemporaries."""
         from scipy.sparse import csr_array, vstack
         from scipy.sparse.csgraph import dijkstra
 
@@ -77,12 +79,12 @@ class Contemporaries:
         return found
 
     def from_one(self, i: int, to: Ints) -> Floats:
-        """From a trajectory of the data to others."""
+        """Return distances from a trajectory of the data to others."""
         found: Floats = self.from_many(np.array([i]), to)[0]
         return found
 
     def from_many(self, those: Ints, to: Ints) -> Floats:
-        """From trajectories of the data to others, a row for each of `those`."""
+        """Return distances from trajectories of the data to others, a row for each of `those`."""
         from scipy.sparse.csgraph import dijkstra
 
         # One at a time: scipy would hold the ways to all trajectories for all of them.

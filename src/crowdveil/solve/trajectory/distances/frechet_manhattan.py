@@ -29,7 +29,7 @@ class FrechetManhattan:
     Notes
     -----
     The text of the paper says that a pair of points may follow on all pairs before it that lead to an optimal coupling, and that
-    its M is the least M / L of them. The programme beside it (lines 17 to 29) lets it follow on all whose longest distance is at
+    its M is the least M / L of them. Its program (lines 17 to 29) lets it follow on all whose longest distance is at
     most its own, or else on those with the least one, and adds its own distance to the M of that with the least M / L: only that
     gives a mean, and it is what is done here.
 
@@ -45,7 +45,7 @@ class FrechetManhattan:
 
     @cached_property
     def columns(self) -> tuple[Floats, Floats, Floats, Floats, Ints]:
-        """x, y, t and shares of time of all points, and offsets."""
+        """Return x, y, t and shares of time of all points, and offsets."""
         from crowdveil.kernels.trajectory.resampling import shares
 
         x, y, t = (frozen(column, np.float64) for column in self.paths.points[:3])
@@ -53,22 +53,22 @@ class FrechetManhattan:
         return x, y, t, frozen(shares(t, offsets), np.float64), offsets
 
     def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
-        """From any path to trajectories of the data."""
+        """Return distances from any path to trajectories of the data."""
         return self._distances(self._points(path), to)
 
     def from_one(self, i: int, to: Ints) -> Floats:
-        """From a trajectory of the data to others."""
+        """Return distances from a trajectory of the data to others."""
         from crowdveil.kernels.trajectory.resampling import path_of
 
         return self._distances(path_of(self.columns, i), to)
 
     def from_many(self, those: Ints, to: Ints) -> Floats:
-        """From trajectories of the data to others, a row for each of `those`."""
+        """Return distances from trajectories of the data to others, a row for each of `those`."""
         return np.array([self.from_one(i, to) for i in those.tolist()]).reshape(len(those), len(to))
 
     def coupling(self, i: int, j: int) -> tuple[float, Ints]:
-        """How far two trajectories of the data are apart, and the coupling that tells so: points of both that meet, in two
-        columns. With `resampled` points are numbered after both were brought to the same moments.
+        """Return the distance of two trajectories of the data and its coupling: points of both that meet, in two columns. With
+        `resampled` points are numbered after both were brought to the same moments.
         """
         from crowdveil.kernels.trajectory.frechet_manhattan_pairs import coupled_points
         from crowdveil.kernels.trajectory.resampling import path_of

@@ -1,4 +1,4 @@
-"""Paths beside the trajectories of a data set: how far from one, the least distance to any, and the largest among them."""
+"""Distances of paths from the trajectories of a data set: from one, the least to any, and the largest among them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from crowdveil.solve.trajectory.distances.base import Distance, Paths
 from crowdveil.solve.trajectory.distances.spatiotemporal import SpatioTemporal
 
 BLOCK = 256
-"""So many paths are worth a task of their own."""
+"""Paths of one task."""
 SWEEPS = 8
 """How often the farthest trajectory from the last one is looked for, to begin with."""
 MOST_EXACT = 2_000
-"""Up to so many trajectories all pairs are looked at where a distance has no bounds."""
+"""Most trajectories of which all pairs are compared where a distance has no bounds."""
 
 
 def same_paths(paths: Paths) -> tuple[Ints, Ints]:
-    """The first of each set of equal paths, and the place of each path's set among them."""
+    """Return the first of each set of equal paths, and the position of each path's set among them."""
     number: dict[bytes, int] = {}
     first: list[int] = []
     place = np.empty(len(paths), np.int64)
@@ -39,25 +39,25 @@ def same_paths(paths: Paths) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, eq=False)
 class NearestNeighbors:
-    """Paths beside the trajectories of a data set, by a distance between the latter."""
+    """Distances of paths from the trajectories of a data set, by a distance between the latter."""
 
     distance: Distance
     own: Paths
 
     def to_each(self, source: Ints) -> Floats:
-        """How far each path is from the one trajectory that is named for it."""
+        """Return the distance of each path from the one trajectory that is named for it."""
         if isinstance(self.distance, SpatioTemporal):
             return self._pairs(self.distance, np.arange(len(self.own)), source)
         if len(source) == 0:
             return np.zeros(0)
         return np.concatenate([self.distance.between(self.own.one(i), source[i : i + 1]) for i in range(len(source))])
 
-    def _pairs(self, distance: SpatioTemporal, those: Ints, beside: Ints) -> Floats:
+    def _pairs(self, distance: SpatioTemporal, those: Ints, to: Ints) -> Floats:
         from crowdveil.kernels.trajectory.nearest import pair_distances
 
         own = self._own(distance)
         found: Any = pair_distances(
-            own.paths.points, own.speed, distance.paths.points, distance.speed, distance.weight, those, beside
+            own.paths.points, own.speed, distance.paths.points, distance.speed, distance.weight, those, to
         )
         return np.asarray(found)
 
@@ -67,8 +67,8 @@ class NearestNeighbors:
     def least(
         self, those: Ints, known: Floats, to: Ints, begin: Ints, end: Ints, progress: Progress = no_progress
     ) -> tuple[Floats, Ints]:
-        """The least distance of each of some paths to the trajectories to[begin:end], and how many are at it; infinite and 0
-        where no trajectory can be reached.
+        """Return the least distance of each of some paths to the trajectories to[begin:end], and how many are at it; infinite
+        and 0 where no trajectory can be reached.
 
         `known` is a distance of each to one of its trajectories, infinite where none is known: the nearer, the sooner others are
         given up. Exact; blocks of paths run side by side.
@@ -95,17 +95,12 @@ class NearestNeighbors:
         own = self._own(distance)
         if np.all(begin == 0) and np.all(end == len(to)) and len(to):
             known = np.minimum(known, self._pairs(distance, those, to[_with_near_ends(own, those, distance, to)]))
-        there: Any = distance.paths.points, distance.speed, distance.ball, distance.weight
-        here: Any = own.paths.points, own.speed, own.ball
-
-        def search(rows: slice) -> Any:
-            arguments: Any = (*here, those[rows], known[rows], *there, to, begin[rows], end[rows])
-            return least_distances(*arguments)
-
-        return search
+        return lambda rows: least_distances(
+            own.metric, those[rows], known[rows], distance.metric, to, begin[rows], end[rows]
+        )
 
     def _of_all(self, those: Ints, to: Ints, begin: Ints, end: Ints) -> tuple[Floats, Ints]:
-        """By a distance without bounds."""
+        """Return the least distance and its count by a distance without bounds."""
         least, count = np.full(len(those), np.inf), np.zeros(len(those), np.int64)
         for row, i in enumerate(those.tolist()):
             found = self.distance.between(self.own.one(i), to[begin[row] : end[row]])
@@ -116,7 +111,9 @@ class NearestNeighbors:
 
 
 def _with_near_ends(own: SpatioTemporal, those: Ints, distance: SpatioTemporal, to: Ints) -> Ints:
-    """For each path the place in `to` of a trajectory that begins and ends near it, in space and time: a good guess."""
+    """Return, for each path, the position in `to` of a trajectory that begins and ends near it, in space and time: a good
+    guess.
+    """
     from scipy.spatial import cKDTree
 
     worth = distance.weight * float(distance.speed.mean())
@@ -130,7 +127,7 @@ def _with_near_ends(own: SpatioTemporal, those: Ints, distance: SpatioTemporal, 
 
 
 def largest(distance: Distance, progress: Progress = no_progress) -> tuple[float, bool]:
-    """The largest finite distance between two trajectories of a data set, and whether it is sure to be the largest.
+    """Return the largest finite distance between two trajectories of a data set, and whether it is sure to be the largest.
 
     It is exact with the spatio-temporal distance, by bounds, and with few trajectories. Otherwise it is what is found by going
     to the farthest trajectory from the last one some times, which may be less.
@@ -162,11 +159,9 @@ def _by_bounds(distance: SpatioTemporal, found: float, progress: Progress) -> fl
     from crowdveil.kernels.trajectory.nearest import farthest_pair
 
     n = len(distance.paths)
-    there: Any = distance.paths.points, distance.speed, distance.ball, distance.weight
 
-    def task(block: int) -> Any:
+    def task(block: int) -> tuple[Floats]:
         low = block * BLOCK
-        arguments: Any = (*there, low, min(low + BLOCK, n), found)
-        return (np.array([farthest_pair(*arguments)[0]]),)
+        return (np.array([farthest_pair(distance.metric, low, min(low + BLOCK, n), found)[0]]),)
 
     return max(float(block[0][0]) for block in engine.current().map(task, -(-n // BLOCK), progress))

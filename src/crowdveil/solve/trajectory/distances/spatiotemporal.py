@@ -7,12 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
+from crowdveil.kernels.trajectory.structures import Balls, Metric
 from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances.base import Paths
 
 SAMPLED_PAIRS = 200_000
-"""So many pairs are enough for the mean distance of all."""
+"""Pairs that are enough for the mean distance of all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,31 +27,32 @@ class SpatioTemporal:
 
     @classmethod
     def of(cls, paths: Paths, weight: float) -> SpatioTemporal:
-        """The distance between the trajectories of a data set."""
+        """Return the distance between the trajectories of a data set."""
         from crowdveil.kernels.trajectory.spatiotemporal import mean_speeds
 
         return cls(paths, weight, frozen(mean_speeds(*paths.points), np.float64))
 
     @cached_property
-    def ball(self) -> tuple[Floats, ...]:
-        """Middle, radius, and middle and half of the time of each trajectory."""
+    def metric(self) -> Metric:
+        """Return the distance as kernels take it, with a ball around each trajectory."""
         from crowdveil.kernels.trajectory.spatiotemporal import balls
 
-        return tuple(frozen(a, np.float64) for a in balls(*self.paths.points))
+        found = Balls(*(frozen(a, np.float64) for a in balls(*self.paths.points)))
+        return Metric(self.paths.points, self.speed, found, self.weight)
 
     def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
-        """From any path to trajectories of the data."""
+        """Return distances from any path to trajectories of the data."""
         from crowdveil.kernels.trajectory.spatiotemporal import mean_speeds
 
         own = mean_speeds(*path, frozen([0, len(path[0])], np.int64))[0]
         return self._distances(path, float(own), to)
 
     def from_one(self, i: int, to: Ints) -> Floats:
-        """From a trajectory of the data to others."""
+        """Return distances from a trajectory of the data to others."""
         return self._distances(self.paths.one(i), float(self.speed[i]), to)
 
     def from_many(self, those: Ints, to: Ints) -> Floats:
-        """From trajectories of the data to others, a row for each of `those`."""
+        """Return distances from trajectories of the data to others, a row for each of `those`."""
         found = np.empty((len(those), len(to)), np.float64)
         for row, i in enumerate(those.tolist()):
             found[row] = self.from_one(i, to)
@@ -60,14 +62,13 @@ class SpatioTemporal:
         from crowdveil.kernels.trajectory.spatiotemporal import distances
 
         found = np.empty(len(to), np.float64)
-        x, y, t, offsets = self.paths.points
-        distances(*path, own_speed, self.weight, to, x, y, t, offsets, self.speed, found)
+        distances(*path, own_speed, to, self.paths.points, self.speed, self.weight, found)
         return found
 
 
 def time_weight(data: Trajectories, wanted: str | float, rng: np.random.Generator) -> float:
-    """What time counts in the spatio-temporal distance, λ: as given, or found and rounded to six digits, so that the number
-    that is told is the number that was used.
+    """Return the weight λ of time in the spatio-temporal distance: as given, or computed and rounded to six digits, so that the
+    number that is reported is the number that was used.
 
     `document`: D / (V · T), the largest distance and the longest time between points of the data and the mean speed.
     `mean-ratio`: the mean distance in space over the mean distance in time, at the mean speed, of pairs of trajectories.
@@ -86,7 +87,7 @@ def time_weight(data: Trajectories, wanted: str | float, rng: np.random.Generato
 
 
 def _diameter(paths: Paths) -> float:
-    """The largest distance between two points."""
+    """Return the largest distance between two points."""
     import shapely
 
     hull = shapely.get_coordinates(shapely.convex_hull(shapely.multipoints(np.column_stack([paths.x, paths.y]))))
@@ -95,7 +96,7 @@ def _diameter(paths: Paths) -> float:
 
 
 def _mean_ratio(distance: SpatioTemporal, rng: np.random.Generator) -> float:
-    """Mean distance in space over the mean one in time, over all pairs of trajectories or as many as a sample takes."""
+    """Return the mean distance in space over the mean one in time, over all pairs of trajectories or a sample of them."""
     n = len(distance.paths)
     if n < 2:
         return 0.0

@@ -18,7 +18,7 @@ class Warped:
     added: bool
 
     def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
-        """From any path to trajectories of the data."""
+        """Return distances from any path to trajectories of the data."""
         from crowdveil.kernels.trajectory.warping import warped_distances
 
         found = np.empty(len(to), np.float64)
@@ -26,9 +26,9 @@ class Warped:
         return found
 
     def from_one(self, i: int, to: Ints) -> Floats:
-        """From a trajectory of the data to others."""
+        """Return distances from a trajectory of the data to others."""
         return self.between(self.paths.one(i), to)
 
     def from_many(self, those: Ints, to: Ints) -> Floats:
-        """From trajectories of the data to others, a row for each of `those`."""
+        """Return distances from trajectories of the data to others, a row for each of `those`."""
         return np.array([self.from_one(i, to) for i in those.tolist()]).reshape(len(those), len(to))

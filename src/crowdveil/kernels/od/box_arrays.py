@@ -1,0 +1,61 @@
+"""Arrays of boxes and their splits while they are built: allocation, growth, and the final cut."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdveil.kernels._jit import kernel
+from crowdveil.kernels.growable import grow
+from crowdveil.kernels.od.structures import BoxArrays, Splits
+
+
+@kernel
+def new_boxes(size: int) -> BoxArrays:
+    """Allocate arrays for `size` boxes."""
+    origin, destination, volume = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    return BoxArrays(origin, destination, volume, np.empty(size, np.int64), np.empty(size, np.int64))
+
+
+@kernel
+def new_splits(size: int) -> Splits:
+    """Allocate arrays for `size` boxes, splits and links."""
+    offsets, link_offsets = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
+    kind, lost, link = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    return Splits(offsets, kind, lost, link_offsets, link)
+
+
+@kernel
+def grow_boxes(boxes: BoxArrays, needed: int) -> BoxArrays:
+    """Return arrays for at least `needed` boxes with the same content."""
+    origin, destination, volume = (
+        grow(boxes.origin, needed),
+        grow(boxes.destination, needed),
+        grow(boxes.volume, needed),
+    )
+    return BoxArrays(origin, destination, volume, grow(boxes.crowd, needed), grow(boxes.cells, needed))
+
+
+@kernel
+def grow_splits(splits: Splits, boxes: int, needed: int, links: int) -> Splits:
+    """Return arrays for at least `boxes` boxes, `needed` splits and `links` links with the same content."""
+    kind, lost = grow(splits.kind, needed), grow(splits.lost, needed)
+    link_offsets, link = grow(splits.link_offsets, needed + 1), grow(splits.link, links)
+    return Splits(grow(splits.offsets, boxes + 1), kind, lost, link_offsets, link)
+
+
+@kernel
+def cut_boxes(boxes: BoxArrays, splits: Splits, count: int) -> tuple[BoxArrays, Splits]:
+    """Return the first `count` boxes with their splits, without the unused ends.
+
+    The box of all trips is the last one that was looked up; boxes that were made after it are not part of it.
+    """
+    used = splits.offsets[count]
+    links = splits.link_offsets[used]
+    kept = BoxArrays(
+        boxes.origin[:count].copy(), boxes.destination[:count].copy(), boxes.volume[:count].copy(),
+        boxes.crowd[:count].copy(), boxes.cells[:count].copy(),
+    )  # fmt: skip
+    return kept, Splits(
+        splits.offsets[: count + 1].copy(), splits.kind[:used].copy(), splits.lost[:used].copy(),
+        splits.link_offsets[: used + 1].copy(), splits.link[:links].copy(),
+    )  # fmt: skip

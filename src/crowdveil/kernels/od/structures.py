@@ -1,0 +1,170 @@
+"""Arrays that travel together through the OD kernels, as NamedTuples, and the kinds of splits.
+
+Nothing here imports numba: solvers name these types without loading the compiler.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from crowdveil.kernels._types import Floats, Indices, Ints, Mask
+
+WHOLE, BY_DESTINATION, BY_ORIGIN = 1, 2, 4
+"""What a box may do: be published whole, be split by destination, be split by origin. Sums of these are allowed choices."""
+ANY_CHOICE = WHOLE + BY_DESTINATION + BY_ORIGIN
+PUBLISH, SUPPRESS = -1, -2
+"""What becomes of a box that is not split: it is published whole, or suppressed since it may not be."""
+
+
+class MatrixRows(NamedTuple):
+    """The flows of a time step by origin tile: offsets; the destination tile, trips and crowd of each row."""
+
+    offsets: Ints
+    tile: Indices | Ints
+    volume: Ints
+    crowd: Ints
+
+
+class PeoplePairs(NamedTuple):
+    """Who went to which leaf, by origin, in order of person and leaf; empty where people are not known."""
+
+    offsets: Ints
+    person: Ints
+    leaf: Ints
+
+
+class OriginTree(NamedTuple):
+    """A tree of origins in post-order: children, first leaf of each node, tile of each leaf, which nodes are large enough."""
+
+    child_offsets: Ints
+    children: Ints
+    first_leaf: Ints
+    leaf_tile: Ints
+    large_enough: Ints
+
+
+class DestinationTree(NamedTuple):
+    """A tree of destinations in post-order.
+
+    The leaf of each tile; the lowest node above each leaf that may be published (`anchor`); the table of common ancestors
+    and its exponents (see `tree_walk.join_table`); the first node of each subtree; the depth; which nodes are leaves.
+    """
+
+    tile_leaf: Ints
+    anchor: Ints
+    table: Indices
+    exponent: Indices
+    first_node: Ints
+    depth: int
+    is_leaf: Ints
+
+
+class DyadicArrays(NamedTuple):
+    """Dyadic regions, smaller ones first: the tiles of each, its splits, and the two halves of each split."""
+
+    tile_offsets: Ints
+    tiles: Ints
+    split_offsets: Ints
+    first: Ints
+    second: Ints
+
+
+class BoxArrays(NamedTuple):
+    """Boxes: regions of origin and destination, trips, crowd, and the number of cells with a trip."""
+
+    origin: Ints
+    destination: Ints
+    volume: Ints
+    crowd: Ints
+    cells: Ints
+
+
+class Splits(NamedTuple):
+    """How boxes can be split: offsets by box; the kind of each split, the volume that it gives up, the boxes that it leaves."""
+
+    offsets: Ints
+    kind: Ints
+    lost: Ints
+    link_offsets: Ints
+    link: Ints
+
+
+class ForestBoxes(NamedTuple):
+    """Boxes of given origins, each after those below it.
+
+    Origin (as a position), destination node, trips, crowd and cost of each box; the volume that splitting it gives up (-1: it
+    cannot be split); the box above it (-1: none); and, by origin, the volume that is in no box.
+    """
+
+    part: Ints
+    node: Ints
+    volume: Ints
+    crowd: Ints
+    cost: Ints
+    lost: Ints
+    above: Ints
+    gone: Ints
+
+
+class ForestCosts(NamedTuple):
+    """What a forest of boxes is solved by.
+
+    The cost of each box, the volume that splitting it gives up (-1: it cannot be split), and the box above it (-1: none); what
+    each suppressed trip costs, and the trips that are suppressed whatever is chosen.
+    """
+
+    cost: Ints
+    lost: Ints
+    above: Ints
+    lost_cost: int
+    gone: int
+
+
+class StepFlows(NamedTuple):
+    """The flows of a time step: four coordinates (meters), trips and crowd of each, and the people behind it.
+
+    People are empty where they are not known.
+    """
+
+    place: Floats
+    volume: Ints
+    crowd: Ints
+    member_offsets: Ints
+    member: Ints
+
+
+class FlowNeighbors(NamedTuple):
+    """The nearest flows of each flow, nearest first: offsets, flows, and distances in meters."""
+
+    offsets: Ints
+    flow: Ints
+    distance: Floats
+
+
+class LevelRows(NamedTuple):
+    """Flows by leaf of origin: leaves of origin and destination, trips and crowd, and the people behind each."""
+
+    origin: Ints
+    destination: Ints
+    volume: Ints
+    crowd: Ints
+    member_offsets: Ints
+    member: Ints
+
+
+class LevelTree(NamedTuple):
+    """A tree in post-order: the node above each node, its number of leaves, its first leaf."""
+
+    parent: Ints
+    size: Ints
+    first_leaf: Ints
+
+
+class ZoneShares(NamedTuple):
+    """The zones that each area touches: offsets by area, zone, its part of the area's whole, and whether the area lies inside."""
+
+    offsets: Ints
+    zone: Indices
+    part: Floats
+    whole: Floats
+    inside: Mask

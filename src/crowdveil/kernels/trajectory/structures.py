@@ -1,0 +1,154 @@
+"""Arrays that travel together through the trajectory kernels, as NamedTuples.
+
+Nothing here imports numba: solvers name these types without loading the compiler.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from crowdveil.kernels._types import Floats, Ints, Mask
+
+
+class Points(NamedTuple):
+    """The points of all trajectories in planar meters and seconds; those of trajectory i are offsets[i] to offsets[i + 1]."""
+
+    x: Floats
+    y: Floats
+    t: Floats
+    offsets: Ints
+
+
+class Balls(NamedTuple):
+    """A ball around each trajectory: its middle and radius (meters), and the middle and the half of its time (seconds)."""
+
+    middle_x: Floats
+    middle_y: Floats
+    radius: Floats
+    middle_t: Floats
+    half_t: Floats
+
+
+class Metric(NamedTuple):
+    """The spatio-temporal distance of a data set: points, mean speeds, balls, and the weight λ of time."""
+
+    points: Points
+    speed: Floats
+    balls: Balls
+    weight: float
+
+
+class MdavState(NamedTuple):
+    """Groups while they are made.
+
+    The person and the group of each trajectory, and whether it is taken; how many trajectories of each person are left (all 0
+    before and after a part); and the counts of `mdav`: trajectories and people that are left, and groups.
+    """
+
+    person: Ints
+    taken: Mask
+    group: Ints
+    left_of: Ints
+    counts: Ints
+
+
+class SpaceTimeGrid(NamedTuple):
+    """Points by slab of time and square cell: all that are near one lie in its slab or the next, in its cell or one around it.
+
+    Attributes
+    ----------
+    order
+        The point at each position: positions are in order of slab, then cell, then point.
+    slab
+        The number of each slab that has points: time // seconds, rising.
+    slab_offsets
+        The cells of slab i are slab_offsets[i] to slab_offsets[i + 1].
+    cell
+        The number of each cell, row · columns + column; rising in a slab.
+    cell_offsets
+        The points of cell i are at the positions cell_offsets[i] to cell_offsets[i + 1].
+    columns
+        Width of the grid. The outermost columns are empty, so that neighbors in a row have adjacent numbers.
+    """
+
+    order: Ints
+    slab: Ints
+    slab_offsets: Ints
+    cell: Ints
+    cell_offsets: Ints
+    columns: int
+
+
+class GridPoints(NamedTuple):
+    """Points in the order of a grid: coordinates, time, trajectory, owner, and a random number from 0 to 1."""
+
+    x: Floats
+    y: Floats
+    t: Ints
+    trajectory: Ints
+    owner: Ints
+    draw: Floats
+
+
+class SwapRadii(NamedTuple):
+    """The least and the largest radius of a cluster of locations, in meters and in seconds."""
+
+    min_m: float
+    max_m: float
+    min_s: float
+    max_s: float
+
+
+class CellSlots(NamedTuple):
+    """The positions of each cell that are left: slot[cell_offsets[c]] to slot[last[c]].
+
+    The cell of each position, the end of each cell, the position in each slot, and the slot of each position.
+    """
+
+    cell_of: Ints
+    last: Ints
+    slot: Ints
+    at: Ints
+
+
+class SwapBuffers(NamedTuple):
+    """Buffers of `swap_locations`: `seen` (-1 at first) and `best` by owner, the others by location."""
+
+    seen: Ints
+    best: Ints
+    candidate: Ints
+    apart_s: Floats
+    apart_m: Floats
+
+
+class MeetingRule(NamedTuple):
+    """When trajectories meet: meters and seconds apart at most; and the fewest changes of owner of a path that ends."""
+
+    meters: float
+    seconds: int
+    enough: int
+
+
+class OwnedPoints(NamedTuple):
+    """Points by trajectory: times, offsets, the owner of each point (-1: several), and the last time of each trajectory."""
+
+    times: Ints
+    offsets: Ints
+    sure: Ints
+    end: Ints
+
+
+class PathState(NamedTuple):
+    """Paths while tails are exchanged.
+
+    By trajectory: the slab in which it last met another (-1 at first), the path that its coming points go on (its own number at
+    first), and its first point that is on no path yet. By path: the owner of its last point (-1 at first), and how often owners
+    changed on it. By point: its path.
+    """
+
+    met: Ints
+    head: Ints
+    begun: Ints
+    last: Ints
+    changes: Ints
+    path: Ints

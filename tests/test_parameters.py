@@ -1,0 +1,38 @@
+"""Functions take few parameters: arrays that travel together are NamedTuples, options are records."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "crowdveil"
+LIMIT, KERNEL_LIMIT = 12, 16
+KEYWORD_INTERFACES = {
+    "api/compare.py": {"compare", "sweep"},
+    "api/release.py": {"anonymize"},
+    "cli/serve.py": {"command"},
+    "io/flows.py": {"read_flows"},
+    "io/trajectories.py": {"read_trajectories"},
+}
+"""Functions whose keyword arguments are the documented options of a call or a command, one each."""
+
+
+def _functions(tree: ast.AST) -> list[tuple[str, int]]:
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            a = node.args
+            listed = [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg]
+            found.append((node.name, sum(x is not None for x in listed)))
+    return found
+
+
+@pytest.mark.parametrize("package", sorted(p.name for p in SOURCE.iterdir() if p.is_dir() and p.name != "__pycache__"))
+def test_functions_take_few_parameters(package: str) -> None:
+    limit = KERNEL_LIMIT if package == "kernels" else LIMIT
+    for path in (SOURCE / package).rglob("*.py"):
+        name = path.relative_to(SOURCE).as_posix()
+        many = {(f, n) for f, n in _functions(ast.parse(path.read_text("utf-8"))) if n > limit}
+        assert {f for f, _ in many} <= KEYWORD_INTERFACES.get(name, set()), (name, many)
