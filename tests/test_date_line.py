@@ -18,7 +18,7 @@ from crowdveil.analysis.quadtree_heatmap import run as heat_map
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.filters import Filter
 from crowdveil.io.geojson import write_zones
-from crowdveil.io.release import area_features
+from crowdveil.io.release_writer import area_features
 from crowdveil.io.zones import read_zones
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows

@@ -228,7 +228,7 @@ def test_weights_move_volume_between_the_tiles_of_an_area() -> None:
     rows = _rows(crowdveil.reconstruct(_hand(), weight=weights, notes=notes))
     assert rows[:2] == [("0", "2", 9.0, 0, 12), ("1", "2", 3.0, 0, 12)]
     assert rows[3:] == [("1", "2", 4.0, 0, 8), ("1", "3", 4.0, 0, 8)]  # no weight in it: even
-    assert any("2 areas have no weight" in said for said in notes.said)
+    assert any("2 areas have no weight" in said for said in notes.messages)
     sizes = _squares((0, 0, 1000, 1000), (1000, 0, 4000, 1000), *STREET[2:])
     assert _rows(crowdveil.reconstruct(_hand(sizes), weight="area"))[0][2] == pytest.approx(3.0)
 

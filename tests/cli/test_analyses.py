@@ -15,8 +15,8 @@ import pytest
 import shapely
 
 import crowdveil
-from crowdveil.io.growing import ABOUT
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.table_writer import ABOUT
 from crowdveil.registry import ANALYSES, all_analyses, find_analysis
 
 SIDE = 4
@@ -192,7 +192,7 @@ def test_noise_is_told(city: Path) -> None:
     notes = ReadNotes()
     found = crowdveil.reconstruct(city / "noisy", notes=notes)
     assert found.tally().volume == pytest.approx(_published(city / "noisy"))
-    assert any("has noise in it" in said for said in notes.said)
+    assert any("has noise in it" in said for said in notes.messages)
 
 
 def test_the_release_alone_is_enough(city: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Weights are added up exactly and rounded once, whatever the order of rows, and all methods cope with flows of 0 trips."""
+"""Weights are summed exactly and rounded once, in any order of rows; all methods accept flows of 0 trips."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ import crowdveil
 from crowdveil import testing
 from crowdveil.errors import InputError
 from crowdveil.io.flows import read_flows, trips_to_flows
-from crowdveil.io.release import write_release
-from crowdveil.io.weights import rounded
-from crowdveil.io.written import read_release
+from crowdveil.io.release_writer import write_release
+from crowdveil.io.weights import round_to_trips
+from crowdveil.io.written_release import read_release
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.tessellation import grid_frame, grid_zones
 from crowdveil.model.trips import Trips
@@ -73,7 +73,7 @@ def test_sums_are_exact_and_rounded_once_in_any_order(rows: list[tuple[int, int,
 @given(units=st.lists(st.integers(1, 5 * 10**9), min_size=1, max_size=50), cuts=st.sets(st.integers(1, 49)))
 def test_no_flow_and_no_run_of_flows_is_off_by_a_trip(units: list[int], cuts: set[int]) -> None:
     starts = np.array([0, *sorted(c for c in cuts if c < len(units))])
-    volume = rounded(np.array(units), starts)
+    volume = round_to_trips(np.array(units), starts)
     ends = [*starts[1:].tolist(), len(units)]
     for low, high in zip(starts.tolist(), ends, strict=True):
         for first in range(low, high):
@@ -95,7 +95,7 @@ def test_small_weights_keep_their_sum_and_the_loss_is_told(tmp_path: Path) -> No
     assert cost["published_volume"] == 12 and cost["suppressed_volume_percent"] == 3
     assert cost["flows_rounded_to_0_percent"] > 60 and cost["rounding_loss_percent"] == 3
     assert any("12 of 12.4 (96.8 %)" in line for line in result.lines())
-    assert any("rounded to whole trips" in note for note in result.manifest["input"]["notes"])
+    assert any("round_to_trips to whole trips" in note for note in result.manifest["input"]["notes"])
     assert all(finding.holds for _, finding in crowdveil.verify(tmp_path / "out", _table(rows), zones=zones))
 
 

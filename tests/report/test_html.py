@@ -22,7 +22,7 @@ from reporting import unpacked
 import crowdveil
 from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.io.times import Clock
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report import html, picture, questions, trajectory_pictures
 from crowdveil.report.packing import packed
 from crowdveil.report.shapes import PictureFrame, Rings

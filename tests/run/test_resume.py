@@ -108,7 +108,7 @@ def test_an_interrupted_run_goes_on(
     assert data_files(tmp_path / "out") == whole
     assert len(pq.read_table(tmp_path / "out" / "flows.parquet")) > 100
     assert sorted(half.begun + steps.begun) == list(range(steps.count)), "each step is solved once"
-    assert steps.count > 300 and not any("kept" in sentence for sentence in result.notes.said)
+    assert steps.count > 300 and not any("kept" in sentence for sentence in result.notes.messages)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out"], "what was kept is removed"
     assert not any(f.violated for _, f in pipeline.verify(tmp_path / "out"))
 
@@ -251,10 +251,10 @@ def test_an_interrupt_before_the_first_step_is_a_plain_one(city: Path, tmp_path:
 
 def test_a_method_in_one_go_says_that_nothing_was_kept(city: Path, tmp_path: Path) -> None:
     result = run(request(city, tmp_path / "out", tmp_path / "kept", method="suppression"))
-    assert any("nothing was kept" in sentence for sentence in result.notes.said)
+    assert any("nothing was kept" in sentence for sentence in result.notes.messages)
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
     plain = run(request(city, tmp_path / "plain", method="suppression"))
-    assert not any("kept" in sentence for sentence in plain.notes.said)
+    assert not any("kept" in sentence for sentence in plain.notes.messages)
 
 
 def test_data_in_memory_cannot_be_resumed(city: Path, tmp_path: Path) -> None:

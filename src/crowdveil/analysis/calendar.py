@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdveil.analysis.estimates import Groups
 from crowdveil.errors import InputError
-from crowdveil.io.steps import Steps
+from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.times import Clock
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import FlowRelease
@@ -105,6 +105,6 @@ def _clock(hour: float) -> str:
 
 def _all_slots(t: Ints, slot_s: int, tz: str) -> Ints:
     """Every slot between the first and the last time, by its start; an hour that the clock left out did not come up."""
-    steps = Steps(slot_s, tz)
+    steps = TimeSteps(slot_s, tz)
     low, high = steps.number(Clock(tz).to_wall(np.array([t.min(), t.max()])))
     return np.unique(steps.starts(np.arange(low, high + 1)))

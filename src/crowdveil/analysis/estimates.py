@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.analysis.study import StudySide
-from crowdveil.io.parallel import in_order
+from crowdveil.io.parallel import run_ordered
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress, no_progress
@@ -99,7 +99,7 @@ def pieces_of(
             destination=found.destination if destinations else np.full_like(found.destination, ANYWHERE),
         )  # fmt: skip
 
-    for done, piece in in_order(partial(made, low, high) for low, high in _cut(most)):
+    for done, piece in run_ordered(partial(made, low, high) for low, high in _cut(most)):
         yield piece
         progress(done, groups.count)
 

@@ -14,7 +14,7 @@ from crowdveil.errors import GuaranteeViolatedError, InputError
 from crowdveil.guarantees import Finding, SectorGuarantee, guarantee_from_manifest
 from crowdveil.guarantees.sectors import DisjointSectors, EveryLocationCounted, SectorKAnonymity, WellFormedSectors
 from crowdveil.io.sectors import ABOUT, WrittenSectors, read_sectors
-from crowdveil.io.written import MANIFEST_FILE, file_hash
+from crowdveil.io.written_release import MANIFEST_FILE, file_hash
 from crowdveil.manifest_schema import FORMAT, HeatMapManifest, SectorFile
 from crowdveil.model.trajectories import Trajectories
 

@@ -47,7 +47,7 @@ from crowdveil.analysis.profiles import shown, trips_a_day, zone_profiles
 from crowdveil.analysis.reconstruction import aligned
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import InputError, MissingExtraError, counted
-from crowdveil.io.growing import growing_table
+from crowdveil.io.table_writer import open_table_writer
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
@@ -197,7 +197,7 @@ class LandUse:
     def write(self, path: Path, progress: Progress = no_progress) -> None:
         """Write a row for each zone, as the ending of the name says; JSON and Parquet hold the typical profiles too."""
         table = self.table()
-        with growing_table(path, table.schema, self.about(), self.zones.ids) as write:
+        with open_table_writer(path, table.schema, self.about(), self.zones.ids) as write:
             write(table)
 
     def lines(self) -> list[str]:

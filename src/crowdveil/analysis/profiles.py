@@ -47,7 +47,7 @@ from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, estimates
 from crowdveil.analysis.reconstruction import aligned
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import ParameterError, counted
-from crowdveil.io.growing import growing_table
+from crowdveil.io.table_writer import open_table_writer
 from crowdveil.measures.base import ratio
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.zones import Zones
@@ -168,7 +168,7 @@ class Profiles:
     def write(self, path: Path, progress: Progress = no_progress) -> None:
         """Write a row for each profile and hour, as the ending of the name says."""
         table = self.table()
-        with growing_table(path, table.schema, self.about(), self.zones.ids) as write:
+        with open_table_writer(path, table.schema, self.about(), self.zones.ids) as write:
             write(table)
 
     def lines(self) -> list[str]:

@@ -43,7 +43,7 @@ from crowdveil.analysis.calendar import Slots
 from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, pieces_of
 from crowdveil.analysis.study import Study
 from crowdveil.errors import counted
-from crowdveil.io.growing import growing_table
+from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Mask
 from crowdveil.model.zones import Zones
@@ -208,7 +208,7 @@ class Reconstruction:
         """Write it piece by piece, as the ending of the name says: .csv, .parquet or .json."""
         pieces = self.pieces(progress)
         first = next(pieces)
-        with growing_table(path, first.schema, self.about(), self.zones.ids) as write:
+        with open_table_writer(path, first.schema, self.about(), self.zones.ids) as write:
             write(first)
             for piece in pieces:
                 write(piece)

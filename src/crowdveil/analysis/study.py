@@ -17,11 +17,11 @@ from pydantic import Field
 
 from crowdveil.errors import InputError, ParameterError, counted
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.read_back import flow_release_alone, flow_release_from
-from crowdveil.io.steps import step_seconds
-from crowdveil.io.tiling import meters
+from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone
+from crowdveil.io.tiling import parse_meters
+from crowdveil.io.time_steps import step_seconds
 from crowdveil.io.times import Clock
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.io.zones import read_tile_values, read_voronoi, read_zones
 from crowdveil.method import Rows
 from crowdveil.model.arrays import Floats, Labels
@@ -141,7 +141,7 @@ def opened(
     `options` are those of reading in its manifest.
     """
     if original is not None:
-        return Opened(flow_release_from(written, original), rows, written)
+        return Opened(load_flow_release(written, original), rows, written)
     if reading.zones is not None:
         zones = read_zones(reading.zones, zone_id=reading.zone_id, notes=notes)
     elif reading.voronoi is not None:
@@ -149,7 +149,7 @@ def opened(
     else:
         zones = h3_zones(written.tile_names) if "h3" in options else _own_tiles(written)
     tz = options.get("tz") or _zone_of_times(written)
-    return Opened(flow_release_alone(written, zones, _step_s(written, options, tz), tz), rows, written)
+    return Opened(load_flow_release_alone(written, zones, _step_s(written, options, tz), tz), rows, written)
 
 
 def _own_tiles(written: WrittenRelease) -> Zones:
@@ -195,7 +195,7 @@ def _step_s(written: WrittenRelease, options: dict[str, Any], tz: str) -> int | 
 def study_of(release: Opened, reading: StudyReading, original: Flows | None, notes: ReadNotes) -> Study:
     """Put areas into the zones that are asked about."""
     if release.rows == "noisy":
-        notes.say("the release has noise in it: estimates and bounds are of the noisy volumes, not of trips.")
+        notes.add("the release has noise in it: estimates and bounds are of the noisy volumes, not of trips.")
     areas, targets = release.release.areas, _targets(release, reading, notes)
     tiles = None if targets is None else _tiles_in(areas, targets)
     if _named(reading, RELEASE):
@@ -204,9 +204,9 @@ def study_of(release: Opened, reading: StudyReading, original: Flows | None, not
         shares, without = _shares(release, targets, tiles, _weight(areas, reading, notes))
         side = StudySide(release.release, shares)
         if without:
-            notes.say(f"{counted(without, 'area')} have no weight in any tile, so that all their tiles count the same.")
+            notes.add(f"{counted(without, 'area')} have no weight in any tile, so that all their tiles count the same.")
     if targets is not None and tiles is None and reading.weight is None:
-        notes.say(
+        notes.add(
             "the release does not tell the outlines of its tiles, so that areas are spread evenly over their surface "
             "(give the zones that it was made with by --zones, and they are spread over tiles)."
         )
@@ -239,7 +239,7 @@ def _targets(release: Opened, reading: StudyReading, notes: ReadNotes) -> Zones 
     if reading.to_h3 is not None:
         return h3_zones(h3_cover(shapes, reading.to_h3))
     west, south, east, north = shapely.total_bounds(shapes).tolist()
-    return grid_zones(grid_over(Box(west, south, east, north), meters(reading.to_grid or 0)))
+    return grid_zones(grid_over(Box(west, south, east, north), parse_meters(reading.to_grid or 0)))
 
 
 def _shapes(release: Opened) -> Labels:

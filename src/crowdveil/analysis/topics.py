@@ -40,7 +40,7 @@ from crowdveil.analysis.estimates import Groups, pieces_of
 from crowdveil.analysis.reconstruction import aligned
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import InputError, MissingExtraError, counted
-from crowdveil.io.growing import growing_table
+from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Floats, Ints, Labels
 from crowdveil.params import Params
@@ -175,7 +175,7 @@ class Topics:
     def write(self, path: Path, progress: Progress = no_progress) -> None:
         """Write both kinds of rows, as the ending of the name says."""
         table = self.table()
-        with growing_table(path, table.schema, self.about(), self.names) as write:
+        with open_table_writer(path, table.schema, self.about(), self.names) as write:
             write(table)
 
     def lines(self) -> list[str]:

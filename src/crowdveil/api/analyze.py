@@ -158,7 +158,7 @@ def _of_trajectories(
     stage("reading")
     trajectories: Trajectories = read(Trajectories, data, reading, notes)
     if trajectories.counts != "people":
-        notes.say("people are not known, so that trajectories are counted (name the column of people with --user).")
+        notes.add("people are not known, so that trajectories are counted (name the column of people with --user).")
     stage(analysis.name)
     found: Any = analysis.run(trajectories, params, progress)
     if output is not None:

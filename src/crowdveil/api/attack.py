@@ -14,9 +14,9 @@ from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import read_pairing
-from crowdveil.io.read_back import flow_release_alone, trajectory_release_from
+from crowdveil.io.release_reader import load_flow_release_alone, load_trajectory_release
 from crowdveil.io.tables import check_ending
-from crowdveil.io.written import MANIFEST_FILE
+from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
@@ -105,7 +105,7 @@ def _published(data: Any) -> Published:
             f"{data}: it holds trajectories; give the original trajectories, and this with --release, to attack them."
         )
     k = next((p["parameters"]["k"] for p in manifest["guarantees"] if p["name"] == FlowKAnonymity.name), None)
-    release = flow_release_alone(written, Zones.from_ids(written.tile_names), None, "UTC")
+    release = load_flow_release_alone(written, Zones.from_ids(written.tile_names), None, "UTC")
     return Published(release, k, rows_of(manifest))
 
 
@@ -122,7 +122,7 @@ def _before_and_after(
     if not isinstance(data, Trajectories):
         options = reading_again(manifest, options)
     original = read(Trajectories, data, TrajectoryReading.checked(options), notes)
-    opened = trajectory_release_from(written)
+    opened = load_trajectory_release(written)
     if pairing is not None:
         opened = replace(opened, source=read_pairing(pairing, original, published_numbers(opened)))
     return original, opened, manifest["method"]["parameters"].get("k")

@@ -12,7 +12,7 @@ from crowdveil.compare.drawing import looks
 from crowdveil.compare.flows import FlowComparison
 from crowdveil.compare.sweep import Sweep, budget_shown
 from crowdveil.errors import counted
-from crowdveil.io.figure import new_figure
+from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.model.arrays import Floats
 
 _RATIOS = {"Ḡ": "generalization error Ḡ", "E": "reconstruction error E", "D": "distribution distance D"}

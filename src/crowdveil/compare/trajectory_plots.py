@@ -8,7 +8,7 @@ from crowdveil.compare.candidates import without_k
 from crowdveil.compare.drawing import looks
 from crowdveil.compare.trajectories import MEASURES, TrajectoryMethods
 from crowdveil.errors import counted
-from crowdveil.io.figure import new_figure
+from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.registry import find_measure
 
 

@@ -17,8 +17,8 @@ from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
 from crowdveil.guarantees.painting import Block, blocks, by_step
 from crowdveil.guarantees.runs import Runs, distinct
-from crowdveil.io.parallel import in_order
-from crowdveil.io.written import NO_TIME, WrittenRelease
+from crowdveil.io.parallel import run_ordered
+from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
 from crowdveil.model.flows import Flows
 
@@ -253,7 +253,7 @@ class _Sums:
         self.sure_of_crowd: Mask = one_pair | (original.counts == "trips" or original.member is not None)
         order, (step, origin, destination) = by_step(rows.step, rows.origin, rows.destination)
         painted = blocks(runs, step, origin, destination, flows=np.diff(original.offsets))
-        self.crossed = sum(in_order(partial(self._add, block) for block in painted))
+        self.crossed = sum(run_ordered(partial(self._add, block) for block in painted))
         if order is not None:
             for sums in (self.volume, self.crowd):
                 sums[order] = sums.copy()

@@ -54,7 +54,7 @@ class SectorKAnonymity(SectorGuarantee):
         """Look at the numbers in the file; with the original count locations and people in each sector anew."""
         if written.counts != self.counts:
             return self.judged(True, {"counts_differ": 1})
-        small = int((written.crowd < self.k).sum())
+        small = int((written.people < self.k).sum())
         if small or original is None:
             return self.judged(small > 0, {"sectors": len(written), "small": small})
         place = sector_of(written, original)
@@ -63,7 +63,7 @@ class SectorKAnonymity(SectorGuarantee):
         pairs = np.sort(place[there] * original.people + _person(original)[there])
         first = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
         crowd = np.bincount(first // original.people, minlength=len(written))
-        wrong = int(((locations != written.locations) | (crowd != written.crowd)).sum())
+        wrong = int(((locations != written.locations) | (crowd != written.people)).sum())
         small = int((crowd < self.k).sum())
         return self.judged(
             small + wrong > 0, {"sectors": len(written), "small": small, "wrong": wrong}, with_original=True
@@ -166,7 +166,7 @@ class WellFormedSectors(SectorGuarantee):
             faults.append("wrong_area")
         elif not np.allclose(written.locations_per_km2, written.locations / area, rtol=1e-9, atol=0):
             faults.append("wrong_density")
-        if np.any(written.locations < written.crowd):
+        if np.any(written.locations < written.people):
             faults.append("few_locations")
         return self.judged(bool(faults), {"sectors": len(written), **dict.fromkeys(faults, 1)})
 

@@ -10,7 +10,7 @@ import numpy as np
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
 from crowdveil.guarantees.trajectories import OTHER_NUMBER
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.trajectories import Trajectories
 
@@ -39,7 +39,7 @@ class OriginalPoints(_OfTheOriginal):
 
     def check_from(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
         """Look each written point up among the original ones, and count equal ones."""
-        here, there = written.points_beside(original)
+        here, there = written.number_points(original)
         size = int(max(here.max(initial=-1), there.max(initial=-1))) + 1
         more = np.bincount(here, minlength=size) - np.bincount(there, minlength=size)
         strange = int(more[more > 0].sum())
@@ -128,7 +128,7 @@ def _rising(number: Ints) -> Ints:
 
 def _owners(written: WrittenRelease, original: Trajectories, counts: str) -> Ints:
     """Whose each written point is; -1 where several have a point of that place and time, or nobody has."""
-    here, there = written.points_beside(original)
+    here, there = written.number_points(original)
     whose = (original.person if counts == "people" else np.arange(len(original)))[original.trajectory]
     owner = np.full(int(max(here.max(initial=-1), there.max(initial=-1))) + 1, -1)
     owner[there] = whose

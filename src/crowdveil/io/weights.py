@@ -1,8 +1,8 @@
-"""Weights of trips: added up exactly, and rounded to whole trips once.
+"""Weights of trips: summed exactly, and rounded to whole trips once.
 
-A weight is a whole number of units, so that sums do not depend on the order of rows or the number of threads. Each flow is
-rounded so that sums stay right: the volumes of the flows up to any one, in the order of a time step, are those of their
-weights, rounded. So no flow, no origin and no time step is off by a whole trip (bucket rounding, as matrix tools call it).
+A weight is a whole number of units, so that sums do not depend on the order of rows or the number of threads. Flows are
+rounded cumulatively (bucket rounding): inside a time step, the volumes of the flows up to any flow sum to the rounded sum of
+their weights. So no flow, origin or time step is off by a whole trip.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.flows import WEIGHT_UNITS
 
-MOST = 10**9
+MAX_WEIGHT = 10**9
 """Largest weight of a trip."""
 SUMS = pa.decimal128(38, 0)
-"""A type that holds sums of weights, whatever is added up."""
+"""Type of sums of weights; they cannot overflow."""
 
 
-def unusable(weight: Floats) -> dict[str, Mask]:
-    """Which weights cannot be used, by the reason as it follows "rows that"."""
+def find_unusable_weights(weight: Floats) -> dict[str, Mask]:
+    """Return which weights are unusable, by a reason that follows "rows that"."""
     tiny = (weight > 0) & (np.rint(weight * WEIGHT_UNITS) == 0)
     return {
-        f"are above {MOST:,}": weight > MOST,
+        f"are above {MAX_WEIGHT:,}": weight > MAX_WEIGHT,
         f"are above zero but below {1 / WEIGHT_UNITS:.9f}": tiny,
     }
 
 
-def in_units(weight: Floats) -> Ints:
-    """Weights as whole numbers of units; those that cannot be used are 0."""
-    usable = np.where((weight >= 0) & (weight <= MOST), weight, 0.0)
+def to_weight_units(weight: Floats) -> Ints:
+    """Return weights as whole numbers of units; unusable ones are 0."""
+    usable = np.where((weight >= 0) & (weight <= MAX_WEIGHT), weight, 0.0)
     units: Ints = np.rint(usable * WEIGHT_UNITS).astype(np.int64)
     return units
 
 
-def summed(column: Any, name: str) -> Ints:
-    """Sums of weights as the engine gives them."""
+def read_weight_sums(column: Any, name: str) -> Ints:
+    """Return sums of weights from a column of DuckDB, in units."""
     try:
         units: Ints = column.cast(SUMS).cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid:
@@ -49,10 +49,10 @@ def summed(column: Any, name: str) -> Ints:
     return units
 
 
-def rounded(units: Ints, starts: Ints) -> Ints:
-    """Whole trips of flows in the order of their time steps, which begin at `starts`; see above."""
+def round_to_trips(units: Ints, starts: Ints) -> Ints:
+    """Round weights of flows, sorted by time step with first rows `starts`, to whole trips; see the module."""
     whole, rest = np.divmod(units, WEIGHT_UNITS)
-    # Parts of a trip so far in the step, and half a trip: what is carried over to the next flow.
+    # Fractions summed inside the step, plus half a trip, are carried to the next flow.
     so_far = np.cumsum(rest)
     before = np.repeat(so_far[starts] - rest[starts], np.diff(np.append(starts, len(units))))
     half = WEIGHT_UNITS // 2

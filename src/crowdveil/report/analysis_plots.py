@@ -15,7 +15,7 @@ from crowdveil.analysis.profiles import Profiles, shown
 from crowdveil.analysis.reconstruction import Reconstruction
 from crowdveil.analysis.topics import Topics
 from crowdveil.errors import InputError
-from crowdveil.io.figure import new_figure
+from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.tessellation import outlines
 from crowdveil.model.zones import Zones

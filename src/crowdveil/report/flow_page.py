@@ -9,7 +9,7 @@ import numpy as np
 from crowdveil.analysis.calendar import GAPS
 from crowdveil.errors import counted
 from crowdveil.io.times import iso_times
-from crowdveil.io.written import NO_TIME, WrittenRelease
+from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import figures, layers, picture
 from crowdveil.report.layers import Shade

@@ -20,7 +20,7 @@ import numpy as np
 
 from crowdveil.attacks.od.homogeneity import MEANINGS
 from crowdveil.guarantees.base import Outcome, tally
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report import flow_page, trajectory_page
 from crowdveil.report.page_model import PrivateContext
 from crowdveil.report.questions import answers, smallest_crowd

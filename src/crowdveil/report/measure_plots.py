@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.io.figure import new_figure
+from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.measures.base import Scores, shown
 
 ORIGINAL, RELEASED = "#d55e00", "#0072b2"

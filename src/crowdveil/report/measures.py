@@ -224,7 +224,7 @@ def measured(
         raise InputError(next(iter(left_out.values())))
     if isinstance(compared, OdComparison):
         return Measurement(original, tuple(found), compared.row is None, left_out)
-    return Measurement(original, tuple(found), False, left_out, tuple(compared.notes.said))
+    return Measurement(original, tuple(found), False, left_out, tuple(compared.notes.messages))
 
 
 def _compared(

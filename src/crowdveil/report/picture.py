@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdveil.analysis.calendar import DAYS
 from crowdveil.io.times import Clock, iso_times
-from crowdveil.io.written import NO_TIME, WrittenRelease
+from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints, Mask, distinct, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.tessellation import outlines

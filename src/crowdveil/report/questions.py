@@ -13,7 +13,7 @@ import numpy as np
 from crowdveil.attacks.adversary_view import ranks
 from crowdveil.attacks.od.homogeneity import AREA, TILE, Known
 from crowdveil.errors import counted
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 
 NOISY = "differential-privacy"

@@ -14,8 +14,8 @@ from crowdveil.analysis.calendar import GAPS
 from crowdveil.compare.drawing import looks
 from crowdveil.compare.plots import front
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.io.figure import new_figure
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.matplotlib_figure import new_figure
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import figures, layers, picture, trajectory_pictures
 from crowdveil.report.flow_page import map_frame, time_zone

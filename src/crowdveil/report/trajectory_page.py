@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats
 from crowdveil.report import figures, trajectory_pictures
 from crowdveil.report.page_model import Figure, Parts, PrivateContext

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.io.times import iso_times
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.report.packing import packed

@@ -15,7 +15,7 @@ from crowdveil.errors import InputError, ParameterError
 from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.written import MANIFEST_FILE, file_hash, folder_hash
+from crowdveil.io.written_release import MANIFEST_FILE, file_hash, folder_hash
 from crowdveil.manifest_schema import FORMAT, Manifest
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
@@ -60,7 +60,7 @@ def build_manifest(
         "input": {
             "data": {"kind": _kind(data)},
             "options": _options(reading),
-            "notes": notes.said,
+            "notes": notes.messages,
             "dropped": notes.dropped,
         },
         "k_counts": counts,

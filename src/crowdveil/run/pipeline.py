@@ -18,10 +18,10 @@ from crowdveil.guarantees import BoundedVolumes, Finding, Guarantee, TrueVolumes
 from crowdveil.guarantees.base import refuse_unchecked, tally
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, recover
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.pairing import kept_pairing
-from crowdveil.io.read_back import flow_release_from
-from crowdveil.io.release import TableFormat, write_release
-from crowdveil.io.written import MANIFEST_FILE, WrittenRelease, file_hash, read_release
+from crowdveil.io.pairing import open_pairing
+from crowdveil.io.release_reader import load_flow_release
+from crowdveil.io.release_writer import TableFormat, write_release
+from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_release
 from crowdveil.method import Method
 from crowdveil.model.canonical import numbered
 from crowdveil.model.flows import Flows
@@ -153,7 +153,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     )  # fmt: skip
 
     seed = drawn_seed(request.seed, finished)
-    pairing = kept_pairing(request.pairing, Path(request.output), overwrite=request.overwrite)
+    pairing = open_pairing(request.pairing, Path(request.output), overwrite=request.overwrite)
     with going_on_from(finished), pairing as keep:
         stage("reading")
         notes = ReadNotes()
@@ -167,7 +167,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         guarantees = (*method.guarantees(data, params), *structural_guarantees(method))
         add_run_warnings(method, data, params, len(release), notes, seed_given=request.seed is not None)
         if finished is not None and not finished.used:
-            notes.say(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
+            notes.add(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
 
         if isinstance(data, Trajectories):
             keep(data, getattr(release, "source", None))
@@ -365,7 +365,7 @@ def report_of_original(
     check_private(target, folder, overwrite=overwrite)
     manifest, written = sound_release(folder, but="report")
     data = _read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
-    release = flow_release_from(written, data) if isinstance(data, Flows) else None
+    release = load_flow_release(written, data) if isinstance(data, Flows) else None
     write_private(target, written, manifest, data, release, overwrite=overwrite)
 
 

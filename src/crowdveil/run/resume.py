@@ -12,7 +12,7 @@ from crowdveil import engine
 from crowdveil.engine import FinishedSteps, LocalEngine, kept_until_done
 from crowdveil.entropy import fresh
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.io.written import file_hash
+from crowdveil.io.written_release import file_hash
 from crowdveil.method import Method
 from crowdveil.params import Params
 from crowdveil.run.manifest import FILES

@@ -17,8 +17,8 @@ from crowdveil.guarantees import (
 )
 from crowdveil.guarantees.base import refuse_broken
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.parallel import side_by_side
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.parallel import run_parallel
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.method import Method, Rows
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
@@ -41,7 +41,7 @@ def check(
         checks = [partial(guarantee.check_from, written, original, source) for guarantee in guarantees]
     else:
         checks = [partial(guarantee.check_with, written, original) for guarantee in guarantees]
-    return list(zip(guarantees, side_by_side(*checks), strict=True))
+    return list(zip(guarantees, run_parallel(*checks), strict=True))
 
 
 _VOLUMES: dict[Rows, tuple[Guarantee, ...]] = {
@@ -78,22 +78,22 @@ def add_run_warnings(
 ) -> None:
     """Tell whoever signs what is easily overlooked."""
     if seed_given and method.rows == "noisy":
-        notes.say(
+        notes.add(
             "the noise was drawn with the seed that was given: who knows the seed can remove the noise, so keep it secret."
         )
     if hasattr(params, "k") and data.counts != "people":
-        notes.say(f"people are not known, so k counts {data.counts} (name the column of people with --user).")
+        notes.add(f"people are not known, so k counts {data.counts} (name the column of people with --user).")
     elif what_k_counts(data, params) != data.counts:
-        notes.say("k counts trajectories, as asked: all of a group may be one person's.")
+        notes.add("k counts trajectories, as asked: all of a group may be one person's.")
     if isinstance(data, Flows) and data.weight is not None and len(data):
         percent = round(100 * float((data.volume == 0).mean()))
-        notes.say(
+        notes.add(
             f"weights are added up exactly, and then rounded to whole trips: {percent} % of the flows become 0 trips, and their "
             "people still count."
         )
     if published == 0:
         changes = what_to_change(data, params)
-        notes.say(f"nothing could be published{f'; choose {changes}' if changes else ''}.")
+        notes.add(f"nothing could be published{f'; choose {changes}' if changes else ''}.")
 
 
 def what_k_counts(data: Flows | Trajectories, params: Params) -> str:

@@ -128,7 +128,7 @@ def read_network(vertices: str | Path, edges: str | Path) -> RoadNetwork:
         length = _numbers(Path(edges), roads, 3)
         negative = np.flatnonzero(length < 0) + 1
         if len(negative):
-            raise InputError(f"{edges}: {rows_that(negative, len(negative), 'have a length below 0')}; mend them.")
+            raise InputError(f"{edges}: {rows_that(negative, len(negative), 'have a length below 0')}; fix them.")
     return RoadNetwork.largest_part(x, y, begin, end, length)
 
 
@@ -179,7 +179,7 @@ def _rows(path: Path, wanted: tuple[int, ...], what: str) -> list[list[str]]:
     bad = [i + 1 for i, row in enumerate(rows) if len(row) != values]
     if bad:
         told = rows_that(bad, len(bad), "have more or fewer values")
-        raise InputError(f"{path}: wanted {what} in each line, but {told}; mend them.")
+        raise InputError(f"{path}: wanted {what} in each line, but {told}; fix them.")
     return rows
 
 
@@ -190,7 +190,7 @@ def _numbers(path: Path, rows: list[list[str]], column: int) -> Floats:
         values = np.array([float(row[column]) if _is_number(row[column]) else np.nan for row in rows])
     bad = np.flatnonzero(~np.isfinite(values)) + 1
     if len(bad):
-        raise InputError(f"{path}: {rows_that(bad, len(bad), 'have no number')} in column {column + 1}; mend them.")
+        raise InputError(f"{path}: {rows_that(bad, len(bad), 'have no number')} in column {column + 1}; fix them.")
     return values
 
 

@@ -85,7 +85,7 @@ def _walks(compared: TrajectoryComparison) -> tuple[Walks, Walks]:
         return _by_individual(original, original.person), _by_individual(release, people)
     if release.person is not None or original.counts == "people":
         silent = "original" if release.person is not None else "release"
-        compared.notes.say(f"the {silent} does not tell people, so individuals are trajectories, on both sides.")
+        compared.notes.add(f"the {silent} does not tell people, so individuals are trajectories, on both sides.")
     return _by_individual(original, np.arange(len(original))), _by_individual(release, np.arange(len(release)))
 
 

@@ -36,7 +36,7 @@ def normalized_rmse(compared: TrajectoryComparison, params: DistanceParams) -> F
     key = "largest", params.distance, weight_of(compared, params)
     most, exact = compared.once(key, lambda: largest(distance_of(compared, params), compared.progress))
     if not exact:
-        compared.notes.say(
+        compared.notes.add(
             f"the largest {params.distance} distance between originals is at least {most:,.0f} m; with so many trajectories "
             "it was not looked for among all pairs, so that the normalized RMSE may be less than what is told."
         )

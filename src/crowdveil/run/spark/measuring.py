@@ -15,7 +15,7 @@ from crowdveil import engine as engines
 from crowdveil.engine import LocalEngine
 from crowdveil.engine.spark import SparkEngine
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.read_back import flow_release_from
+from crowdveil.io.release_reader import load_flow_release
 from crowdveil.measures.base import Asked, Scores, mean_of_steps
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.od.partition_sums import PartTotals, over_all_parts, sums_of_part
@@ -77,7 +77,7 @@ class MeasuredPart:
 
 def compared(flows: Flows, written: Any) -> OdComparison:
     """A part of the original beside the rows that were made of it."""
-    return OdComparison.between(flows, flow_release_from(written, flows))
+    return OdComparison.between(flows, load_flow_release(written, flows))
 
 
 def measure_there(

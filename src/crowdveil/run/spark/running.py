@@ -21,9 +21,9 @@ from crowdveil.guarantees.base import refuse_broken, refuse_unchecked
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.release import area_features, area_properties
+from crowdveil.io.release_writer import area_features, area_properties
 from crowdveil.io.tables import write_table
-from crowdveil.io.written import AREAS_FILE, MANIFEST_FILE, read_release
+from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, read_release
 from crowdveil.method import Method
 from crowdveil.model.arrays import Mask
 from crowdveil.model.flows import FlowCounts, Flows
@@ -244,8 +244,8 @@ def reported(
 ) -> dict[str, Any]:
     """The manifest with the report, if the published rows are few enough to be looked at here."""
     if rows > REPORT_ROWS:
-        notes.say(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
-        return manifest | {"input": manifest["input"] | {"notes": notes.said}}
+        notes.add(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
+        return manifest | {"input": manifest["input"] | {"notes": notes.messages}}
     engine.files.fetch(data, here / manifest["files"]["data"]["name"])
     written = read_release(here, {role: entry["name"] for role, entry in manifest["files"].items()})
     (here / REPORT_FILE).write_text(public_report(written, manifest), encoding="utf-8", newline="\n")

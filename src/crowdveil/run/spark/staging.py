@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from crowdveil.engine.hadoop import HadoopFiles
 from crowdveil.errors import OutputError
-from crowdveil.io.atomic import MARK, OLD, of_dead
-from crowdveil.io.written import MANIFEST_FILE
+from crowdveil.io.atomic import MARK, OLD, is_of_dead_process
+from crowdveil.io.written_release import MANIFEST_FILE
 
 
 def check_target(files: HadoopFiles, target: str, *, overwrite: bool, mark: str = MANIFEST_FILE) -> None:
@@ -63,7 +63,7 @@ def recover(files: HadoopFiles, target: str) -> None:
     names = sorted(name for name, _, _ in files.listed(above) if name.startswith(prefix))
     for name in names:
         ending, left = name.removeprefix(prefix), files.beside(target, name)
-        if left in _used or not of_dead(ending):
+        if left in _used or not is_of_dead_process(ending):
             continue
         if ending.endswith(OLD) and not files.exists(target):
             files.move(left, target)

@@ -17,9 +17,9 @@ from crowdveil.engine import LocalEngine
 from crowdveil.entropy import apart
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Guarantee
-from crowdveil.io.release import area_properties, drawn_areas, flow_table, step_table
+from crowdveil.io.release_writer import area_properties, drawn_areas, flow_table, step_table
 from crowdveil.io.values import one_array
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.release import FlowRelease

@@ -14,9 +14,9 @@ from crowdveil import engine
 from crowdveil.engine import LocalEngine
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Guarantee
-from crowdveil.io.release import area_properties, trajectory_table
-from crowdveil.io.values import codes, one_array
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.release_writer import area_properties, trajectory_table
+from crowdveil.io.values import encode_ids, one_array
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.separation import DistanceParams, apart
 from crowdveil.model.arrays import Ints, refrozen
@@ -81,7 +81,7 @@ class Plan:
     def __call__(self, tracks: pa.Table) -> pa.Table:
         """Numbers and parts of all usable trajectories."""
         tracks = tracks.filter(pa.array(_numbers(tracks, "lost") == 0))
-        person = codes(tracks["person"])[0] if len(self.ids) == 2 else None
+        person = encode_ids(tracks["person"])[0] if len(self.ids) == 2 else None
         keys = np.array([_numbers(tracks, name) for name in KEY], np.int64).reshape(len(KEY), len(tracks))
         order, people = canonical_order(keys, person, 0 if person is None else int(person.max(initial=-1)) + 1)
         tracks = tracks.take(pa.array(order))

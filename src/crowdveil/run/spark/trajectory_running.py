@@ -20,8 +20,8 @@ from crowdveil.guarantees.base import refuse_broken, refuse_unchecked
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.release import area_features, area_properties
-from crowdveil.io.written import AREAS_FILE, MANIFEST_FILE, TRAJECTORY_COLUMNS
+from crowdveil.io.release_writer import area_features, area_properties
+from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, TRAJECTORY_COLUMNS
 from crowdveil.method import Method
 from crowdveil.model.canonical import canonical_order
 from crowdveil.model.projection import LocalProjection
@@ -91,7 +91,7 @@ def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[
             job.method, points.frame, job.params, told.cost.trajectories, notes, seed_given=job.seed is not None
         )
         if job.attack:
-            notes.say(NO_ATTACK)
+            notes.add(NO_ATTACK)
         stage("writing")
         data = f"{aside}/{DATA_FOLDER}"
         _write_numbered(engine, outcome, told.cost, data, progress)

@@ -17,7 +17,7 @@ from crowdveil.errors import InputError
 from crowdveil.io import grouping
 from crowdveil.io.flows import read_flows
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.parallel import in_order
+from crowdveil.io.parallel import run_ordered
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
@@ -59,7 +59,7 @@ def _read(table: pa.Table, **options: Any) -> Any:
         flows = read_flows(table, zones=ZONES, notes=notes, **options)
     except InputError as error:
         return str(error)
-    return _plain(flows), flows.counts, flows.step_s, notes.said, notes.dropped
+    return _plain(flows), flows.counts, flows.step_s, notes.messages, notes.dropped
 
 
 def _plain(flows: Flows) -> list[tuple[int, ...]]:
@@ -135,7 +135,7 @@ def test_jobs_begin_a_few_ahead_and_end_in_order() -> None:
             yield lambda i=i: sum(range(random.randint(0, 3000))) * 0 + i
 
     found = []
-    for done in in_order(jobs()):
+    for done in run_ordered(jobs()):
         found.append(done)
         assert len(begun) <= done + 40, "not all at once"
     assert found == list(range(50))
@@ -145,7 +145,7 @@ def test_a_job_that_fails_is_told_in_its_turn() -> None:
     def fail() -> int:
         raise ValueError("third")
 
-    results = in_order([lambda: 1, lambda: 2, fail, lambda: 4])
+    results = run_ordered([lambda: 1, lambda: 2, fail, lambda: 4])
     assert [next(results), next(results)] == [1, 2]
     with pytest.raises(ValueError, match="third"):
         next(results)
