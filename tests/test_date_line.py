@@ -30,7 +30,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method
-from crowdveil.report import trajectory_pictures
+from crowdveil.report import trajectory_picture
 from crowdveil.report.shapes import PictureFrame, Rings
 from crowdveil.run import pipeline
 
@@ -253,7 +253,7 @@ def test_a_heat_map_across_the_date_line_is_the_shifted_one(tmp_path: Path) -> N
 
 def test_tracks_are_drawn_in_one_piece() -> None:
     here = _people(np.random.default_rng(8))
-    pictures = [trajectory_pictures.original(data) for data in (here, replace(here, lon=_shifted(here.lon)))]
+    pictures = [trajectory_picture.original(data) for data in (here, replace(here, lon=_shifted(here.lon)))]
     frames = [PictureFrame.around(p.lon, p.lat) for p in pictures]
     assert (frames[0].width, frames[0].height) == (frames[1].width, frames[1].height)
     places = [frame.place(p.lon, p.lat) for frame, p in zip(frames, pictures, strict=True)]

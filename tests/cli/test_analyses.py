@@ -118,13 +118,13 @@ def test_weights_come_from_a_column_or_a_table(command: Any, city: Path, tmp_pat
 
 def test_profiles_stand_beside_the_original_only_if_it_is_given(command: Any, city: Path, tmp_path: Path) -> None:
     alone = command("profiles", city / "out", "-o", tmp_path / "alone.csv")
-    assert alone.code == 0 and "stay in the house" not in alone.out and "correlation" not in alone.out
+    assert alone.code == 0 and "exact and confidential" not in alone.out and "correlation" not in alone.out
     assert "original" not in (tmp_path / "alone.csv").read_text()
     given = ("--original", city / "trips.parquet", "--zones", city / "zones.geojson")
     beside = command("profiles", city / "out", *given, "-o", tmp_path / "beside.json", "--plot", tmp_path / "p.png")
-    assert beside.code == 0 and "stay in the house" in beside.out and "median correlation" in beside.out
+    assert beside.code == 0 and "exact and confidential" in beside.out and "median correlation" in beside.out
     told = json.loads((tmp_path / "beside.json").read_text())
-    assert "not for publication" in told["meaning"] and told["rows"][0]["correlation"] > 0.9
+    assert "do not publish" in told["meaning"] and told["rows"][0]["correlation"] > 0.9
     assert (tmp_path / "p.png").read_bytes()[:4] == b"\x89PNG"
 
 

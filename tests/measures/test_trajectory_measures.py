@@ -27,7 +27,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_measure, find_measures, find_method
-from crowdveil.report.measures import measured, named_measures
+from crowdveil.report.measurement import measured, named_measures
 from crowdveil.solve.trajectory.distances import DISTANCES, Contemporaries, Paths, make_distance
 from crowdveil.solve.trajectory.distances import nearest as search
 from crowdveil.testing import trajectories

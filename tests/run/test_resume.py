@@ -17,7 +17,7 @@ import pytest
 import crowdveil
 from conftest import Ran
 from crowdveil.cli.main import cli
-from crowdveil.engine import Arrays, FinishedSteps, LocalEngine, StoppedEarly, local
+from crowdveil.engine import Arrays, FinishedPartitions, LocalEngine, StoppedEarlyError, local
 from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.geojson import write_zones
@@ -93,7 +93,9 @@ def half(city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Steps:
     with monkeypatch.context() as patched:
         patched.setattr(local, "TICK_S", 0.01)
         steps = Steps(patched, hold=True)
-        with pytest.raises(StoppedEarly, match=r"of 3\d\d time steps are kept in .*kept; run the same command again"):
+        with pytest.raises(
+            StoppedEarlyError, match=r"of 3\d\d time steps are kept in .*kept; run the same command again"
+        ):
             run(request(city, tmp_path / "out", tmp_path / "kept"), steps.stop_half_way)
     return steps
 
@@ -120,7 +122,7 @@ def test_a_run_that_is_stopped_after_the_last_step_solves_none_again(
         if name == "verifying":
             raise KeyboardInterrupt
 
-    with pytest.raises(StoppedEarly):
+    with pytest.raises(StoppedEarlyError):
         run(request(city, tmp_path / "out", tmp_path / "kept"), stage=stage)
     steps = Steps(monkeypatch)
     run(request(city, tmp_path / "out", tmp_path / "kept"))
@@ -176,7 +178,7 @@ def test_a_process_that_is_stopped_goes_on(
     assert not out.exists()
     content = json.loads((kept / "key.json").read_text())
     # There was no seed, so the entropy of the first run is kept for the second.
-    before = FinishedSteps(kept, content["key"], content["entropy"]).load(*content["partitions"])
+    before = FinishedPartitions(kept, content["key"], content["entropy"]).load(*content["partitions"])
     if number != signal.SIGKILL:
         told = f"Stopped; {len(before):,} of {content['partitions'][0]:,} time steps are kept in {kept}; run the same"
         assert told in Ran(process.returncode, "", err).sentence and process.returncode == 128 + number

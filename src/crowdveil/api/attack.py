@@ -23,7 +23,15 @@ from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import TrajectoryReading, read
 from crowdveil.registry import find_attack
-from crowdveil.report.attacks import ALL, Attacked, Exposed, attack_params, attacked, exposed, named_attacks
+from crowdveil.report.attack_results import (
+    ALL,
+    AttackResults,
+    ExposureResults,
+    attack_flow_release,
+    attack_params,
+    attack_trajectories,
+    named_attacks,
+)
 from crowdveil.run import pipeline
 from crowdveil.run.manifest import reading_again
 
@@ -40,7 +48,7 @@ def attack(
     progress: Progress = no_progress,
     stage: pipeline.Stage = lambda name: None,
     **options: Any,
-) -> Attacked | Exposed:
+) -> AttackResults | ExposureResults:
     """Attack trajectories, before and after they were anonymized, or a release of flows.
 
     `name` is that of an attack, or `all`. For trajectories `data` are the original ones; with the folder of a `release` (or a
@@ -71,15 +79,15 @@ def attack(
             check_ending(Path(output), ".json")
             file = files.enter_context(new_file(Path(output), overwrite=overwrite))
         stage("reading")
-        found: Attacked | Exposed
+        found: AttackResults | ExposureResults
         if takes is FlowRelease:
             published = _published(data)
             stage(name)
-            found = exposed(published, attacks, params)
+            found = attack_flow_release(published, attacks, params)
         else:
             original, opened, k = _before_and_after(data, release, pairing, reading, said)
             stage(name)
-            found = attacked(original, opened, attacks, params, k, progress)
+            found = attack_trajectories(original, opened, attacks, params, k, progress)
         if file is not None:
             found.write(file)
     return found

@@ -18,7 +18,7 @@ from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, TrajectoryReading, read
-from crowdveil.report.measures import Measurement, measured, named_measures, parsed
+from crowdveil.report.measurement import Measurement, measured, named_measures, parsed
 from crowdveil.run import pipeline
 from crowdveil.run.manifest import reading_again
 from crowdveil.solve.od.assignment import steps_of_release

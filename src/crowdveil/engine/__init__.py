@@ -20,18 +20,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from crowdveil.engine.finished import Arrays, FinishedSteps, StoppedEarly, kept_until_done
+from crowdveil.engine.finished import Arrays, FinishedPartitions, StoppedEarlyError, keep_until_done
 from crowdveil.engine.local import Engine, LocalEngine, Task
 
 __all__ = [
     "Arrays",
     "Engine",
-    "FinishedSteps",
+    "FinishedPartitions",
     "LocalEngine",
-    "StoppedEarly",
+    "StoppedEarlyError",
     "Task",
     "current",
-    "kept_until_done",
+    "keep_until_done",
     "use",
 ]
 

@@ -24,14 +24,14 @@ _BROKEN = (OSError, EOFError, ValueError, TypeError, AttributeError, LookupError
 """What reading a batch can raise that was cut short or changed."""
 
 
-class StoppedEarly(KeyboardInterrupt):
+class StoppedEarlyError(KeyboardInterrupt):
     """An interrupt of a run whose finished time steps are kept; its text says how many, and what to do."""
 
 
-class Kept(Protocol):
+class KeptPartitions(Protocol):
     """Finished partitions that are kept for another run."""
 
-    def told(self) -> str | None:
+    def describe(self) -> str | None:
         """How many are kept and where; None where nothing is."""
         ...
 
@@ -41,21 +41,21 @@ class Kept(Protocol):
 
 
 @contextmanager
-def kept_until_done(kept: Kept) -> Iterator[None]:
+def keep_until_done(kept: KeptPartitions) -> Iterator[None]:
     """Keep what is finished inside; removed when all went well, or a guarantee turned out broken."""
     try:
         yield
     except KeyboardInterrupt:
-        if (told := kept.told()) is None:
+        if (kept_text := kept.describe()) is None:
             raise
-        raise StoppedEarly(f"{told}; run the same command again to go on from them.") from None
+        raise StoppedEarlyError(f"{kept_text}; run the same command again to go on from them.") from None
     except GuaranteeViolatedError:
         kept.remove()  # whatever is wrong may lie in what was kept
         raise
     kept.remove()
 
 
-class FinishedSteps:
+class FinishedPartitions:
     """Finished partitions in a folder, in batches, beside a key that says which run they belong to.
 
     Parameters
@@ -100,7 +100,7 @@ class FinishedSteps:
             raise _of_another_run(self.folder, ["number of time steps"])
         self._counts += [] if known else [count]
         self._rounds += 1
-        with _told(self.folder):
+        with _write_errors(self.folder):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._new_file(KEY_FILE) as file:
             file.write(json.dumps(self._content(), indent=2).encode())
@@ -124,7 +124,7 @@ class FinishedSteps:
             contents, joined = _packed(batch)
             np.savez(file, contents=np.frombuffer(contents, np.uint8), joined=np.frombuffer(joined, np.uint8))
 
-    def told(self) -> str | None:
+    def describe(self) -> str | None:
         """How many are kept and where; None where none were asked for."""
         return f"{self.kept:,} of {counted(self.total, 'time step')} are kept in {self.folder}" if self.used else None
 
@@ -138,7 +138,7 @@ class FinishedSteps:
 
     def _known_counts(self) -> list[int]:
         """The numbers of partitions that the folder tells of; raises unless it is new, empty, or of the same run."""
-        with _told(self.folder):
+        with _write_errors(self.folder):
             if not self.folder.exists():
                 return []
             if not self.folder.is_dir():
@@ -164,7 +164,7 @@ class FinishedSteps:
     def _new_file(self, name: str) -> Iterator[IO[bytes]]:
         """A file that is there whole or not at all."""
         temporary = self.folder / f"{name}-{os.getpid()}{_PARTIAL}"
-        with _told(self.folder):
+        with _write_errors(self.folder):
             temporary.touch(mode=0o600)
             with temporary.open("wb") as file:
                 yield file
@@ -215,7 +215,7 @@ def _unpacked(path: Path) -> dict[int, Arrays]:
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def _write_errors(folder: Path) -> Iterator[None]:
     """Say in one sentence why finished time steps could not be kept."""
     try:
         yield

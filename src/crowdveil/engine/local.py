@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
 from typing import Protocol
 
-from crowdveil.engine.finished import Arrays, FinishedSteps
+from crowdveil.engine.finished import Arrays, FinishedPartitions
 from crowdveil.progress import Progress, no_progress
 
 Task = Callable[[int], Arrays]
@@ -46,7 +46,7 @@ class LocalEngine:
         Where to keep finished partitions, and to take those from that were finished before.
     """
 
-    def __init__(self, threads: int | None = None, finished: FinishedSteps | None = None) -> None:
+    def __init__(self, threads: int | None = None, finished: FinishedPartitions | None = None) -> None:
         self.threads = threads or os.cpu_count() or 1
         self.finished = finished
 

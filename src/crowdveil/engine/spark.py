@@ -24,8 +24,8 @@ from crowdveil.progress import Progress, no_progress
 
 Frame = Any
 """A data frame of Spark: rows that lie on the cluster. What is done with one is said here and done there."""
-Batches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-Group = Callable[[pa.Table], pa.Table]
+BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+GroupFunction = Callable[[pa.Table], pa.Table]
 T = TypeVar("T")
 
 SETTINGS = {
@@ -129,13 +129,13 @@ class SparkEngine:
             frame.createOrReplaceTempView(names[place])
         return self.session.sql(text.format(**names))
 
-    def map_rows(self, frame: Frame, function: Batches, schema: pa.Schema) -> Frame:
+    def map_rows(self, frame: Frame, function: BatchFunction, schema: pa.Schema) -> Frame:
         """The rows that a function makes of pieces of the rows, wherever they lie; it is sent to each executor once."""
         sent = self.context.broadcast(function)
         with _quiet():
             return frame.mapInArrow(lambda pieces: telling(sent.value, pieces), _spark_schema(schema))
 
-    def map_groups(self, frame: Frame, key: str, function: Group, schema: pa.Schema, groups: int) -> Frame:
+    def map_groups(self, frame: Frame, key: str, function: GroupFunction, schema: pa.Schema, groups: int) -> Frame:
         """The rows that a function makes of all rows with one value in column `key`; there are about so many `groups`."""
         sent = self.context.broadcast(function)
         # Groups go to tasks by a hash: with twice as many tasks few groups must share one.

@@ -31,7 +31,7 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, FlowReading, TrajectoryReading, read
 from crowdveil.registry import find_method
-from crowdveil.report.summary import cost_lines, cost_numbers
+from crowdveil.report.cost_summary import cost_lines, cost_numbers
 from crowdveil.run.manifest import (
     build_manifest,
     file_entry,
@@ -349,12 +349,12 @@ def write_private(
 ) -> None:  # fmt: skip
     """Write the report that shows the original too, for its owner's eyes alone."""
     from crowdveil.report.html import private_report
-    from crowdveil.report.private_context import private_context_of
+    from crowdveil.report.private_context import build_private_context
 
     with new_file(Path(target), overwrite=overwrite) as file:
         file.touch(mode=0o600)
         file.write_text(
-            private_report(written, manifest, private_context_of(data, release)), encoding="utf-8", newline="\n"
+            private_report(written, manifest, build_private_context(data, release)), encoding="utf-8", newline="\n"
         )
 
 

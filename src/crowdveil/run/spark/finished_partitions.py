@@ -58,7 +58,7 @@ class FinishedParts:
                 {"key": key, "entropy": None if self.entropy is None else str(self.entropy)}, KEY_FILE, private=True
             )
 
-    def told(self) -> str | None:
+    def describe(self) -> str | None:
         """How many are kept and where; None where none are kept, or none are known yet."""
         if self.kept is None or not self.total:
             return None

@@ -22,7 +22,7 @@ from crowdveil.measures.od.partition_sums import PartTotals, over_all_parts, sum
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress
-from crowdveil.report.measures import Measurement, named_measures
+from crowdveil.report.measurement import Measurement, named_measures
 from crowdveil.run.spark.aligned_partitions import BothParts, beside
 from crowdveil.run.spark.verifying import moments_of, open_there, rest_of
 from crowdveil.solve.od.assignment import refuse_missing_steps

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.attacks.risk import refuse_beaten
-from crowdveil.engine.finished import kept_until_done
+from crowdveil.engine.finished import keep_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.entropy import fresh
 from crowdveil.errors import GuaranteeViolatedError, ParameterError
@@ -110,7 +110,7 @@ def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[
     finished = FinishedParts(engine, job.resume, job.key, entropy=None if job.seed is not None else fresh())
     with (
         engine.kept(trips.rows),
-        kept_until_done(finished),
+        keep_until_done(finished),
         new_folder(engine.files, job.output, overwrite=job.overwrite) as aside,
     ):
         trips = look_at(engine, trips, job.reading, notes, visited=visited, progress=progress)

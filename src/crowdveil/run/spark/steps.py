@@ -26,7 +26,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import Params
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
-from crowdveil.report.summary import FlowCost
+from crowdveil.report.cost_summary import FlowCost
 from crowdveil.run.resume import ATTACKS
 from crowdveil.run.spark.merge_partitions import AREA, ROW, TOLD
 from crowdveil.run.spark.rows import PartReader

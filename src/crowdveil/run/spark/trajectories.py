@@ -27,7 +27,7 @@ from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
-from crowdveil.report.summary import TrackCost
+from crowdveil.report.cost_summary import TrajectoryCost
 from crowdveil.run.spark.merge_partitions import AREA, ROW, TOLD, in_parts
 from crowdveil.run.spark.point_rows import KEY
 from crowdveil.run.verification import check
@@ -167,7 +167,7 @@ class TracksPart:
             "part": number,
             "findings": [finding.as_json() for _, finding in checked],
             "figures": None if release.figures is None else release.figures.tolist(),
-            "cost": asdict(TrackCost.of(data, release)),
+            "cost": asdict(TrajectoryCost.of(data, release)),
             "squares": float(far @ far),
             "grid": _grid(release),
             "areas": release.areas is not None,
