@@ -1,4 +1,4 @@
-"""The form of a manifest and of a list of areas: what whoever reads them may count on, since they may come from anybody."""
+"""Schemas of manifests and lists of areas, which validate these untrusted files."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 Number = int | float | None
-FORMAT: Final = 2
-"""Of manifests. 1: a guarantee had `holds`, true also where it was not checked; 2: it has `outcome`."""
+FORMAT: Final = 3
+"""Format of manifests. 1: a guarantee had `holds`, true also if it was not checked; 2: it has `outcome`;
+3: keys and columns have the field's names (suppressed, guarantees)."""
 
 
-class _Form(BaseModel):
+class _Schema(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow")
 
 
-class _File(_Form):
+class _File(_Schema):
     name: str
     sha256: str
     parts: dict[str, str] = Field(default_factory=dict)
-    """Where it is a folder, its files with their hashes."""
+    """For a folder, its files with their hashes."""
 
 
-class _Stated(_Form):
+class _Stated(_Schema):
     name: str
     kind: str
     parameters: dict[str, JsonValue]
@@ -35,16 +36,16 @@ class _Guarantee(_Stated):
     with_original: bool
 
 
-class _Measured(_Form):
+class _Measured(_Schema):
     found_percent: Number = None
     true_points_percent: Number = None
 
 
-class _Facts(_Form):
+class _Facts(_Schema):
     measured: _Measured | None = None
 
 
-class _Method(_Form):
+class _Method(_Schema):
     name: str
     status: str
     parameters: dict[str, JsonValue]
@@ -52,18 +53,18 @@ class _Method(_Form):
     facts: _Facts
 
 
-class _Source(_Form):
+class _Source(_Schema):
     kind: str | None = None
 
 
-class _Input(_Form):
+class _Input(_Schema):
     data: _Source = Field(default_factory=_Source)
     options: dict[str, JsonValue]
     notes: list[str]
     dropped: dict[str, int]
 
 
-class _Risk(_Form):
+class _Risk(_Schema):
     attack: str
     knowledge: str | None
     risk_percent_before: Number
@@ -71,23 +72,23 @@ class _Risk(_Form):
     guarantee: str | None
 
 
-class _CostOfFlows(_Form):
+class _CostOfFlows(_Schema):
     published_volume: int
     published_flows: int
     published_time_steps: int
     suppressed_volume_percent: int | float = 0
 
 
-class _CostOfTrajectories(_Form):
+class _CostOfTrajectories(_Schema):
     published_trajectories: int
     published_points: int
     suppressed_trajectories_percent: int | float
 
 
-class Manifest(_Form):
-    """All that a manifest must have; more may be in it."""
+class ManifestSchema(_Schema):
+    """Required content of the manifest of a release; further keys are allowed."""
 
-    format: Literal[2]
+    format: Literal[3]
     created: str
     crowdveil: str
     python: str
@@ -101,10 +102,10 @@ class Manifest(_Form):
     files: dict[str, _File]
 
 
-class HeatMapManifest(_Form):
-    """All that the manifest of a heat map must have."""
+class HeatMapManifestSchema(_Schema):
+    """Required content of the manifest of a heat map."""
 
-    format: Literal[2]
+    format: Literal[3]
     crowdveil: str
     analysis: str
     parameters: dict[str, JsonValue]
@@ -113,12 +114,12 @@ class HeatMapManifest(_Form):
     files: dict[str, _File]
 
 
-class _Plane(_Form):
+class _Plane(_Schema):
     longitude: float = Field(ge=-180, le=180)
     latitude: float = Field(ge=-90, le=90)
 
 
-class _SectorAbout(_Form):
+class _SectorAbout(_Schema):
     analysis: str
     parameters: dict[str, JsonValue]
     k: int
@@ -128,19 +129,19 @@ class _SectorAbout(_Form):
     plane: _Plane
 
 
-class _Sector(_Form):
+class _Sector(_Schema):
     properties: dict[str, int | float]
     geometry: dict[str, Any]
 
 
-class SectorFile(_Form):
-    """All that the GeoJSON of a heat map must have."""
+class SectorFile(_Schema):
+    """Required content of the GeoJSON of a heat map."""
 
     crowdveil: _SectorAbout
     features: list[_Sector]
 
 
-class _Area(_Form):
+class _Area(_Schema):
     area: str
     tiles: list[str]
     size: int = 0
@@ -149,23 +150,23 @@ class _Area(_Form):
     lat: int | float = 0
 
     @model_validator(mode="after")
-    def _whole_place(self) -> Self:
+    def _both_coordinates(self) -> Self:
         if ("lon" in self.model_fields_set) != ("lat" in self.model_fields_set):
-            raise ValueError("a place has a longitude and a latitude")
+            raise ValueError("a center has a longitude and a latitude")
         return self
 
 
-class _Outline(_Form):
+class _Outline(_Schema):
     type: str
     coordinates: list[Any]
 
 
-class _Feature(_Form):
+class _Feature(_Schema):
     properties: _Area
     geometry: _Outline | None = None
 
 
-class AreaList(_Form):
-    """All that the GeoJSON of areas must have."""
+class AreaList(_Schema):
+    """Required content of the GeoJSON of areas."""
 
     features: list[_Feature]

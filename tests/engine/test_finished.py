@@ -235,10 +235,10 @@ def test_two_rounds_of_a_method_are_kept_apart(folder: Path) -> None:
 def test_a_folder_with_other_things_is_refused_and_left_alone(folder: Path) -> None:
     folder.mkdir()
     (folder / "thesis.txt").write_text("years of work")
-    with pytest.raises(OutputError, match="holds no finished time steps of ours"):
+    with pytest.raises(OutputError, match="holds no finished time steps"):
         FinishedPartitions(folder, KEY)
     (folder / "key.json").write_text('{"key": 5}')
-    with pytest.raises(OutputError, match="holds no finished time steps of ours"):
+    with pytest.raises(OutputError, match="holds no finished time steps"):
         FinishedPartitions(folder, KEY)
     assert (folder / "thesis.txt").read_text() == "years of work"
 

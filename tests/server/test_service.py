@@ -208,7 +208,7 @@ def test_a_parquet_bomb_fails_with_a_sentence(running: Running) -> None:
 def test_a_manifest_that_names_other_files_opens_none(running: Running) -> None:
     entry = {"name": "../../../../../../etc/passwd", "sha256": "0"}
     manifest = {
-        "format": 2,
+        "format": 3,
         "guarantees": [],
         "files": {"data": entry},
         "k_counts": "people",

@@ -232,7 +232,7 @@ def test_what_cannot_be_done_in_parts_says_so(tmp_path: Path) -> None:
         crowdveil.anonymize("atg-dual", "trips.parquet", tmp_path / "out", spark=object(), v_target="sample")
     with pytest.raises(ParameterError, match="cannot be done in parts, since"):
         crowdveil.anonymize("microaggregation", "cabs.csv", tmp_path / "out", spark=object())
-    with pytest.raises(ParameterError, match="classic kind"):
+    with pytest.raises(ParameterError, match="wanted a classic session"):
         crowdveil.anonymize("joint", "trips.parquet", tmp_path / "out", spark=object())
     assert not list(tmp_path.iterdir())
 

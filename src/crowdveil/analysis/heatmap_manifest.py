@@ -15,7 +15,7 @@ from crowdveil.guarantees import Finding, SectorGuarantee, guarantee_from_manife
 from crowdveil.guarantees.sectors import DisjointSectors, EveryLocationCounted, SectorKAnonymity, WellFormedSectors
 from crowdveil.io.sectors import ABOUT, WrittenSectors, read_sectors
 from crowdveil.io.written_release import MANIFEST_FILE, file_hash
-from crowdveil.manifest_schema import FORMAT, HeatMapManifest, SectorFile
+from crowdveil.manifest_schema import FORMAT, HeatMapManifestSchema, SectorFile
 from crowdveil.model.trajectories import Trajectories
 
 GEOJSON, PNG, HTML = "heatmap.geojson", "heatmap.png", "heatmap.html"
@@ -112,7 +112,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         )
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        HeatMapManifest.model_validate(manifest)
+        HeatMapManifestSchema.model_validate(manifest)
         # A manifest is untrusted and must not choose which files are opened.
         if {role: entry["name"] for role, entry in manifest["files"].items()} != _FILES:
             raise ValueError

@@ -103,9 +103,7 @@ class FinishedParts:
         if not files.listed(self._folder):
             return {}
         if not files.exists(f"{self._folder}/{KEY_FILE}"):
-            raise OutputError(
-                f"{self._folder}: the folder holds no finished time steps of ours; name another to resume from."
-            )
+            raise OutputError(f"{self._folder}: the folder holds no finished time steps; name another to resume from.")
         content = self._get(KEY_FILE)
         check_key(self._folder, content["key"], json.loads(json.dumps(key)))
         kept = content.get("entropy")
