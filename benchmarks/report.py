@@ -21,8 +21,8 @@ AREAS, FLOWS, STEPS, ROUNDS = 100, 100_000, 24, 3
 
 def many_flows(folder: Path, manifest: dict[str, object]) -> None:
     """Flows between the cells of a grid, written as a release."""
-    from crowdveil.io.release import write_release
-    from crowdveil.io.written import read_release
+    from crowdveil.io.release_writer import write_release
+    from crowdveil.io.written_release import read_release
     from crowdveil.model.release import Areas, FlowRelease
     from crowdveil.model.tessellation import grid_frame, grid_zones
     from crowdveil.report.html import public_report

@@ -32,7 +32,7 @@ BARE = {
 
 
 def bare(path: str, job: str) -> int:
-    from crowdveil.io.engine import engine
+    from crowdveil.io.duckdb_engine import engine
 
     with engine() as connection:
         return len(connection.sql(BARE[job].format(h=HOUR, f=path)).to_arrow_table())

@@ -35,7 +35,7 @@ def test_advice_names_what_the_method_has(name: str) -> None:
     data = _flows(3600) if method.takes is Flows else _trajectories()
     notes = ReadNotes()
     add_run_warnings(method, data, params, {}, notes, seed_given=False)
-    (sentence,) = [said for said in notes.said if said.startswith("nothing could be published")]
+    (sentence,) = [said for said in notes.messages if said.startswith("nothing could be published")]
     known = {*method.params.model_fields, *READINGS[method.takes].model_fields}
     named = {word for word in re.findall(r"[a-z]\w+_\w+|\bk\b", sentence)}
     assert named <= known, f"{named - known} are no parameters of {name}"

@@ -147,18 +147,18 @@ def _write_zones(folder: Path, variant: int) -> Path:
     return path
 
 
-def _columns(on_grid: bool) -> dict[str, Any]:
+def _columns(snap_to_grid: bool) -> dict[str, Any]:
     places = {f"{end}_{axis}": f"{end}_{axis}" for end in ("origin", "destination") for axis in ("lon", "lat")}
-    named: dict[str, Any] = places if on_grid else {"origin": "origin", "destination": "destination"}
+    named: dict[str, Any] = places if snap_to_grid else {"origin": "origin", "destination": "destination"}
     return {**named, "time": "time", "user": "user"}
 
 
 @pytest.mark.parametrize("name", FLOWS)
 def test_order_and_names_change_no_byte_of_flows(name: str, tmp_path: Path) -> None:
-    on_grid, zones = name in ON_GRIDS, _write_zones(tmp_path, 0)
+    snap_to_grid, zones = name in ON_GRIDS, _write_zones(tmp_path, 0)
     files = (_write_trips(tmp_path, variant) for variant in range(len(RENAMES)))
-    where: dict[str, Any] = {"grid": "1km"} if on_grid else {"zones": zones, "zone_id": "id"}
-    first, *others = _releases(tmp_path, name, {}, files, **_columns(on_grid), **where)
+    where: dict[str, Any] = {"grid": "1km"} if snap_to_grid else {"zones": zones, "zone_id": "id"}
+    first, *others = _releases(tmp_path, name, {}, files, **_columns(snap_to_grid), **where)
     assert first["flows.csv"].count(b"\n") > 2
     for other in others:
         assert first == other

@@ -19,7 +19,7 @@ from crowdveil.analysis.quadtree_heatmap import run as heat_map
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.filters import Filter
 from crowdveil.io.geojson import write_zones
-from crowdveil.io.release import area_features
+from crowdveil.io.release_writer import area_features
 from crowdveil.io.zones import read_zones
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
@@ -30,7 +30,7 @@ from crowdveil.model.tessellation import grid_frame, grid_zones, h3_cells, h3_zo
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method
-from crowdveil.report import trajectory_pictures
+from crowdveil.report import trajectory_picture
 from crowdveil.report.shapes import PictureFrame, Rings
 from crowdveil.run import pipeline
 
@@ -225,7 +225,7 @@ def test_a_heat_map_across_the_date_line_is_the_shifted_one(tmp_path: Path) -> N
 
 def test_tracks_are_drawn_in_one_piece() -> None:
     here = people(np.random.default_rng(8))
-    pictures = [trajectory_pictures.original(data) for data in (here, replace(here, lon=_shifted(here.lon)))]
+    pictures = [trajectory_picture.original(data) for data in (here, replace(here, lon=_shifted(here.lon)))]
     frames = [PictureFrame.around(p.lon, p.lat) for p in pictures]
     assert (frames[0].width, frames[0].height) == (frames[1].width, frames[1].height)
     places = [frame.place(p.lon, p.lat) for frame, p in zip(frames, pictures, strict=True)]

@@ -16,7 +16,7 @@ import pytest
 
 import crowdveil
 from crowdveil.errors import CrowdveilError
-from crowdveil.io.written import file_hash
+from crowdveil.io.written_release import file_hash
 
 INSTEAD: tuple[Any, ...] = (None, 7, {})
 

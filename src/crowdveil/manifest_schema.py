@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 Number = int | float | None
 FORMAT: Final = 3
-"""The format of manifests. 1: a guarantee had `holds`, true also where it was not checked; 2: it has `outcome`; 3: the keys and
-names of guarantees are those of this version (`k_unit`, `suppression-budget`, `min-tiles`)."""
+"""Format of manifests. 1: a guarantee had `holds`, true also if it was not checked; 2: it has `outcome`;
+3: keys, columns and names of guarantees have the field's names (`k_unit`, `suppressed`, `suppression-budget`, `min-tiles`)."""
 
 
 class _Schema(BaseModel):
@@ -20,7 +20,7 @@ class _File(_Schema):
     name: str
     sha256: str
     parts: dict[str, str] = Field(default_factory=dict)
-    """The files of a folder with their hashes."""
+    """For a folder, its files with their hashes."""
 
 
 class _Stated(_Schema):
@@ -85,8 +85,8 @@ class _CostOfTrajectories(_Schema):
     suppressed_trajectories_percent: int | float
 
 
-class Manifest(_Schema):
-    """The required keys of a manifest; others are allowed."""
+class ManifestSchema(_Schema):
+    """Required content of the manifest of a release; further keys are allowed."""
 
     format: Literal[3]
     created: str
@@ -102,8 +102,8 @@ class Manifest(_Schema):
     files: dict[str, _File]
 
 
-class HeatMapManifest(_Schema):
-    """The required keys of the manifest of a heat map."""
+class HeatMapManifestSchema(_Schema):
+    """Required content of the manifest of a heat map."""
 
     format: Literal[3]
     crowdveil: str
@@ -135,7 +135,7 @@ class _Sector(_Schema):
 
 
 class SectorFile(_Schema):
-    """The required keys of the GeoJSON of a heat map."""
+    """Required content of the GeoJSON of a heat map."""
 
     crowdveil: _SectorAbout
     features: list[_Sector]
@@ -167,6 +167,6 @@ class _Feature(_Schema):
 
 
 class AreaList(_Schema):
-    """The required keys of the GeoJSON of areas."""
+    """Required content of the GeoJSON of areas."""
 
     features: list[_Feature]

@@ -1,12 +1,12 @@
-"""How long work tells how far it is."""
+"""The callback by which long work reports progress."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Progress = Callable[[int, int], None]
-"""Called with (done, total) now and then."""
+"""Called repeatedly with (done, total)."""
 
 
 def no_progress(done: int, total: int) -> None:
-    """Show nothing."""
+    """Ignore progress."""

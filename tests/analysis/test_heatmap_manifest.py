@@ -15,7 +15,7 @@ from test_quadtree_heatmap import cabs
 
 import crowdveil
 from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, InputError
-from crowdveil.io.written import file_hash
+from crowdveil.io.written_release import file_hash
 from test_forged_manifests import changed, places
 
 INSTEAD: tuple[Any, ...] = (None, 7, {}, float("nan"), 10**30, "x")

@@ -88,7 +88,7 @@ def test_only_zones_with_enough_trips_in_both_are_grouped() -> None:
     thin = as_release(data.where(~of_z0 | (np.cumsum(of_z0) % 40 == 0)))
     found = crowdveil.land_use(thin, original=data)
     assert 0 not in found.grouped and len(found.grouped) == 11
-    assert "1 zone with fewer than 20 trips a day left out" in found.lines()[0]
+    assert "1 zone with fewer than 20 trips a day not grouped" in found.lines()[0]
 
 
 def test_the_same_seed_gives_the_same_groups_and_a_number_is_a_number() -> None:

@@ -15,8 +15,8 @@ from plain_measures import rebuilt, releases, tiles
 
 import crowdveil
 from crowdveil.analysis import estimates as estimates_module
-from crowdveil.analysis.estimates import Groups, estimates, pieces_of
-from crowdveil.analysis.study import Opened, Study, StudyReading, StudySide, study_of
+from crowdveil.analysis.estimates import Groups, estimate_chunks, estimates
+from crowdveil.analysis.study import OpenedRelease, Study, StudyReading, StudySide, build_study
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.projection import LocalProjection
@@ -27,7 +27,7 @@ from crowdveil.testing import flows
 
 
 def _study(release: FlowRelease, **reading: Any) -> Study:
-    return study_of(Opened(release), StudyReading.checked(reading), None, ReadNotes())
+    return build_study(OpenedRelease(release), StudyReading.checked(reading), None, ReadNotes())
 
 
 def _dense(found: Any, groups: int, zones: int) -> np.ndarray:
@@ -156,9 +156,9 @@ def test_pieces_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     release = _hand()
     side = _study(release).released
     whole = estimates(side, Groups.steps(release))
-    monkeypatch.setattr(estimates_module, "PIECE", 1)
+    monkeypatch.setattr(estimates_module, "CHUNK_PAIRS", 1)
     told: list[tuple[int, int]] = []
-    pieces = list(pieces_of(side, Groups.steps(release), progress=lambda done, total: told.append((done, total))))
+    pieces = list(estimate_chunks(side, Groups.steps(release), progress=lambda done, total: told.append((done, total))))
     assert len(pieces) == 2 and told == [(1, 2), (2, 2)]
     for name in ("group", "origin", "destination", "volume", "lower", "upper"):
         assert np.concatenate([getattr(p, name) for p in pieces]).tolist() == getattr(whole, name).tolist()
@@ -217,7 +217,7 @@ def test_zones_across_tiles_get_their_share_of_the_surface() -> None:
     later = {row[:2]: row[2:] for row in _rows(found)[2:]}
     assert later["0", "0"] == (6.0, 6, 6)
     assert later["1", "1"] == (pytest.approx(8 * 0.75 * 0.25), 0, 8)
-    assert any("outside of all zones" in line for line in found.lines())
+    assert any("outside all zones" in line for line in found.lines())
 
 
 def test_weights_move_volume_between_the_tiles_of_an_area() -> None:
@@ -228,7 +228,7 @@ def test_weights_move_volume_between_the_tiles_of_an_area() -> None:
     rows = _rows(crowdveil.reconstruct(_hand(), weight=weights, notes=notes))
     assert rows[:2] == [("0", "2", 9.0, 0, 12), ("1", "2", 3.0, 0, 12)]
     assert rows[3:] == [("1", "2", 4.0, 0, 8), ("1", "3", 4.0, 0, 8)]  # no weight in it: even
-    assert any("2 areas have no weight" in said for said in notes.said)
+    assert any("2 areas have no weight" in said for said in notes.messages)
     sizes = _squares((0, 0, 1000, 1000), (1000, 0, 4000, 1000), *STREET[2:])
     assert _rows(crowdveil.reconstruct(_hand(sizes), weight="area"))[0][2] == pytest.approx(3.0)
 
@@ -291,7 +291,7 @@ def test_small_estimates_are_left_out_only_if_asked_and_are_told() -> None:
     found = crowdveil.reconstruct(_hand(), min_volume=5)
     assert [row[2] for row in _rows(found)] == [6.0, 6.0, 6.0]
     assert (found.tally().left_out, found.tally().left_out_volume) == (2, 8.0)
-    assert any("left out: 2 estimates with 8.0 trips" in line for line in found.lines())
+    assert any("dropped: 2 estimates with 8.0 trips" in line for line in found.lines())
 
 
 @pytest.mark.parametrize("order", [np.arange(64), np.arange(64)[::-1], np.random.default_rng(3).permutation(64)])
@@ -304,7 +304,7 @@ def test_the_largest_are_named_whatever_the_pieces(monkeypatch: pytest.MonkeyPat
         (pair // 8).astype(np.int32), (pair % 8).astype(np.int32), volume, volume, np.zeros(64, np.uint8),
         np.zeros(16, np.int64), "trips", 3600,
     )  # fmt: skip
-    monkeypatch.setattr(estimates_module, "PIECE", 4)
+    monkeypatch.setattr(estimates_module, "CHUNK_PAIRS", 4)
     largest = [row[0] for row in crowdveil.reconstruct(release).tally().largest]
     assert largest == sorted(volume.tolist(), reverse=True)[:10]
 

@@ -9,7 +9,7 @@ import pytest
 
 import crowdveil
 from crowdveil.attacks.base import Risk
-from crowdveil.report.attacks import Attacked
+from crowdveil.report.attack_results import AttackResults
 
 pytestmark = pytest.mark.realdata
 
@@ -21,7 +21,7 @@ def cabs(realdata: Path) -> crowdveil.Trajectories:
 
 def _risks(cabs: crowdveil.Trajectories, knowledge: int) -> dict[str, Risk]:
     found = crowdveil.attack("all", cabs, tile_m=500, knowledge=knowledge, samples=20_000)
-    assert isinstance(found, Attacked)
+    assert isinstance(found, AttackResults)
     return {name: before for name, (before, _) in found.risks.items()}
 
 
@@ -52,6 +52,6 @@ def test_copies_of_three_people_are_never_found_with_more_than_a_third(
 ) -> None:
     crowdveil.anonymize("microaggregation", cabs, tmp_path / "out", k=3)
     found = crowdveil.attack("all", cabs, tmp_path / "out", tile_m=500, knowledge=3)
-    assert isinstance(found, Attacked) and found.k == 3
+    assert isinstance(found, AttackResults) and found.k == 3
     for name, (_, after) in found.risks.items():
         assert after is not None and after.highest <= 1 / 3, name

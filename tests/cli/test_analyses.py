@@ -15,8 +15,8 @@ import pytest
 import shapely
 
 import crowdveil
-from crowdveil.io.growing import ABOUT
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.table_writer import ABOUT
 from crowdveil.registry import ANALYSES, all_analyses, find_analysis
 
 SIDE = 4
@@ -118,13 +118,13 @@ def test_weights_come_from_a_column_or_a_table(command: Any, city: Path, tmp_pat
 
 def test_profiles_stand_beside_the_original_only_if_it_is_given(command: Any, city: Path, tmp_path: Path) -> None:
     alone = command("profiles", city / "out", "-o", tmp_path / "alone.csv")
-    assert alone.code == 0 and "stay in the house" not in alone.out and "correlation" not in alone.out
+    assert alone.code == 0 and "exact and confidential" not in alone.out and "correlation" not in alone.out
     assert "original" not in (tmp_path / "alone.csv").read_text()
     given = ("--original", city / "trips.parquet", "--zones", city / "zones.geojson")
     beside = command("profiles", city / "out", *given, "-o", tmp_path / "beside.json", "--plot", tmp_path / "p.png")
-    assert beside.code == 0 and "stay in the house" in beside.out and "median correlation" in beside.out
+    assert beside.code == 0 and "exact and confidential" in beside.out and "median correlation" in beside.out
     told = json.loads((tmp_path / "beside.json").read_text())
-    assert "not for publication" in told["meaning"]
+    assert "do not publish" in told["meaning"]
     first = told["rows"][:168]
     both = np.array([(row["volume"], row["original"]) for row in first if row["volume"] is not None])
     assert {row["hours_compared"] for row in first} == {len(both)} and 2 < len(both) < 168
@@ -196,7 +196,7 @@ def test_noise_is_told(city: Path) -> None:
     notes = ReadNotes()
     found = crowdveil.reconstruct(city / "noisy", notes=notes)
     assert found.tally().volume == pytest.approx(_published(city / "noisy"))
-    assert any("has noise in it" in said for said in notes.said)
+    assert any("has noise in it" in said for said in notes.messages)
 
 
 def test_the_release_alone_is_enough(city: Path, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 import crowdveil
 from crowdveil.errors import InputError
-from crowdveil.io.read_back import flow_release_from
-from crowdveil.io.written import read_release
+from crowdveil.io.release_reader import load_flow_release
+from crowdveil.io.written_release import read_release
 from crowdveil.run.manifest import read_manifest
 
 ZONES = "id,lon,lat\n1,2.0,48.0\n2,2.1,48.0\n3,2.2,48.1\n"
@@ -83,7 +83,7 @@ def test_python_gives_the_same(made: Path) -> None:
     flows = crowdveil.read_flows(made / "trips.csv", zones=made / "zones.csv", tz="Europe/Paris")
     manifest = read_manifest(made / "out")
     written = read_release(made / "out", {role: f["name"] for role, f in manifest["files"].items()})
-    again = crowdveil.measure(flows, flow_release_from(written, flows), ["E"])
+    again = crowdveil.measure(flows, load_flow_release(written, flows), ["E"])
     assert again["E"].mean == found["E"].mean
     with pytest.raises(KeyError):
         _ = again["D"]
@@ -98,7 +98,7 @@ def test_a_release_read_back_is_the_one_that_was_written(made: Path, table_forma
     )
     flows = crowdveil.read_flows(made / "trips.csv", **options)
     files = {role: f["name"] for role, f in result.manifest["files"].items()}
-    back = flow_release_from(read_release(made / "b", files), flows)
+    back = load_flow_release(read_release(made / "b", files), flows)
     wanted = result.release
     for column in ("volume", "people", "state"):
         assert getattr(back, column).tolist() == getattr(wanted, column).tolist()
@@ -125,7 +125,7 @@ def test_tiles_that_the_original_lacks_are_told(made: Path) -> None:
     (made / "other.csv").write_text(ZONES.replace("3,", "4,"))
     flows = crowdveil.read_flows(made / "trips.csv", zones=made / "other.csv", drop_invalid=True)
     with pytest.raises(InputError, match="1 tile of its areas is none of the original's zones"):
-        flow_release_from(written, flows)
+        load_flow_release(written, flows)
 
 
 def test_another_original_is_refused(command: Any, made: Path) -> None:

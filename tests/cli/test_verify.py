@@ -10,7 +10,7 @@ import pytest
 
 import crowdveil
 from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
-from crowdveil.io.written import file_hash
+from crowdveil.io.written_release import file_hash
 
 ZONES = "id,lon,lat\n1,2.0,48.0\n2,2.1,48.0\n3,2.2,48.1\n"
 SMALL = ("--k", "4", "--tz", "Europe/Paris", "--format", "csv")

@@ -14,7 +14,7 @@ import pytest
 import crowdveil
 from crowdveil.compare import plots
 from crowdveil.compare.candidates import without_k
-from crowdveil.compare.flows import evenly, matrices
+from crowdveil.compare.flows import sample_matrices, spread_evenly
 from crowdveil.compare.plots import front
 from crowdveil.compare.sweep import recommend
 from crowdveil.errors import InputError, MissingExtraError, OutputError, ParameterError
@@ -52,8 +52,8 @@ def test_methods_that_keep_no_budget_are_marked(flows: Flows) -> None:
     found = crowdveil.compare(flows, ["joint", "mondrian", "suppression", "atg-soft", "laplace", "glove"])
     remarks = dict(zip(found.table["method"].to_pylist(), found.table["remark"].to_pylist(), strict=True))
     assert remarks["joint"] is None and remarks["mondrian"] is None
-    assert remarks["suppression"] == remarks["atg-soft"] == "budget not kept"
-    assert remarks["laplace"] == "noise in place of k, budget not kept" and remarks["glove"] == "rows overlap"
+    assert remarks["suppression"] == remarks["atg-soft"] == "budget not guaranteed"
+    assert remarks["laplace"] == "noise in place of k, budget not guaranteed" and remarks["glove"] == "rows overlap"
     glove = next(row for row in found.table.to_pylist() if row["method"] == "glove")
     assert all(glove[name] is not None for name in ("generalization", "reconstruction-error", "suppressed"))
 
@@ -100,10 +100,10 @@ def test_overlapping_rows_add_up(flows: Flows) -> None:
 
 
 def test_a_sample_is_spread_evenly() -> None:
-    assert evenly(10, 4).tolist() == [0, 3, 6, 9]
-    assert evenly(10, 1).tolist() == [0] and evenly(3, 10).tolist() == [0, 1, 2]
-    assert len(evenly(1000, None)) == 100 and evenly(1000, None)[-1] == 999
-    assert len(np.unique(evenly(101, 100))) == 100
+    assert spread_evenly(10, 4).tolist() == [0, 3, 6, 9]
+    assert spread_evenly(10, 1).tolist() == [0] and spread_evenly(3, 10).tolist() == [0, 1, 2]
+    assert len(spread_evenly(1000, None)) == 100 and spread_evenly(1000, None)[-1] == 999
+    assert len(np.unique(spread_evenly(101, 100))) == 100
 
 
 def test_steps_are_taken_with_their_people(flows: Flows) -> None:
@@ -220,7 +220,7 @@ def test_budgets_can_be_numbers_of_trips(flows: Flows) -> None:
         (lambda f: crowdveil.sweep("suppression", f, suppress_trips=[3]), "no budget; leave out suppress_trips"),
         (lambda f: crowdveil.compare(f, ["joint"], suppress=10), "a share such as 10% .*suppress_trips"),
         (lambda f: crowdveil.sweep("laplace", f), "no k"),
-        (lambda f: crowdveil.sweep("joint:k=5", f), "is what is swept"),
+        (lambda f: crowdveil.sweep("joint:k=5", f), "is swept"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_sentence(flows: Flows, call: Any, says: str) -> None:
@@ -243,6 +243,6 @@ def test_steps_below_k_are_not_compared_on() -> None:
     zones = Zones.from_ids(["a", "b"])
     t, n = np.arange(4), np.zeros(4, np.int32)
     flows = Flows.from_rows(zones, t, n, n, np.array([30, 9, 10, 40]), step_s=3600)
-    assert matrices(flows, None, 10).t.tolist() == [0, 2, 3]
-    assert matrices(flows, 2, 10).t.tolist() == [0, 3]
-    assert matrices(flows, None, 100).steps == 4  # too large a k is told elsewhere
+    assert sample_matrices(flows, None, 10).t.tolist() == [0, 2, 3]
+    assert sample_matrices(flows, 2, 10).t.tolist() == [0, 3]
+    assert sample_matrices(flows, None, 100).steps == 4  # a k that is too large is reported by each method

@@ -10,7 +10,7 @@ import pyarrow.csv as pacsv
 import pytest
 
 import crowdveil
-from crowdveil.compare.trajectories import K, TrajectoryMethods, sampled, trajectory_candidates
+from crowdveil.compare.trajectories import K, TrajectoryMethodComparison, sample_trajectories, trajectory_candidates
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams
@@ -29,9 +29,9 @@ def movers() -> Trajectories:
     return make_movers(street_grid(1, side=8), 60, seed=2)
 
 
-def compared(*arguments: Any, **options: Any) -> TrajectoryMethods:
+def compared(*arguments: Any, **options: Any) -> TrajectoryMethodComparison:
     found = crowdveil.compare(*arguments, **options)
-    assert isinstance(found, TrajectoryMethods)
+    assert isinstance(found, TrajectoryMethodComparison)
     return found
 
 
@@ -70,9 +70,13 @@ def test_all_methods_where_none_are_named(movers: Trajectories) -> None:
 
 
 def test_a_sample_is_drawn_by_the_seed(movers: Trajectories) -> None:
-    few = sampled(movers, 20, 5)
-    assert len(few) == 20 and len(sampled(movers, 100, 5)) == 60
-    assert few.ids.tolist() == sampled(movers, 20, 5).ids.tolist() != sampled(movers, 20, 6).ids.tolist()
+    few = sample_trajectories(movers, 20, 5)
+    assert len(few) == 20 and len(sample_trajectories(movers, 100, 5)) == 60
+    assert (
+        few.ids.tolist()
+        == sample_trajectories(movers, 20, 5).ids.tolist()
+        != sample_trajectories(movers, 20, 6).ids.tolist()
+    )
 
 
 def test_tables_and_the_plot_are_written(movers: Trajectories, tmp_path: Path) -> None:
@@ -85,12 +89,12 @@ def test_tables_and_the_plot_are_written(movers: Trajectories, tmp_path: Path) -
     assert pacsv.read_csv(tmp_path / "out" / "summary.csv").num_rows == 3
     head, *rows = found.lines()
     assert head.split()[:5] == ["method", "SID", "0", "SID", "300"] and len(rows) == 3
-    assert "60 trajectories" in found.told() and "300 queries" in found.told()
+    assert "60 trajectories" in found.caption() and "300 queries" in found.caption()
 
 
 def test_what_is_wrong_is_told(movers: Trajectories) -> None:
     for arguments, options, reason in (
-        ((movers, ["microaggregation", "joint"]), {}, "compare them apart"),
+        ((movers, ["microaggregation", "joint"]), {}, "compare them in two runs"),
         ((movers, ["joint"]), {}, "name others"),
         ((movers, ["microaggregation"]), {"suppress": 0.1}, "suppress"),
         ((movers, ["microaggregation"]), {"k": 61}, "smaller k"),

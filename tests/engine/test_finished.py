@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crowdveil.engine import Arrays, FinishedSteps, LocalEngine, local
+from crowdveil.engine import Arrays, FinishedPartitions, LocalEngine, local
 from crowdveil.errors import OutputError
 
 KEY = {"parameters": {"k": 10, "share": 0.1}, "data": "abc", "version": "1"}
@@ -56,8 +56,8 @@ class Counted:
         return work(partition)
 
 
-def run(folder: Path, task: Any = work, count: int = 40, key: Any = KEY) -> tuple[FinishedSteps, list[Arrays]]:
-    finished = FinishedSteps(folder, key)
+def run(folder: Path, task: Any = work, count: int = 40, key: Any = KEY) -> tuple[FinishedPartitions, list[Arrays]]:
+    finished = FinishedPartitions(folder, key)
     return finished, LocalEngine(2, finished).map(task, count)
 
 
@@ -93,7 +93,7 @@ def test_progress_begins_at_what_is_kept(folder: Path, monkeypatch: pytest.Monke
         time.sleep(0.005)
         return work(partition)
 
-    LocalEngine(2, FinishedSteps(folder, KEY)).map(slow, 40, lambda done, total: told.append(done))
+    LocalEngine(2, FinishedPartitions(folder, KEY)).map(slow, 40, lambda done, total: told.append(done))
     assert told[0] >= 24 and told == sorted(set(told)) and told[-1] == 40
 
 
@@ -107,14 +107,14 @@ def test_an_interrupt_keeps_what_is_done(folder: Path, monkeypatch: pytest.Monke
     def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
-    finished = FinishedSteps(folder, KEY)
+    finished = FinishedPartitions(folder, KEY)
     with pytest.raises(KeyboardInterrupt):
         LocalEngine(2, finished).map(slow, 10_000, stop)
-    assert 0 < finished.kept == len(FinishedSteps(folder, KEY).load(10_000)) < 10_000
+    assert 0 < finished.kept == len(FinishedPartitions(folder, KEY).load(10_000)) < 10_000
 
 
 def test_an_interrupt_right_after_a_batch_was_saved_tells_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finished, plain = FinishedSteps(folder, KEY), Path.replace
+    finished, plain = FinishedPartitions(folder, KEY), Path.replace
     finished.load(40)
 
     def replaced(path: Path, target: Path) -> None:
@@ -125,7 +125,7 @@ def test_an_interrupt_right_after_a_batch_was_saved_tells_of_it(folder: Path, mo
         patched.setattr(Path, "replace", replaced)
         with pytest.raises(KeyboardInterrupt):
             finished.save({n: work(n) for n in (3, 4)})
-    assert finished.kept == len(FinishedSteps(folder, KEY).load(40)) == 2
+    assert finished.kept == len(FinishedPartitions(folder, KEY).load(40)) == 2
 
 
 def test_batches_are_put_away_while_work_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_a_batch_that_was_cut_short_is_done_again(folder: Path, left: float) -> 
     again = Counted()
     _, results = run(folder, again)
     assert sorted(again.done) == list(range(40)) and same(results, [work(n) for n in range(40)])
-    assert len(FinishedSteps(folder, KEY).load(40)) == 40
+    assert len(FinishedPartitions(folder, KEY).load(40)) == 40
 
 
 def test_a_batch_with_a_changed_byte_is_done_again(folder: Path) -> None:
@@ -202,7 +202,7 @@ def test_steps_of_another_run_are_refused(folder: Path, other: dict[str, Any], n
     fail(folder, 25)
     before = sorted(p.name for p in folder.iterdir())
     with pytest.raises(OutputError) as refused:
-        FinishedSteps(folder, {**KEY, **other})
+        FinishedPartitions(folder, {**KEY, **other})
     assert named in str(refused.value) and "delete the folder, or name another" in str(refused.value)
     assert "11" not in str(refused.value).replace(str(folder), ""), "kinds are named, and not values"
     assert sorted(p.name for p in folder.iterdir()) == before
@@ -216,18 +216,18 @@ def test_another_number_of_steps_is_refused(folder: Path) -> None:
 
 def test_the_order_of_names_in_the_key_does_not_matter(folder: Path) -> None:
     fail(folder, 25)
-    FinishedSteps(folder, dict(reversed(KEY.items())))
+    FinishedPartitions(folder, dict(reversed(KEY.items())))
 
 
 def test_two_rounds_of_a_method_are_kept_apart(folder: Path) -> None:
     def other(partition: int) -> Arrays:
         return (np.array([-partition]),)
 
-    finished = FinishedSteps(folder, KEY)
+    finished = FinishedPartitions(folder, KEY)
     LocalEngine(2, finished).map(work, 40)
     with pytest.raises(ZeroDivisionError):
         LocalEngine(2, finished).map(lambda n: other(n) if n < 30 else (np.array(1 // 0),), 35)
-    again = FinishedSteps(folder, KEY)
+    again = FinishedPartitions(folder, KEY)
     assert same(LocalEngine(2, again).map(work, 40), [work(n) for n in range(40)])
     assert same(LocalEngine(2, again).map(other, 35), [other(n) for n in range(35)])
 
@@ -235,18 +235,18 @@ def test_two_rounds_of_a_method_are_kept_apart(folder: Path) -> None:
 def test_a_folder_with_other_things_is_refused_and_left_alone(folder: Path) -> None:
     folder.mkdir()
     (folder / "thesis.txt").write_text("years of work")
-    with pytest.raises(OutputError, match="holds no finished time steps of ours"):
-        FinishedSteps(folder, KEY)
+    with pytest.raises(OutputError, match="holds no finished time steps"):
+        FinishedPartitions(folder, KEY)
     (folder / "key.json").write_text('{"key": 5}')
-    with pytest.raises(OutputError, match="holds no finished time steps of ours"):
-        FinishedSteps(folder, KEY)
+    with pytest.raises(OutputError, match="holds no finished time steps"):
+        FinishedPartitions(folder, KEY)
     assert (folder / "thesis.txt").read_text() == "years of work"
 
 
 def test_a_file_in_place_of_the_folder_is_refused(folder: Path) -> None:
     folder.write_text("x")
     with pytest.raises(OutputError, match="this is a file"):
-        FinishedSteps(folder, KEY)
+        FinishedPartitions(folder, KEY)
 
 
 def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_the_folder_is_for_its_owner_alone(folder: Path) -> None:
 
 
 def test_nothing_is_made_before_partitions_are_asked_for(folder: Path) -> None:
-    finished = FinishedSteps(folder, KEY)
+    finished = FinishedPartitions(folder, KEY)
     assert not finished.used and not folder.exists()
     finished.load(3)
     assert finished.used and folder.exists()

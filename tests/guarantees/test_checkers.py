@@ -42,7 +42,7 @@ from crowdveil.guarantees import (
     WellFormedTrajectories,
     guarantee_from_manifest,
 )
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 
 GOOD = [(0, "a", "b", 12, 10), (0, "b", "a", 30, 11), (3600, "ab", "c", 10, 10)]
 EVERY = (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plain_combinations import all_shared
 
 from crowdveil.guarantees import CombinationKAnonymity, combinations
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 
 
 def _written(walks: list[list[tuple[int, int]]]) -> WrittenRelease:

@@ -14,7 +14,7 @@ from written_flows import honest, written
 
 from crowdveil import testing
 from crowdveil.guarantees import SuppressionBudget, TrueVolumes, painting
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.flows import Flows, trips_within
 from crowdveil.model.zones import Zones
 

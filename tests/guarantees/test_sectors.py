@@ -148,7 +148,7 @@ def test_many_columns_are_painted_band_by_band(tmp_path: Path) -> None:
 )
 def test_other_files_are_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "map.geojson").write_text(text)
-    with pytest.raises(InputError, match="something else"):
+    with pytest.raises(InputError, match="written by crowdveil"):
         read_sectors(tmp_path / "map.geojson")
     with pytest.raises(InputError, match="no such file"):
         read_sectors(tmp_path / "none.geojson")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints, SwappedTrajectories, guarantee_from_manifest
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.trajectories import Trajectories
 
 # Two people with a trajectory each, and a third trajectory of the second one; points are (lon, t).

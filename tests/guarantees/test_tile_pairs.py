@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from crowdveil.guarantees import SharedTilePairs
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 
 METER = 1 / 111_319.49
 

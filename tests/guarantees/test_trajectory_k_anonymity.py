@@ -11,7 +11,7 @@ import pytest
 
 from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import TrajectoryKAnonymity, guarantee_from_manifest
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.run import pipeline
 from crowdveil.synth.city import City

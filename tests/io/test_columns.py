@@ -23,8 +23,8 @@ def test_usual_names_are_found_without_case(role: str, usual: str) -> None:
         notes = ReadNotes()
         assert find_column(source("zzz", name), role, None, notes) == name
         # The best name goes without saying; any other is told.
-        assert bool(notes.said) == (name != USUAL[role][0])
-        assert all(name in sentence for sentence in notes.said)
+        assert bool(notes.messages) == (name != USUAL[role][0])
+        assert all(name in sentence for sentence in notes.messages)
 
 
 def test_the_best_usual_name_wins_and_a_named_one_beats_it() -> None:
@@ -53,8 +53,8 @@ def test_a_column_that_must_be_there() -> None:
 
 def test_values_in_place_of_a_header_are_not_told(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("37.751,lemur,2008-06-08 07:00\n37.752,lynx,2008-06-08 07:01\n")
-    headless = open_source(tmp_path / "t.csv")
+    lacks_header = open_source(tmp_path / "t.csv")
     for role, named in (("lat", None), ("user", "lemurs")):
         with pytest.raises(InputError, match="first line looks like data") as refused:
-            need_column(headless, role, named, ReadNotes())
+            need_column(lacks_header, role, named, ReadNotes())
         assert not any(value in str(refused.value) for value in ("37.7", "lemur,", "2008", "lynx", "mean lemur"))

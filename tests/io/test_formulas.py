@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdveil
-from crowdveil.io.formulas import escaped, unescaped
-from crowdveil.io.growing import growing_table
+from crowdveil.io.formulas import escape_formulas, unescape_formulas
+from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.tables import write_table
 
 ODD = st.text(st.sampled_from("'=+-@\t\r\n5.ea ,\""), max_size=6)
@@ -32,14 +32,14 @@ def is_formula(text: str) -> bool:
 @given(st.lists(st.one_of(ODD, st.none())))
 def test_nothing_is_a_formula_and_all_comes_back(texts: list[str | None]) -> None:
     table = pa.table({"name": pa.array(texts, pa.string()), "n": range(len(texts))})
-    written = escaped(table)
+    written = escape_formulas(table)
     assert not any(is_formula(text) for text in written["name"].to_pylist() if text is not None)
-    assert unescaped(written).equals(table)
+    assert unescape_formulas(written).equals(table)
 
 
 def test_numbers_and_plain_names_are_left_alone() -> None:
     table = pa.table({"name": ["-5", "+0.5", "-1e-3", "tile 1", "'t Harde", ""], "x": [-1.0, 2.0, -3.0, 0.0, 0.0, 0.0]})
-    assert escaped(table).equals(table) and unescaped(table).equals(table)
+    assert escape_formulas(table).equals(table) and unescape_formulas(table).equals(table)
 
 
 @pytest.mark.parametrize("way", ["table", "growing"])
@@ -48,7 +48,7 @@ def test_tables_for_people(tmp_path: Path, way: str) -> None:
     if way == "table":
         write_table(table, path)
     else:
-        with growing_table(path, table.schema, {}, list(FORMULAS)) as write:  # type: ignore[arg-type]
+        with open_table_writer(path, table.schema, {}, list(FORMULAS)) as write:  # type: ignore[arg-type]
             write(table)
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

@@ -16,7 +16,7 @@ from crowdveil.io import omx
 from crowdveil.io.flows import read_flows
 from crowdveil.io.omx import read_omx, write_omx
 from crowdveil.io.tables import write_flows
-from crowdveil.io.values import natural
+from crowdveil.io.values import natural_key
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
@@ -43,7 +43,7 @@ def some_flows(draw: st.DrawFn) -> Flows:
 def test_flows_come_back(tmp_path: Path, flows: Flows) -> None:
     write_flows(flows, tmp_path / "flows.omx", overwrite=True)
     back = read_flows(tmp_path / "flows.omx")
-    assert back.zones.ids.tolist() == sorted(flows.zones.ids.tolist(), key=natural)
+    assert back.zones.ids.tolist() == sorted(flows.zones.ids.tolist(), key=natural_key)
     assert back.t.tolist() == flows.t.tolist()
     rows = [
         sorted(zip(f.step.tolist(), f.zones.ids[f.origin], f.zones.ids[f.destination], f.volume.tolist(), strict=True))

@@ -15,7 +15,7 @@ import pytest
 import crowdveil
 from crowdveil.errors import InputError, OutputError, ParameterError
 from crowdveil.io.pairing import pairing_by_ids, read_pairing, write_pairing
-from crowdveil.io.read_back import trajectory_release_from
+from crowdveil.io.release_reader import load_trajectory_release
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.canonical import canonical
 from crowdveil.model.release import TrajectoryRelease
@@ -168,7 +168,7 @@ def _kept(folder: Path, columns: dict[str, Any]) -> Path:
 def test_a_release_read_back_is_the_one_that_was_written(tmp_path: Path, method: str, table_format: Any) -> None:
     points = _points(tmp_path)
     wanted = crowdveil.anonymize(method, points, tmp_path / "out", table_format=table_format).release
-    back = trajectory_release_from(open_release(tmp_path / "out")[1])
+    back = load_trajectory_release(open_release(tmp_path / "out")[1])
     assert isinstance(wanted, TrajectoryRelease) and back.source is None
     for column in ("lon", "lat", "t", "offsets"):
         np.testing.assert_array_equal(getattr(back, column), getattr(wanted, column))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.flows import read_flows, read_trips
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.person_ids import PeopleSeen, distinct_alike, normalized_ids
+from crowdveil.io.person_ids import DistinctPeople, count_case_variants, normalized_ids
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.zones import Zones
 
@@ -68,13 +68,13 @@ def test_numbers_stored_as_floats_are_whole_ids() -> None:
 
 
 def test_ids_alike_but_for_case_are_counted() -> None:
-    assert distinct_alike(pa.array(["bob", "Bob", "BOB", "ann", "\u00c4", "\u00e4"])) == 5
-    assert distinct_alike(pa.array([1, 2])) == 0
+    assert count_case_variants(pa.array(["bob", "Bob", "BOB", "ann", "\u00c4", "\u00e4"])) == 5
+    assert count_case_variants(pa.array([1, 2])) == 0
 
 
 @given(st.lists(st.lists(st.integers(0, 9).map(str)), max_size=6))
 def test_people_of_pieces_are_counted_once(pieces: list[list[str]]) -> None:
-    seen = PeopleSeen()
+    seen = DistinctPeople()
     for piece in pieces:
         seen.add(pa.array(piece, pa.string()))
     assert set(seen.ids.to_pylist()) == {person for piece in pieces for person in piece}
@@ -111,7 +111,7 @@ def test_people_of_trips_are_counted_alike_everywhere(
         notes = ReadNotes()
         flows = read_flows(data, zones=zones, notes=notes, members=members, **options)
         assert (flows.volume.tolist(), flows.people.tolist(), flows.total_people) == ([8], [people], people), name
-        assert any("2 ids in column user_id differ" in said for said in notes.said) == warned, name
+        assert any("2 ids in column user_id differ" in said for said in notes.messages) == warned, name
     assert len(set(read_trips(tmp_path / "trips.csv", **options).person.tolist())) == people  # type: ignore[union-attr]
 
 
@@ -120,7 +120,7 @@ def test_people_of_trajectories_are_counted_alike(tmp_path: Path) -> None:
     table = pa.table({"lat": [1.0] * n, "lon": [1.0] * n, "t": list(range(n)), "user_id": IDS})
     notes = ReadNotes()
     assert read_trajectories(table, notes=notes).people == 4
-    assert any("2 ids in column user_id differ" in said for said in notes.said)
+    assert any("2 ids in column user_id differ" in said for said in notes.messages)
     assert read_trajectories(table, user_ignore_case=True).people == 3
     both = table.append_column("trajectory_id", pa.array([" t1", "t1", "t1 ", "t1", "x", "x", "X", "1.0"]))
     model = read_trajectories(both)

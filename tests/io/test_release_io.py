@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, WellFormedFlows
-from crowdveil.io import release
-from crowdveil.io.read_back import flow_release_alone
-from crowdveil.io.written import NO_TIME, WrittenRelease, read_release
+from crowdveil.io import release_writer
+from crowdveil.io.release_reader import load_flow_release_alone
+from crowdveil.io.written_release import NO_TIME, WrittenRelease, read_release
 from crowdveil.model.release import Areas
 from crowdveil.model.tessellation import grid_frame, grid_zones
 from crowdveil.model.zones import Zones
@@ -76,10 +76,10 @@ def test_an_area_that_is_missing_is_no_area(name: str | None, tmp_path: Path) ->
 
 
 def test_checkers_may_ask_side_by_side(tmp_path: Path) -> None:
-    from crowdveil.io.parallel import side_by_side
+    from crowdveil.io.parallel import run_parallel
 
     release = _written(tmp_path, [(3600 * (i // 50), "a", "b") for i in range(1000)], 300)
-    first, *others = side_by_side(*[lambda: release.area_numbers("origin_area")] * 8)
+    first, *others = run_parallel(*[lambda: release.area_numbers("origin_area")] * 8)
     assert all(other is first for other in others) and np.all(first == 0)
 
 
@@ -90,8 +90,8 @@ def test_areas_are_drawn_unless_they_are_too_many(most: int, drawn: int, monkeyp
     areas = Areas(
         zones, np.array(["one", "two", "all"], dtype=object), np.array([0, 1, 3, 6]), np.array([0, 1, 2, 0, 1, 2])
     )
-    monkeypatch.setattr(release, "MOST_CORNERS", most)
-    features = list(release.area_features(areas, np.ones(3, np.bool_)))
+    monkeypatch.setattr(release_writer, "MAX_VERTICES", most)
+    features = list(release_writer.area_features(areas, np.ones(3, np.bool_)))
     assert sum(outline is not None for _, outline in features) == drawn
     assert features[0][1] is not None  # a tile has its own outline, whatever becomes of the others
     assert [len(properties["tiles"]) for properties, _ in features] == [1, 2, 3]
@@ -109,7 +109,7 @@ def test_a_column_that_is_missing_is_told(column: str, tmp_path: Path) -> None:
         data = data.drop_columns([column])
     zones = Zones(np.array(AREAS, dtype=object), np.arange(4.0), np.zeros(4), kind="centroids")
     with pytest.raises(InputError, match=f"has no column {column}, which its manifest speaks of"):
-        flow_release_alone(WrittenRelease(tmp_path, data, steps, written.features), zones, 3600, "UTC")
+        load_flow_release_alone(WrittenRelease(tmp_path, data, steps, written.features), zones, 3600, "UTC")
 
 
 def _again(table: pa.Table, name: str) -> pa.Table:

@@ -112,7 +112,7 @@ def test_a_frame_that_mixes_types_is_refused_without_its_values() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a,b\n1,2\n3\n", r"wanted 2 values a row, but 1 row \(row 2\) has 1"),
+        ("a,b\n1,2\n3\n", r"wanted 2 values per row, but 1 row \(row 2\) has 1"),
         ("a,b\n1,2\n3,4\n5,6,7\n8\n", r"1 row \(row 3\) has 3"),
         ('a,b\n1,2\n3,"4\n5,6\n7,8\n', "a quote is opened and never closed"),
         ('a,b\n1,2\n"3,4\n5,6\n', "quote"),

@@ -18,7 +18,7 @@ from crowdveil.errors import OutputError
 from crowdveil.io import tables
 from crowdveil.io.flows import read_flows
 from crowdveil.io.source import open_source
-from crowdveil.io.tables import write_flows, write_pieces, write_table, write_trajectories
+from crowdveil.io.tables import write_chunked_table, write_flows, write_table, write_trajectories
 from crowdveil.io.times import iso_times
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.flows import Flows
@@ -108,12 +108,12 @@ def test_trajectories_come_back(name: str, counts: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("rows", [0, 1, 6, 7, 20])
 def test_pieces_are_one_table(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In Parquet each piece is a row group; the bytes are those of the table written whole."""
-    monkeypatch.setattr(tables, "PIECE_ROWS", 6)
+    monkeypatch.setattr(tables, "CHUNK_ROWS", 6)
     whole = pa.table(
         {"n": pa.array(range(rows), pa.int64()), "text": pa.array([TRICKY[i % 8] for i in range(rows)], pa.string())}
     )
     for name in ("pieces.parquet", "pieces.csv"):
-        write_pieces(lambda part: whole.slice(part.start, part.stop - part.start), rows, tmp_path / name)
+        write_chunked_table(lambda part: whole.slice(part.start, part.stop - part.start), rows, tmp_path / name)
     pq.write_table(whole, tmp_path / "whole.parquet", compression="zstd", row_group_size=6)
     write_table(whole, tmp_path / "whole.csv")
     for kind in ("parquet", "csv"):

@@ -101,7 +101,7 @@ def test_without_users_each_trajectory_is_a_person() -> None:
     assert model.k_unit == "trajectories"
     assert model.ids.tolist() == ["b", "a"]
     assert model.people == 2
-    assert any("no column of users" in sentence for sentence in notes.said)
+    assert any("no column of users" in sentence for sentence in notes.messages)
 
 
 def test_without_trajectories_all_points_of_a_user_are_one() -> None:
@@ -129,7 +129,7 @@ def test_times_without_zone_are_of_the_zone_that_is_named() -> None:
     assert read_trajectories(table, tz="Europe/Paris").t.tolist() == [1212908400 - 7200]
     notes = ReadNotes()
     assert read_trajectories(table, notes=notes).t.tolist() == [1212908400]
-    assert any("name no zone" in sentence for sentence in notes.said)
+    assert any("name no zone" in sentence for sentence in notes.messages)
     zoned = table.set_column(2, "time", pa.array(["2008-06-08 07:00+02:00"]))
     assert read_trajectories(zoned, tz="Asia/Tokyo").t.tolist() == [1212908400 - 7200]
 

@@ -11,8 +11,8 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdveil.io.geojson import GRID, joined, on_grid, write_features, write_zones
-from crowdveil.io.release import area_features
+from crowdveil.io.geojson import GRID, snap_to_grid, union_outline, write_features, write_zones
+from crowdveil.io.release_writer import area_features
 from crowdveil.io.zones import read_zones
 from crowdveil.model.release import Areas
 from crowdveil.model.tessellation import voronoi_zones
@@ -38,7 +38,7 @@ def _check(zones: Zones, parts: int, file: Path) -> None:
     areas, shapes = _written(zones, parts, file)
     assert shapely.is_valid(shapes).all()
     assert np.isin(shapely.get_type_id(shapes), (3, 6)).all()
-    pieces = [on_grid(zones.polygons[t]) for t in _tiles(areas)]
+    pieces = [snap_to_grid(zones.polygons[t]) for t in _tiles(areas)]
     wholes = np.array([shapely.union_all(zones.polygons[t]) for t in _tiles(areas)], dtype=object)
     around = np.array([shapely.length(piece).sum() for piece in pieces])
     # A border may move by the last decimal, along all of it.
@@ -94,13 +94,13 @@ def test_a_spike_thinner_than_the_last_decimal_is_put_on_the_grid() -> None:
     """Rounded corner by corner its sides would cross."""
     spike = shapely.Polygon([(0, 0), (1, 0), (1, 1), (0.5000004, 1e-7), (0.4999996, 1.4e-6), (0, 1)])
     assert spike.is_valid
-    found = on_grid(np.array([spike], dtype=object))
+    found = snap_to_grid(np.array([spike], dtype=object))
     assert shapely.is_valid(found).all() and abs(found[0].area - spike.area) < 1e-5
 
 
 def test_a_shape_smaller_than_the_last_decimal_stays() -> None:
     dot = shapely.box(1e-8, 1e-8, 3e-8, 3e-8)
-    assert on_grid(np.array([dot], dtype=object))[0].equals(dot)
+    assert snap_to_grid(np.array([dot], dtype=object))[0].equals(dot)
 
 
 def test_neighbors_are_joined_without_a_seam() -> None:
@@ -108,5 +108,5 @@ def test_neighbors_are_joined_without_a_seam() -> None:
     left = shapely.Polygon([(0, 0), (1 / 3, 0), (2 / 3, 1), (0, 1)])
     middle = (1 / 3 + 2 / 3) / 2, 0.5
     right = shapely.Polygon([(1 / 3, 0), (1, 0), (1, 1), (2 / 3, 1), middle])
-    both = joined(on_grid(np.array([left, right], dtype=object)))
+    both = union_outline(snap_to_grid(np.array([left, right], dtype=object)))
     assert both.geom_type == "Polygon" and both.is_valid and not both.interiors and abs(both.area - 1) < GRID

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError
-from crowdveil.io.values import codes, ids_of, read_floats
+from crowdveil.io.values import encode_ids, ids_of, read_floats
 
 unhurried = settings(deadline=None, max_examples=100)
 
@@ -79,7 +79,7 @@ def test_columns_that_are_no_numbers_are_refused(column: pa.Array) -> None:
 )
 def test_codes_number_ids_in_order_of_appearance(ids: list[str | int | None]) -> None:
     kind = pa.string() if any(isinstance(i, str) for i in ids) else pa.int64()
-    code, labels, missing = codes(pa.array(ids, kind))
+    code, labels, missing = encode_ids(pa.array(ids, kind))
     assert labels.tolist() == list(dict.fromkeys(i for i in ids if i is not None))
     gone = np.zeros(len(ids), bool) if missing is None else missing
     assert [None if m else labels[c] for c, m in zip(code, gone, strict=True)] == ids
@@ -88,10 +88,10 @@ def test_codes_number_ids_in_order_of_appearance(ids: list[str | int | None]) ->
 def test_ids_stored_as_floats_are_whole_numbers_where_they_can_be() -> None:
     assert ids_of(pa.array([12.0, None, float("nan")]), "here").to_pylist() == [12, None, None]
     assert ids_of(pa.array([12.5, None, float("nan")]), "here").to_pylist() == ["12.5", None, None]
-    assert codes(pa.array([2**64 - 1, 0], pa.uint64()))[1].tolist() == [str(2**64 - 1), "0"]
+    assert encode_ids(pa.array([2**64 - 1, 0], pa.uint64()))[1].tolist() == [str(2**64 - 1), "0"]
 
 
 @pytest.mark.parametrize("column", [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([b"\xff"])])
 def test_ids_of_other_types_are_refused(column: pa.Array) -> None:
     with pytest.raises(InputError, match="here: wanted ids, but the column holds"):
-        codes(column, "here")
+        encode_ids(column, "here")

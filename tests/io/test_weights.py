@@ -1,4 +1,4 @@
-"""Weights are added up exactly and rounded once, whatever the order of rows, and all methods cope with flows of 0 trips."""
+"""Weights are summed exactly and rounded once, in any order of rows; all methods accept flows of 0 trips."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from crowdveil import testing
 from crowdveil.errors import InputError
 from crowdveil.guarantees import SuppressionBudget, TrueVolumes
 from crowdveil.io.flows import read_flows, trips_to_flows
-from crowdveil.io.release import write_release
-from crowdveil.io.written import read_release
+from crowdveil.io.release_writer import write_release
+from crowdveil.io.written_release import read_release
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.release import Areas
 from crowdveil.model.tessellation import grid_frame, grid_zones
@@ -101,7 +101,7 @@ def test_small_weights_keep_their_sum_and_the_loss_is_told(tmp_path: Path) -> No
     assert cost["published_volume"] == 12 and cost["suppressed_volume_percent"] == 3
     assert cost["flows_rounded_to_0_percent"] > 60 and cost["rounding_loss_percent"] == 3
     assert any("12 of 12.4 (96.8 %)" in line for line in result.lines())
-    assert any("rounded to whole trips" in note for note in result.manifest["input"]["notes"])
+    assert any("round_to_trips to whole trips" in note for note in result.manifest["input"]["notes"])
     assert all(finding.holds for _, finding in crowdveil.verify(tmp_path / "out", _table(rows), zones=zones))
 
 

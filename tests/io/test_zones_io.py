@@ -72,7 +72,7 @@ def test_a_file_without_coordinate_system_is_taken_as_degrees(frame: gpd.GeoData
     (tmp_path / "zones.prj").unlink()
     notes = ReadNotes()
     same_zones(read_zones(tmp_path / "zones.shp", notes=notes))
-    assert any("name no coordinate system" in sentence for sentence in notes.said)
+    assert any("name no coordinate system" in sentence for sentence in notes.messages)
 
 
 def test_centroids_in_csv_and_points_in_geojson_are_the_same_zones(tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ def test_ids_come_from_the_first_usual_column_that_can_be_one(frame: gpd.GeoData
         zone=["a", "a", "b"], OBJECTID=[5.0, 6.0, 7.0]
     )  # names of zones may repeat: they are no ids then
     assert read_zones(names, notes=notes).ids.tolist() == ["5", "6", "7"]
-    assert any("OBJECTID" in sentence for sentence in notes.said)
+    assert any("OBJECTID" in sentence for sentence in notes.messages)
     assert read_zones(bare.assign(zone=["a", "a", "b"]), notes=notes).ids.tolist() == ["1", "2", "3"]
-    assert any("numbered from 1" in sentence for sentence in notes.said)
+    assert any("numbered from 1" in sentence for sentence in notes.messages)
 
 
 def test_spoiled_ids_are_refused_and_not_replaced_by_another_column(frame: gpd.GeoDataFrame) -> None:

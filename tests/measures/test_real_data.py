@@ -12,7 +12,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
-from crowdveil.report.measures import measured, named_measures
+from crowdveil.report.measurement import measured, named_measures
 from crowdveil.solve.od.assignment import row_of_flows
 
 pytestmark = pytest.mark.realdata

@@ -27,7 +27,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_measure, find_measures, find_method
-from crowdveil.report.measures import measured, named_measures
+from crowdveil.report.measurement import measured, named_measures
 from crowdveil.solve.trajectory.distances import DISTANCES, Contemporaries, Paths, make_distance
 from crowdveil.solve.trajectory.distances import nearest as search
 from crowdveil.testing import trajectories
@@ -203,7 +203,7 @@ def test_people_on_one_side_alone_are_not_individuals() -> None:
     unknown = replace(compared.original, person=np.arange(3), people_ids=np.arange(3), k_unit="trajectories")
     alone = TrajectoryComparison(unknown, replace(compared.release, person=np.array([1])))
     assert _value("straight-line-distance", alone)[0] == pytest.approx(4 / 3)
-    assert "the original does not tell people" in alone.notes.said[0]
+    assert "the original does not tell people" in alone.notes.messages[0]
 
 
 def test_sequences_are_padded_at_the_left_and_say_each_tile_once_in_a_row() -> None:
@@ -275,10 +275,10 @@ def test_a_bound_that_is_not_sure_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(search, "MOST_EXACT", 1)
     compared = _by_hand()
     _value("normalized-rmse", compared, distance="dtw")
-    assert "is at least" in compared.notes.said[0]
+    assert "is at least" in compared.notes.messages[0]
     compared = _by_hand()
     _value("normalized-rmse", compared, time_weight="document")
-    assert [said.split()[:2] for said in compared.notes.said] == [["time", "counts"]]
+    assert [said.split()[:2] for said in compared.notes.messages] == [["time", "counts"]]
 
 
 def test_nothing_published() -> None:

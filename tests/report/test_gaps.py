@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.analysis.calendar import Slots
-from crowdveil.io.figure import new_figure
-from crowdveil.report import analysis_plots, figures, picture, release_plots
+from crowdveil.io.matplotlib_figure import new_figure
+from crowdveil.report import analysis_plots, flow_picture, release_plots, svg_figures
 
 
 def test_a_step_without_a_row_is_missing_and_not_zero() -> None:
@@ -22,17 +22,17 @@ def test_a_step_without_a_row_is_missing_and_not_zero() -> None:
 @given(st.sets(st.integers(0, 60), min_size=3, max_size=40), st.sampled_from([900, 3600, 86400]))
 def test_steps_that_are_not_listed_come_back_as_gaps(there: set[int], step_s: int) -> None:
     t = 1_700_000_000 + step_s * np.array(sorted(there), np.int64)
-    every, place = picture.every_step(t)
+    every, place = flow_picture.every_step(t)
     assert np.array_equal(every[place], t) and np.all(np.diff(every) > 0)
     if np.median(np.diff(t)) == step_s:
         assert np.array_equal(every, np.arange(t[0], t[-1] + 1, step_s))
 
 
 def test_the_line_of_a_report_is_broken_where_values_are_missing() -> None:
-    svg = figures.line(np.array([1.0, 2.0, np.nan, 4.0, np.nan, np.nan, 7.0, 8.0]), [""] * 8, "title", "x", "y")
+    svg = svg_figures.line(np.array([1.0, 2.0, np.nan, 4.0, np.nan, np.nan, 7.0, 8.0]), [""] * 8, "title", "x", "y")
     assert svg.count("<polyline") == 2 and svg.count('class="dot"') == 1 and svg.count('class="gap"') == 2
     assert "nan" not in svg
-    whole = figures.line(np.array([1.0, 2.0, 3.0]), [""] * 3, "title", "x", "y")
+    whole = svg_figures.line(np.array([1.0, 2.0, 3.0]), [""] * 3, "title", "x", "y")
     assert whole.count("<polyline") == 1 and "gap" not in whole
 
 

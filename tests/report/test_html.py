@@ -22,9 +22,9 @@ from reporting import unpacked
 import crowdveil
 from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.io.times import Clock
-from crowdveil.io.written import WrittenRelease
-from crowdveil.report import html, picture, questions, trajectory_pictures
-from crowdveil.report.packing import packed
+from crowdveil.io.written_release import WrittenRelease
+from crowdveil.report import flow_picture, html, questions, trajectory_picture
+from crowdveil.report.number_packing import packed
 from crowdveil.report.shapes import PictureFrame, Rings
 from crowdveil.run import pipeline
 from crowdveil.synth.city import City
@@ -164,15 +164,15 @@ def test_answers_are_what_the_files_say(releases: dict[str, Path]) -> None:
     guessed = sum(max(volume for volume, _ in ends) for ends in groups.values()) / trips
     assert f"(homogeneity-area): {100 * area:.0f} % of the trips" in inferred.lines[1] and tile < area
     assert f"(homogeneity-tile): {100 * tile:.0f} % of the trips" in inferred.lines[2]
-    assert f"right for {100 * guessed:.0f} % of the trips" in inferred.lines[3]
+    assert f"correct for {100 * guessed:.0f} % of the trips" in inferred.lines[3]
     reached = sum(sizes[row["destination_area"]] * row["volume"] for row in rows) / trips
     assert f"has {reached:,.1f} tiles" in inferred.lines[4] and "no original id" in linked.lines[0]
 
 
 def test_trajectories_and_noise_are_answered_too(releases: dict[str, Path]) -> None:
     for kind, says in (
-        ("groups", "the smallest group of equal ones has 3"), ("tiles", "the method is a heuristic"),
-        ("swapped", "exact points of somebody"), ("noise", "Crowds are not guaranteed"), ("nothing", "Nothing was published"),
+        ("groups", "the smallest equivalence class has 3"), ("tiles", "the method is a heuristic"),
+        ("swapped", "exact points of a person"), ("noise", "No group size is guaranteed"), ("nothing", "Nothing was published"),
     ):  # fmt: skip
         assert says in _text(releases[kind]), kind
 
@@ -188,19 +188,19 @@ def test_attacks_are_shown_where_the_manifest_has_any(releases: dict[str, Path])
     }
     text = html.public_report(written, manifest | {"risk": [trial]})
     assert "known places" in text and ">97<" in text and ">33<" in text
-    assert "Attacks on this release" not in html.public_report(written, manifest | {"risk": []})
+    assert "Re-identification risk in whole" not in html.public_report(written, manifest | {"risk": []})
 
 
 @pytest.mark.parametrize(("apart", "count"), [(3600, 150), (3600, 500), (900, 4000), (86400, 500), (7 * 86400, 201)])
 def test_time_steps_have_names_and_are_few(apart: int, count: int) -> None:
     t, step = 1_772_409_600 + apart * np.arange(count), np.arange(count)
-    labels, place, together = picture._named(t, step, "Europe/Paris")
-    assert len(labels) <= picture.MOST_STEPS and len(set(labels)) == len(labels)
+    labels, place, together = flow_picture._label_steps(t, step, "Europe/Paris")
+    assert len(labels) <= flow_picture.MAX_STEPS and len(set(labels)) == len(labels)
     assert place.min() == 0 and place.max() == len(labels) - 1
-    assert bool(together) == (count > picture.MOST_STEPS)
+    assert bool(together) == (count > flow_picture.MAX_STEPS)
     if together and apart < 86400:
         clock = Clock("Europe/Paris").to_wall(t)
-        hours = [f"{picture.DAYS[int((w // 86400 + 3) % 7)]} {int(w % 86400 // 3600):02d}:00" for w in clock]
+        hours = [f"{flow_picture.DAYS[int((w // 86400 + 3) % 7)]} {int(w % 86400 // 3600):02d}:00" for w in clock]
         assert [labels[i] for i in place] == hours
 
 
@@ -284,8 +284,8 @@ def test_exact_costs_stay_in_the_house(releases: dict[str, Path], city: Path, tm
     assert "mean generalization error" in private and "mean generalization error" not in public
     assert [layer["name"] for layer in _data(private)["layers"]] == ["after", "before"]
     assert [layer["name"] for layer in _data(public)["layers"]] == ["after"]
-    assert 'class="mark"' in private and "Not for release" in private and "<title>NOT FOR RELEASE" in private
-    assert 'class="mark"' not in public and "NOT FOR RELEASE" not in public
+    assert 'class="mark"' in private and "do not publish" in private and "<title>CONFIDENTIAL" in private
+    assert 'class="mark"' not in public and "CONFIDENTIAL" not in public
     assert stat.S_IMODE((tmp_path / "ours.html").stat().st_mode) == 0o600
     lost = next(s for s in _data(private)["layers"][1]["shades"] if s["name"] == "lost")
     assert len(unpacked(lost["classes"])) == len(_data(private)["layers"][1]["areas"])
@@ -340,26 +340,26 @@ def test_no_report_where_none_is_wanted_and_one_later(city: Path, tmp_path: Path
         crowdveil.verify(out)
 
 
-@pytest.mark.parametrize(("step_s", "said"), [(3600, "the same hours of all weeks"), (86400, "2 time steps at a time")])
+@pytest.mark.parametrize(("step_s", "said"), [(3600, "equal hours of all weeks"), (86400, "every 2 time steps")])
 def test_many_hours_or_days_are_added_up_as_what_they_are(step_s: int, said: str) -> None:
     """Also where the clock is put forward, and a day is shorter."""
     wall = np.arange(400) * step_s + 1_704_063_600
     t = np.where(wall >= 1_711_846_800, wall - 3600, wall)  # 31 March 2024, Paris
-    _, _, how = picture._named(np.unique(t), np.zeros(1, np.int64), "Europe/Paris")
+    _, _, how = flow_picture._label_steps(np.unique(t), np.zeros(1, np.int64), "Europe/Paris")
     assert said in how
 
 
 def test_a_long_release_has_a_short_report(monkeypatch: pytest.MonkeyPatch, city: Path, tmp_path: Path) -> None:
     """Of more than a page holds, hours of the week are added up and the largest flows are shown; it says so."""
-    monkeypatch.setattr(picture, "MOST_STEPS", 6)
-    monkeypatch.setattr(picture, "MOST_FLOWS", 20)
-    monkeypatch.setattr(picture, "MOST_AREAS", 8)
+    monkeypatch.setattr(flow_picture, "MAX_STEPS", 6)
+    monkeypatch.setattr(flow_picture, "MAX_FLOWS", 20)
+    monkeypatch.setattr(flow_picture, "MAX_AREAS", 8)
     out = _made("map", city, tmp_path / "out")
     text = _text(out)
     (layer,) = _data(text)["layers"]
     assert len(layer["areas"]) <= 8 and len(unpacked(layer["volume"])) <= 20
-    assert layer["steps"][0].split()[0] in picture.DAYS
-    assert "the same hours of all weeks are added up" in text and "largest flows and 8 of" in text
+    assert layer["steps"][0].split()[0] in flow_picture.DAYS
+    assert "equal hours of all weeks are summed" in text and "largest flows and 8 of" in text
 
 
 @pytest.mark.parametrize(
@@ -385,8 +385,8 @@ def test_packed_numbers_come_back(values: list[int], rising: bool) -> None:
 def test_equal_trajectories_are_found(drawn: list[list[tuple[int, int, int]]]) -> None:
     points = np.array([point for track in drawn for point in track])
     offsets = np.cumsum([0, *(len(track) for track in drawn)])
-    shown = trajectory_pictures.TrackPicture(points[:, 0] / 3, points[:, 1] / 3, points[:, 2], offsets)
-    assert trajectory_pictures.alike(shown).tolist() == [drawn.count(track) for track in drawn]
+    shown = trajectory_picture.TrajectoryPicture(points[:, 0] / 3, points[:, 1] / 3, points[:, 2], offsets)
+    assert trajectory_picture.alike(shown).tolist() == [drawn.count(track) for track in drawn]
 
 
 @given(st.data())
@@ -397,7 +397,7 @@ def test_values_of_tiles_as_the_words_say(draw: st.DataObject) -> None:
     rows = draw.draw(st.lists(st.tuples(ends, ends, st.integers(1, 9)), min_size=1, max_size=8))
     nan = np.full(len(sets), np.nan)
     o, d, v = np.array(rows).T
-    shown = picture.FlowPicture(
+    shown = flow_picture.FlowPicture(
         [str(i) for i in range(len(sets))], nan, nan, nan, np.cumsum([0, *map(len, sets)]),
         np.array([t for s in sets for t in sorted(s)]), Rings.of_geometries([]), [], np.zeros(len(rows), np.int64), o, d, v,
     )  # fmt: skip
@@ -422,7 +422,7 @@ def test_rows_are_added_up(rows: list[tuple[int, int, int, int]]) -> None:
     for *key, volume in rows:
         sums[tuple(key)] = sums.get(tuple(key), 0) + volume
     columns = np.array(rows, np.int64).reshape(-1, 4).T
-    found = picture._added(*columns, 4)  # type: ignore[call-arg]
+    found = flow_picture._sum_equal(*columns, 4)  # type: ignore[call-arg]
     assert list(zip(*(c.tolist() for c in found), strict=True)) == [(*key, sums[key]) for key in sorted(sums)]
 
 

@@ -11,7 +11,7 @@ from crowdveil.methods.od.suppression import SuppressionParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
-from crowdveil.report.measures import measured, named_measures
+from crowdveil.report.measurement import measured, named_measures
 
 
 def test_numbers_areshown_short_and_undefined_ones_as_a_dash() -> None:

@@ -21,7 +21,7 @@ from crowdveil.attacks.od.homogeneity import Known
 from crowdveil.attacks.od.published import Published
 from crowdveil.errors import InputError
 from crowdveil.guarantees import GUARANTEES
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report.html import public_report
 from crowdveil.report.questions import answers
 from crowdveil.run.pipeline import open_release

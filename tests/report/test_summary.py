@@ -8,7 +8,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
-from crowdveil.report.summary import cost_lines, cost_numbers
+from crowdveil.report.cost_summary import cost_lines, cost_numbers
 
 
 def _release(method: Method, data: Flows):

@@ -19,7 +19,7 @@ import pytest
 import crowdveil
 from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
-from crowdveil.io.written import file_hash
+from crowdveil.io.written_release import file_hash
 from crowdveil.methods.od import suppression
 from crowdveil.run import pipeline
 from crowdveil.run.pipeline import Request, run, verify

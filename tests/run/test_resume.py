@@ -17,7 +17,7 @@ import pytest
 import crowdveil
 from conftest import Ran
 from crowdveil.cli.main import cli
-from crowdveil.engine import Arrays, FinishedSteps, LocalEngine, StoppedEarly, local
+from crowdveil.engine import Arrays, FinishedPartitions, LocalEngine, StoppedEarlyError, local
 from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.geojson import write_zones
@@ -93,7 +93,9 @@ def half(city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Steps:
     with monkeypatch.context() as patched:
         patched.setattr(local, "TICK_S", 0.01)
         steps = Steps(patched, hold=True)
-        with pytest.raises(StoppedEarly, match=r"of 3\d\d time steps are kept in .*kept; run the same command again"):
+        with pytest.raises(
+            StoppedEarlyError, match=r"of 3\d\d time steps are kept in .*kept; run the same command again"
+        ):
             run(request(city, tmp_path / "out", tmp_path / "kept"), steps.stop_half_way)
     return steps
 
@@ -108,7 +110,7 @@ def test_an_interrupted_run_goes_on(
     assert data_files(tmp_path / "out") == whole
     assert len(pq.read_table(tmp_path / "out" / "flows.parquet")) > 100
     assert sorted(half.begun + steps.begun) == list(range(steps.count)), "each step is solved once"
-    assert steps.count > 300 and not any("kept" in sentence for sentence in result.notes.said)
+    assert steps.count > 300 and not any("kept" in sentence for sentence in result.notes.messages)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out"], "what was kept is removed"
     assert not any(f.violated for _, f in pipeline.verify(tmp_path / "out"))
 
@@ -120,7 +122,7 @@ def test_a_run_that_is_stopped_after_the_last_step_solves_none_again(
         if name == "verifying":
             raise KeyboardInterrupt
 
-    with pytest.raises(StoppedEarly):
+    with pytest.raises(StoppedEarlyError):
         run(request(city, tmp_path / "out", tmp_path / "kept"), stage=stage)
     steps = Steps(monkeypatch)
     run(request(city, tmp_path / "out", tmp_path / "kept"))
@@ -176,7 +178,7 @@ def test_a_process_that_is_stopped_goes_on(
     assert not out.exists()
     content = json.loads((kept / "key.json").read_text())
     # There was no seed, so the entropy of the first run is kept for the second.
-    before = FinishedSteps(kept, content["key"], content["entropy"]).load(*content["partitions"])
+    before = FinishedPartitions(kept, content["key"], content["entropy"]).load(*content["partitions"])
     if number != signal.SIGKILL:
         told = f"Stopped; {len(before):,} of {content['partitions'][0]:,} time steps are kept in {kept}; run the same"
         assert told in Ran(process.returncode, "", err).sentence and process.returncode == 128 + number
@@ -251,10 +253,10 @@ def test_an_interrupt_before_the_first_step_is_a_plain_one(city: Path, tmp_path:
 
 def test_a_method_in_one_go_says_that_nothing_was_kept(city: Path, tmp_path: Path) -> None:
     result = run(request(city, tmp_path / "out", tmp_path / "kept", method="suppression"))
-    assert any("nothing was kept" in sentence for sentence in result.notes.said)
+    assert any("nothing was kept" in sentence for sentence in result.notes.messages)
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
     plain = run(request(city, tmp_path / "plain", method="suppression"))
-    assert not any("kept" in sentence for sentence in plain.notes.said)
+    assert not any("kept" in sentence for sentence in plain.notes.messages)
 
 
 def test_data_in_memory_cannot_be_resumed(city: Path, tmp_path: Path) -> None:

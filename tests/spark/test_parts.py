@@ -39,9 +39,9 @@ from crowdveil.io.geojson import write_zones
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import find_od_columns
 from crowdveil.io.source import open_source
-from crowdveil.io.steps import Steps
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.time_steps import TimeSteps
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.io.zones import read_zones
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
@@ -118,7 +118,7 @@ def _read(city: Path) -> tuple[TripReader, pa.Table]:
     source = open_source(city / "trips.parquet")
     columns = find_od_columns(source, {}, False, ReadNotes())
     zones = read_zones(city / "zones.geojson", notes=ReadNotes())
-    reader = TripReader(source, columns, zones, "UTC", TimeForm(), Steps(HOUR, "UTC"))
+    reader = TripReader(source, columns, zones, "UTC", TimeForm(), TimeSteps(HOUR, "UTC"))
     # Small pieces, so that rows of one step, and trips of one person, lie in several packs.
     pieces = (batch.slice(at, 700) for batch in source.batches(columns.used) for at in range(0, batch.num_rows, 700))
     packs = pa.concat_tables([pa.Table.from_batches(list(reader(iter([piece]))), PACKS) for piece in pieces])
@@ -232,7 +232,7 @@ def test_what_cannot_be_done_in_parts_says_so(tmp_path: Path) -> None:
         crowdveil.anonymize("atg-dual", "trips.parquet", tmp_path / "out", spark=object(), v_target="sample")
     with pytest.raises(ParameterError, match="cannot be done in parts, since"):
         crowdveil.anonymize("microaggregation", "cabs.csv", tmp_path / "out", spark=object())
-    with pytest.raises(ParameterError, match="classic kind"):
+    with pytest.raises(ParameterError, match="wanted a classic session"):
         crowdveil.anonymize("joint", "trips.parquet", tmp_path / "out", spark=object())
     assert not list(tmp_path.iterdir())
 

@@ -18,7 +18,7 @@ import pytest
 from spark_runs import executors, same_rows
 
 import crowdveil
-from crowdveil.engine import StoppedEarly
+from crowdveil.engine import StoppedEarlyError
 from crowdveil.engine.spark import SparkEngine
 from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError
 from crowdveil.io.geojson import write_zones
@@ -174,7 +174,7 @@ def test_a_release_is_measured_and_held_against_the_original_there(
         method, trips, out, zones=zones, step="3h", report=False, **({} if method == "laplace" else {"k": 5})
     )
     here, there = (crowdveil.measure(trips, out, zones=zones, spark=s) for s in (None, spark))
-    assert there.as_json()["time_steps"] == here.as_json()["time_steps"] and there.said() == here.said()
+    assert there.as_json()["time_steps"] == here.as_json()["time_steps"] and there.sentences() == here.sentences()
     for one, other in zip(here.scores, there.scores, strict=True):
         assert one.asked.label == other.asked.label
         for values in ("by_step", "mean", "pooled"):
@@ -283,7 +283,7 @@ def test_a_run_that_was_cut_short_goes_on(
         added.append(len(wave.steps))
 
     monkeypatch.setattr(running.FinishedParts, "add", add)
-    with pytest.raises(StoppedEarly, match=r"of 1[67] time steps are kept"):
+    with pytest.raises(StoppedEarlyError, match=r"of 1[67] time steps are kept"):
         crowdveil.anonymize("joint", str(city / "trips.parquet"), out, resume=kept, **options)
     assert not out.exists() and {p.name for p in tmp_path.iterdir()} == {"kept"}
     with pytest.raises(OutputError, match="of another run \\(other seed\\)"):

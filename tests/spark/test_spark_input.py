@@ -56,7 +56,7 @@ def test_people_and_times_are_read_alike(form: str, spark: Any, tmp_path: Path) 
     assert same_rows(*(pq.read_table(tmp_path / place / "flows.parquet") for place in ("here", "there")))
     assert any("2 ids in column user_id differ" in said for said in notes)
     assert any("8 times in column time did not exist" in said for said in notes)
-    assert any("8 times in column time came twice" in said for said in notes)
+    assert any("8 times in column time existed twice" in said for said in notes)
     published = pq.read_table(tmp_path / "there" / "flows.parquet")
     assert published["people"].to_pylist() == [5] * 4
     assert (

@@ -176,7 +176,7 @@ def test_awkward_rows_are_read_as_on_one_machine(method: str, spark: Any, city: 
     _, there = _both(spark, tmp_path, method, _awkward(city, tmp_path), drop_invalid=True)
     assert there.manifest["input"]["dropped"]["are in a trajectory with such a row"] > 0
     assert any("each pair of user and id" in note for note in there.manifest["input"]["notes"])
-    with pytest.raises(InputError, match=r"1 row has no usable value in column trajectory_id; mend them"):
+    with pytest.raises(InputError, match=r"1 row has no usable value in column trajectory_id; fix them"):
         crowdveil.anonymize(method, str(tmp_path / "points.csv"), tmp_path / "more", spark=spark)
     assert not (tmp_path / "more").exists()
 

@@ -21,10 +21,10 @@ from crowdveil.errors import InputError, ParameterError
 from crowdveil.filters import Filter, filter_trajectories
 from crowdveil.guarantees import CombinationKAnonymity, TrajectoryKAnonymity, WellFormedTrajectories
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.release import trajectory_table
+from crowdveil.io.release_writer import trajectory_table
 from crowdveil.io.source import open_source
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.trajectories import find_point_columns, no_value, read_trajectories
+from crowdveil.io.trajectories import find_point_columns, no_value_reason, read_trajectories
 from crowdveil.method import Method
 from crowdveil.model.canonical import canonical, numbered
 from crowdveil.model.release import TrajectoryRelease
@@ -216,7 +216,9 @@ def test_bad_rows_are_counted_as_on_one_machine(tmp_path: Path) -> None:
     noted = rows.filter(pc.is_valid(rows["note"])).group_by("note").aggregate([("n", "sum")]).to_pylist()
     counts = {row["note"].removeprefix(BAD): row["n_sum"] for row in noted if row["note"].startswith(BAD)}
     assert counts == {reason: n for reason, n in notes.dropped.items() if "such a row" not in reason}
-    assert counts == {no_value(c): n for c, n in (("lat", 2), ("lon", 1), ("timestamp", 1), ("trajectory_id", 2))}
+    assert counts == {
+        no_value_reason(c): n for c, n in (("lat", 2), ("lon", 1), ("timestamp", 1), ("trajectory_id", 2))
+    }
     tracks = _tracks(reader, rows)
     gone = tracks.filter(pc.greater(tracks["lost"], 0))
     assert (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from written_flows import written
 
-from crowdveil.io.read_back import flow_release_alone
+from crowdveil.io.release_reader import load_flow_release_alone
 from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
@@ -43,7 +43,7 @@ def published(walks: Sequence[Walk], source: Sequence[int] | None) -> Trajectory
 def flow_release(rows: list[tuple[Any, ...]], steps: list[tuple[Any, ...]] | None = None) -> FlowRelease:
     """Rows (time, origin, destination, volume, people) between the areas a, b, c and ab."""
     made = written(rows, steps)
-    return flow_release_alone(made, Zones.from_ids(made.tile_names), 3600, "UTC")
+    return load_flow_release_alone(made, Zones.from_ids(made.tile_names), 3600, "UTC")
 
 
 def walk(places: str, times: Sequence[int] | None = None) -> Walk:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.flows import Flows
 
 AREAS = {"a": ["a"], "b": ["b"], "ab": ["a", "b"], "c": ["c"]}

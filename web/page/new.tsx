@@ -106,7 +106,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
     <Title>Anonymize movement data</Title>
     <p class="lead">Your file is worked on by this server and removed when the job ends. What comes back was checked on the written files, and says what was lost.</p>
     <form class="steps" onSubmit={submit} noValidate>
-      <section aria-labeledby="s-data"><h2 id="s-data"><span class="n" aria-hidden="true">1</span> Data</h2>
+      <section aria-labelledby="s-data"><h2 id="s-data"><span class="n" aria-hidden="true">1</span> Data</h2>
         <DataChoice data={draft.data} endings={form.files.data} choose={choose} />
         {!draft.data && draft.files.zones && <p class="hint">{draft.files.zones.name} is kept as the file of zones. Now choose the data.</p>}
         <p role="status" class="status">{look.share === null ? "" : look.share < 1 ? `Sending the file to look at it: ${Math.round(100 * look.share)} %` : "Looking at the file…"}</p>
@@ -126,7 +126,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
       {seen && takes && <>
         <Reading form={form} draft={draft} takes={takes} seen={seen} set={set} attach={attach} />
         <MethodChoice form={form} draft={draft} takes={takes} set={set} edit={edit} />
-        <section aria-labeledby="s-run"><h2 id="s-run"><span class="n" aria-hidden="true">4</span> Run</h2>
+        <section aria-labelledby="s-run"><h2 id="s-run"><span class="n" aria-hidden="true">4</span> Run</h2>
           {form.run.filter((f) => f.name === "before_after").map((f) => <Control key={f.name} field={f} given={draft.values[f.name]} change={set} />)}
           <More title="Seed, form of the files, attacks" fields={form.run.filter((f) => f.name !== "before_after")} values={draft.values} change={set} />
           {error && <Alert>{told(error)}</Alert>}
@@ -151,7 +151,7 @@ function Reading({ form, draft, takes, seen, set, attach }: Part & { seen: Seen;
         words={field.name.endsWith("hierarchy") ? TREES : []} choose={attach} change={set} />
     : <Control key={field.name} field={field} given={draft.values[field.name]} change={set} />;
   const used = rest.filter((f) => draft.files[f.name] || draft.values[f.name]);
-  return <section aria-labeledby="s-read"><h2 id="s-read"><span class="n" aria-hidden="true">2</span> Places and times</h2>
+  return <section aria-labelledby="s-read"><h2 id="s-read"><span class="n" aria-hidden="true">2</span> Places and times</h2>
     <div class="fields">{shown.map(one)}</div>
     <details class="more" open={used.length > 0}><summary>More on how it is read: {rest.slice(0, 3).map((f) => label(f).toLowerCase()).join(", ")}…</summary><div class="fields">{rest.map(one)}</div></details>
   </section>;
@@ -161,7 +161,7 @@ function MethodChoice({ form, draft, takes, set, edit }: Part & { edit: (part: P
   const now = method(form, draft, takes);
   const k = now.fields.find((f) => f.name === "k"), own = now.fields.filter((f) => f !== k);
   const plain = own.filter((f) => f.kind !== "bool"), shown = plain.slice(0, SHOWN);
-  return <section aria-labeledby="s-method"><h2 id="s-method"><span class="n" aria-hidden="true">3</span> Method</h2>
+  return <section aria-labelledby="s-method"><h2 id="s-method"><span class="n" aria-hidden="true">3</span> Method</h2>
     <div class="field"><label for="method">Method</label>
       <select id="method" value={now.name} aria-describedby="method-hint" onChange={(event) => edit({ method: { ...draft.method, [takes]: event.currentTarget.value } })}>
         {STATUSES.map((status) => <optgroup key={status} label={STATUS_WORDS[status].split(":")[0]}>

@@ -65,7 +65,7 @@ export function Tabs({ label, tabs }: { label: string; tabs: { id: string; title
       {tabs.map((t) => <button key={t.id} type="button" role="tab" id={`tab-${t.id}`} aria-selected={t === now} aria-controls={`panel-${t.id}`}
         tabIndex={t === now ? 0 : -1} onClick={() => setOpen(t.id)}>{t.title}</button>)}
     </div>
-    <div role="tabpanel" id={`panel-${now.id}`} aria-labeledby={`tab-${now.id}`} key={now.id}>{now.body()}</div>
+    <div role="tabpanel" id={`panel-${now.id}`} aria-labelledby={`tab-${now.id}`} key={now.id}>{now.body()}</div>
   </>;
 }
 

@@ -1,4 +1,4 @@
-// Numbers that crowdveil.report.packing wrote: seven bits a byte, the sign in the last bit, in base 64.
+// Numbers that crowdveil.report.number_packing wrote: seven bits a byte, the sign in the last bit, in base 64.
 
 export function unpacked(text: string, rising = false): Float64Array {
   const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));

@@ -1,1 +1,1 @@
-"""What can be learnt from a release: one file an analysis; the registry lists them."""
+"""Analyses of a release, one file each; the registry lists them."""

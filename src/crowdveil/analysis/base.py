@@ -1,4 +1,4 @@
-"""What an analysis is: its record, and what comes of it."""
+"""The record of an analysis, and the protocol of its results."""
 
 from __future__ import annotations
 
@@ -11,58 +11,57 @@ from crowdveil.analysis.study import Study
 from crowdveil.params import Params
 from crowdveil.progress import Progress
 
-IN_THE_HOUSE = "The original was read: these numbers are exact and stay in the house."
+CONFIDENTIAL = "The original was read: these numbers are exact and confidential."
 
 
 class AnalysisResult(Protocol):
-    """What comes of an analysis."""
+    """Result of an analysis."""
 
     def lines(self) -> list[str]:
-        """The few things that a person wants to know first."""
+        """Return a summary as lines of text."""
         ...
 
     def write(self, path: Path, progress: Progress) -> None:
-        """Write all of it as the ending of the name says."""
+        """Write the full result in the format of the name's suffix."""
         ...
 
 
 class CheckOutput(Protocol):
-    """Looks at a place before anything is read."""
+    """Check of an output path before data is read."""
 
     def __call__(self, path: Path, *, overwrite: bool) -> None:
-        """Raise unless files can be put there."""
+        """Raise unless files can be written there."""
         ...
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """The record of an analysis: what the command line, the docs and every other door are drawn from.
+    """The record of an analysis, from which command line, service and docs are generated.
 
     Attributes
     ----------
     name
-        What its command is called.
+        Name of its command.
     params
         Its parameters.
     takes
-        What it works on: a `Study` of a release of flows, or original `Trajectories`.
+        Its input: a `Study` of a release of flows, or original `Trajectories`.
     run
-        (data, params, progress) → what was found. Reads no file, changes no input; chance comes from a seed
-        among the parameters.
+        (data, params, progress) → result. Reads no file, changes no input; randomness comes from a seed parameter.
     doc
         The docstring of its module.
     compares
-        Whether the original can stand beside the release.
+        Whether it can compare the release with the original.
     check_output
-        Raises unless its files can be put at a place; None where it writes a table.
+        Raises unless its files can be written; None if it writes a table.
     aliases, parameter_aliases
-        Names of the analysis and of its parameters elsewhere.
+        Names of the analysis and of its parameters in other tools.
     extra
-        The optional dependencies that it needs, "" for none.
+        The extra that it needs, "" for none.
     help
         A sentence or two for the command line.
     examples
-        What stands behind its command in examples.
+        Arguments of its command in examples.
     """
 
     name: str

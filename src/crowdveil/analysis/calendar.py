@@ -1,4 +1,4 @@
-"""Hours of the day and of the week: which of them a time step lies in, and how often each came up."""
+"""Hours of the day and of the week: the hour of a time step, and the number of times each hour occurred."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdveil.analysis.estimates import Groups
 from crowdveil.errors import InputError
-from crowdveil.io.steps import Steps
+from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.times import Clock
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import FlowRelease
@@ -18,23 +18,23 @@ Period = Literal["week", "day"]
 HOUR_S, DAY_S = 3600, 86400
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 GAPS = "suppressed or not observed"
-"""What an hour is that nothing was published of; no zero, since nobody can tell."""
+"""Label of an hour without published trips, which need not be 0."""
 _A_MONDAY = 4 * DAY_S
-"""The first Monday after 1970-01-01: weeks begin there."""
+"""The first Monday after 1970-01-01, where weeks begin."""
 
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """The hours of a day or of a week on the clock of the release; longer where its time steps are longer.
+    """The hours of a day or week in the release's time zone; longer if its time steps are longer.
 
     Attributes
     ----------
     period
-        What comes round again.
+        The period that repeats.
     slot_s
         Length of a slot in seconds.
     times
-        How often each slot came up between the first and the last time step.
+        Number of occurrences of each slot between the first and the last time step.
     """
 
     period: Period
@@ -47,7 +47,7 @@ class Slots:
 
     @classmethod
     def of(cls, releases: list[FlowRelease], period: Period) -> Slots:
-        """The slots of one release, or of several with the same time steps."""
+        """Return the slots of one release, or of several with equal time steps."""
         first = releases[0]
         if first.step_s is None or not any(len(r.t) for r in releases):
             raise InputError("hours need time steps, but the release has none; make one with times and --step 1h.")
@@ -59,42 +59,42 @@ class Slots:
             )
         t = np.concatenate([r.t for r in releases])
         count = (DAY_S if period == "day" else 7 * DAY_S) // slot_s
-        never = cls(period, slot_s, first.tz, np.zeros(count, np.int64))
-        came_up = never.of_times(_all_slots(t, slot_s, first.tz))
-        return cls(period, slot_s, first.tz, np.bincount(came_up, minlength=count))
+        empty = cls(period, slot_s, first.tz, np.zeros(count, np.int64))
+        occurred = empty.of_times(_all_slots(t, slot_s, first.tz))
+        return cls(period, slot_s, first.tz, np.bincount(occurred, minlength=count))
 
     def of_times(self, t: Ints) -> Ints:
-        """The slot of each time (UTC)."""
+        """Return the slot of each time (UTC)."""
         wall = Clock(self.tz).to_wall(t)
         slots: Ints = (wall - _A_MONDAY) // self.slot_s % len(self)
         return slots
 
     def groups(self, release: FlowRelease) -> Groups:
-        """Time steps by their slot."""
+        """Return the time steps of a release grouped by slot."""
         return Groups(self.of_times(release.t), len(self))
 
     @property
     def weeks(self) -> float:
-        """How many weeks lie between the first and the last time step."""
+        """Weeks between the first and the last time step."""
         return float(self.times.sum() * self.slot_s / (7 * DAY_S))
 
     @property
     def hour(self) -> Floats:
-        """The hour of the day that each slot begins at."""
+        """Hour of the day at which each slot begins."""
         return np.arange(len(self)) * self.slot_s % DAY_S / HOUR_S
 
     @property
     def weekday(self) -> Ints | None:
-        """The day of each slot, 0 for Monday; None where days are not told apart."""
+        """Day of each slot, 0 for Monday; None for a period of a day."""
         return None if self.period == "day" else np.arange(len(self)) * self.slot_s // DAY_S
 
     def name(self, slot: int) -> str:
-        """Such as "Monday 08:00"."""
+        """Return the name of a slot, such as "Monday 08:00"."""
         day = "" if self.weekday is None else f"{DAYS[self.weekday[slot]]} "
         return f"{day}{_clock(self.hour[slot])}"
 
     def columns(self) -> dict[str, list[str]]:
-        """Day, where days are told apart, and time of each slot, for a table."""
+        """Return day (for a period of a week) and hour of each slot, for a table."""
         days = {} if self.weekday is None else {"day": [DAYS[day] for day in self.weekday]}
         return {**days, "hour": [_clock(hour) for hour in self.hour]}
 
@@ -104,7 +104,7 @@ def _clock(hour: float) -> str:
 
 
 def _all_slots(t: Ints, slot_s: int, tz: str) -> Ints:
-    """Every slot between the first and the last time, by its start; an hour that the clock left out did not come up."""
-    steps = Steps(slot_s, tz)
+    """Return the start of every slot between the first and the last time; an hour that clocks skipped does not occur."""
+    steps = TimeSteps(slot_s, tz)
     low, high = steps.number(Clock(tz).to_wall(np.array([t.min(), t.max()])))
     return np.unique(steps.starts(np.arange(low, high + 1)))

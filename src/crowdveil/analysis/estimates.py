@@ -1,4 +1,4 @@
-"""Estimates of flows between zones, in groups of time steps and in pieces that fit into memory."""
+"""Estimate flows between zones, in groups of time steps and in chunks that fit into memory."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.analysis.study import StudySide
-from crowdveil.io.parallel import in_order
+from crowdveil.io.parallel import run_ordered
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.od.overlaps import Shares
 
-PIECE = 1_000_000
-"""Pairs that a piece has at most, unless a single group has more."""
+CHUNK_PAIRS = 1_000_000
+"""Maximum pairs of a chunk, unless a single group has more."""
 ANYWHERE = -1
-"""In place of a zone at an end that does not matter."""
+"""In place of a zone: any origin or any destination."""
 
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Flows between zones, sorted by group, origin and destination; a pair that no row touches is not among them.
+    """Flows between zones, sorted by group, origin and destination; pairs that no row touches are not listed.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Estimates:
     volume
         The estimate: trips of all rows that touch the pair, each by its shares.
     lower, upper
-        Trips of rows that lie wholly in the pair, and of rows that touch it. What was suppressed is in neither.
+        Trips of rows that lie wholly in the pair, and of rows that touch it. Suppressed trips are in neither.
     """
 
     group: Ints
@@ -49,31 +49,31 @@ class Estimates:
         return len(self.volume)
 
     def where(self, keep: Mask) -> Estimates:
-        """Those in `keep`."""
+        """Return the estimates in `keep`."""
         return Estimates(*(getattr(self, name)[keep] for name in Estimates.__dataclass_fields__))
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which group each time step belongs to; groups are numbered from 0."""
+    """Group of each time step; groups are numbered from 0."""
 
     of_step: Ints
     count: int
 
     @classmethod
     def steps(cls, release: FlowRelease) -> Groups:
-        """Each time step by itself."""
+        """Return groups of one time step each."""
         return cls(np.arange(len(release.t)), len(release.t))
 
 
 def estimates(side: StudySide, groups: Groups, *, origins: bool = True, destinations: bool = True) -> Estimates:
-    """All estimates at once. Without `origins`, those of whatever goes to a zone; without `destinations`, of what leaves it."""
-    pieces = list(pieces_of(side, groups, origins=origins, destinations=destinations))
-    columns = [np.concatenate([getattr(p, name) for p in pieces]) for name in Estimates.__dataclass_fields__]
+    """Return all estimates at once. Without `origins`, of all trips to a zone; without `destinations`, of all trips from it."""
+    chunks = list(estimate_chunks(side, groups, origins=origins, destinations=destinations))
+    columns = [np.concatenate([getattr(c, name) for c in chunks]) for name in Estimates.__dataclass_fields__]
     return Estimates(*columns)
 
 
-def pieces_of(
+def estimate_chunks(
     side: StudySide,
     groups: Groups,
     *,
@@ -81,7 +81,7 @@ def pieces_of(
     destinations: bool = True,
     progress: Progress = no_progress,
 ) -> Iterator[Estimates]:
-    """Estimates piece by piece, each of whole groups, made some pieces ahead on threads."""
+    """Yield estimates in chunks of whole groups, computed ahead on threads."""
     everywhere = Shares.everywhere(len(side.shares))
     starts, ends = side.shares if origins else everywhere, side.shares_reached if destinations else everywhere
     of_row = groups.of_step[side.release.step]
@@ -92,15 +92,15 @@ def pieces_of(
     rows = _Rows(*(frozen(column[order], column.dtype) for column in columns))
     most = _most_pairs(rows, offsets, starts, ends)
 
-    def made(low: int, high: int) -> tuple[int, Estimates]:
+    def estimate(low: int, high: int) -> tuple[int, Estimates]:
         found = _spread(rows, offsets[low : high + 1], starts, ends, int(most[low:high].sum()))
         return high, replace(
             found, group=low + found.group, origin=found.origin if origins else np.full_like(found.origin, ANYWHERE),
             destination=found.destination if destinations else np.full_like(found.destination, ANYWHERE),
         )  # fmt: skip
 
-    for done, piece in in_order(partial(made, low, high) for low, high in _cut(most)):
-        yield piece
+    for done, chunk in run_ordered(partial(estimate, low, high) for low, high in _cut(most)):
+        yield chunk
         progress(done, groups.count)
 
 
@@ -113,7 +113,7 @@ class _Rows(NamedTuple):
 
 
 def _most_pairs(rows: _Rows, offsets: Ints, starts: Shares, ends: Shares) -> Ints:
-    """A bound of the pairs in each group."""
+    """Return an upper bound of the pairs in each group."""
     touched = starts.touched[rows.origin] * ends.touched[rows.destination]
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(touched)])
     bound: Ints = np.minimum(np.diff(before[offsets]), starts.zones * ends.zones)
@@ -121,13 +121,13 @@ def _most_pairs(rows: _Rows, offsets: Ints, starts: Shares, ends: Shares) -> Int
 
 
 def _cut(most: Ints) -> list[tuple[int, int]]:
-    """Groups in pieces of PIECE pairs at most; always at least one piece, so that columns have their types."""
-    cuts, held = [0], 0
+    """Split groups into chunks of at most CHUNK_PAIRS pairs; at least one chunk, so that columns have their types."""
+    cuts, size = [0], 0
     for group, pairs in enumerate(most.tolist()):
-        if held and held + pairs > PIECE:
+        if size and size + pairs > CHUNK_PAIRS:
             cuts.append(group)
-            held = 0
-        held += pairs
+            size = 0
+        size += pairs
     return list(zip(cuts, [*cuts[1:], len(most)], strict=True))
 
 

@@ -1,4 +1,4 @@
-"""The manifest of a heat map (guarantees, how they were checked, hashes of the files), and the check of a map from its files."""
+"""The manifest of a heat map (guarantees, their verification, file hashes), and verification of a map from its files."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from crowdveil.errors import GuaranteeViolatedError, InputError
 from crowdveil.guarantees import Finding, SectorGuarantee, guarantee_from_manifest
 from crowdveil.guarantees.sectors import DisjointSectors, EveryLocationCounted, SectorKAnonymity, WellFormedSectors
 from crowdveil.io.sectors import ABOUT, WrittenSectors, read_sectors
-from crowdveil.io.written import MANIFEST_FILE, file_hash
-from crowdveil.manifest_schema import FORMAT, HeatMapManifest, SectorFile
+from crowdveil.io.written_release import MANIFEST_FILE, file_hash
+from crowdveil.manifest_schema import FORMAT, HeatMapManifestSchema, SectorFile
 from crowdveil.model.trajectories import Trajectories
 
 GEOJSON, PNG, HTML = "heatmap.geojson", "heatmap.png", "heatmap.html"
 _FILES = {"data": GEOJSON, "picture": PNG, "page": HTML}
 _ENDINGS = (".geojson", ".json")
 _FARTHEST = 360.0
-"""Degrees; beyond it nothing is on a map."""
+"""Largest absolute degrees on a map."""
 _EVERY = (SectorKAnonymity, DisjointSectors, EveryLocationCounted, WellFormedSectors)
-"""What every heat map guarantees."""
-Checked = list[tuple[SectorGuarantee, Finding]]
+"""Guarantees of every heat map."""
+SectorFindings = list[tuple[SectorGuarantee, Finding]]
 
 
 def check_sectors(
     guarantees: Sequence[SectorGuarantee], written: WrittenSectors, original: Trajectories | None
-) -> Checked:
-    """Check the guarantees of a map on its file, with the original locations or without."""
+) -> SectorFindings:
+    """Check the guarantees of a map on its file, with or without the original locations."""
     return [(guarantee, guarantee.check_sectors(written, original)) for guarantee in guarantees]
 
 
-def write_heatmap_manifest(folder: Path, about: dict[str, Any], counts: str, checked: Checked) -> None:
-    """Write the manifest of the heat map whose files are in a folder."""
+def write_heatmap_manifest(folder: Path, about: dict[str, Any], counts: str, checked: SectorFindings) -> None:
+    """Write the manifest of the heat map in a folder."""
     stated = [
         {
             **stated_guarantee(guarantee),
@@ -60,7 +60,7 @@ def write_heatmap_manifest(folder: Path, about: dict[str, Any], counts: str, che
 
 
 def stated_guarantee(guarantee: SectorGuarantee) -> dict[str, Any]:
-    """Return a guarantee in plain values, as a file states it."""
+    """Return a guarantee as plain values for a file."""
     return {
         "name": guarantee.name,
         "kind": guarantee.kind,
@@ -70,7 +70,7 @@ def stated_guarantee(guarantee: SectorGuarantee) -> dict[str, Any]:
 
 
 def is_heat_map(path: Path) -> bool:
-    """Whether a path is that of a heat map, a folder or a GeoJSON, and not of a release."""
+    """Return whether a path is a heat map (folder or GeoJSON), not a release."""
     if path.is_file():
         return path.suffix.lower() in _ENDINGS
     return (path / GEOJSON).is_file() or _names_an_analysis(path / MANIFEST_FILE)
@@ -83,10 +83,10 @@ def _names_an_analysis(manifest: Path) -> bool:
         return False
 
 
-def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[Checked, str]:
-    """Check the guarantees of a heat map; returns them with what k counts.
+def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[SectorFindings, str]:
+    """Verify the guarantees of a heat map; return the findings and what k counts.
 
-    Of a folder the hashes of all files are checked first. A GeoJSON alone has no hash to be compared with.
+    For a folder, the hashes of all files are checked first. A GeoJSON alone has no hash.
     """
     if path.is_file():
         written, stated = _read_map(path), None
@@ -97,8 +97,8 @@ def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[C
     guarantees = _guarantees_of(path, written, stated)
     if original is not None and original.k_unit != written.counts:
         raise InputError(
-            f"the original counts {original.k_unit}, but the heat map counts {written.counts}; name the column of people "
-            "as for the map."
+            f"the original counts {original.k_unit}, but the heat map counts {written.counts}; give the same --user as for "
+            "the map."
         )
     return check_sectors(guarantees, written, original), written.counts
 
@@ -112,19 +112,21 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         )
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        HeatMapManifest.model_validate(manifest)
-        # Whoever wrote the manifest must not choose which files of this machine are opened.
+        HeatMapManifestSchema.model_validate(manifest)
+        # A manifest is untrusted and must not choose which files are opened.
         if {role: entry["name"] for role, entry in manifest["files"].items()} != _FILES:
             raise ValueError
     except (ValueError, RecursionError):
-        raise InputError(f"{path}: the manifest is broken; the heat map cannot be verified.") from None
+        raise InputError(
+            f"{path}: the manifest is broken, so the heat map cannot be verified; make it again."
+        ) from None
     return manifest
 
 
 def _refuse_changed(folder: Path, manifest: dict[str, Any]) -> None:
     gone = [name for name in _FILES.values() if not (folder / name).is_file()]
     if gone:
-        raise InputError(f"{folder}: the heat map lacks {', '.join(gone)}; it cannot be verified.")
+        raise InputError(f"{folder}: the heat map lacks {', '.join(gone)}, so it cannot be verified; make it again.")
     changed = [e["name"] for e in manifest["files"].values() if file_hash(folder / e["name"]) != e["sha256"]]
     if changed:
         raise GuaranteeViolatedError(
@@ -133,8 +135,8 @@ def _refuse_changed(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def _read_map(path: Path) -> WrittenSectors:
-    """Read a map that may come from anybody."""
-    wrong = InputError(f"{path}: wanted a heat map as crowdveil writes it, but this is something else.")
+    """Read an untrusted map."""
+    wrong = InputError(f"{path}: wanted a heat map written by crowdveil; give such a file.")
     try:
         SectorFile.model_validate(json.loads(path.read_text(encoding="utf-8")))
         written = read_sectors(path)
@@ -149,18 +151,18 @@ def _read_map(path: Path) -> WrittenSectors:
 
 
 def _guarantees_of(path: Path, written: WrittenSectors, stated: list[dict[str, Any]] | None) -> list[SectorGuarantee]:
-    """Return the guarantees that a map states, if they are those of every heat map, with the k that it shows."""
-    within = _made(written.about["guarantees"])
+    """Return the guarantees in a map; raise unless they are those of every heat map, with the map's k."""
+    within = _parse_guarantees(written.about["guarantees"])
     k = {p.k for p in within if isinstance(p, SectorKAnonymity | EveryLocationCounted)}
     complete = [type(guarantee) for guarantee in within] == list(_EVERY)
-    if not complete or k != {written.k} or (stated is not None and _made(stated) != within):
+    if not complete or k != {written.k} or (stated is not None and _parse_guarantees(stated) != within):
         raise GuaranteeViolatedError(
-            f"{path}: it does not state the guarantees of a heat map, or its {MANIFEST_FILE}, its {ABOUT} member and its k "
-            "contradict one another; do not publish it."
+            f"{path}: it lacks guarantees of a heat map, or its {MANIFEST_FILE}, its {ABOUT} member and its k contradict one "
+            "another; do not publish it."
         )
     return within
 
 
-def _made(stated: list[dict[str, Any]]) -> list[SectorGuarantee]:
+def _parse_guarantees(stated: list[dict[str, Any]]) -> list[SectorGuarantee]:
     guarantees = [guarantee_from_manifest(entry) for entry in stated]
     return [guarantee for guarantee in guarantees if isinstance(guarantee, SectorGuarantee)]

@@ -2,27 +2,26 @@
 
 What it does
 ------------
-The profile of a zone, what leaves it and what reaches it in each hour, is divided by its trips, so that a busy zone and a quiet
-one of the same use look the same. Zones are grouped by k-means. Their number is the one with the best mean silhouette,
-between `least_clusters` and `most_clusters`, unless `clusters` is given. Groups are numbered by size, the largest first.
+The profile of a zone (trips that leave and reach it in each hour) is divided by its trips, so that zones of equal use and
+different size have equal profiles. Zones are grouped by k-means. The number of groups has the best mean silhouette between
+`least_clusters` and `most_clusters`, unless `clusters` is given. Groups are numbered by size, the largest first.
 
-Zones with fewer than `least_trips` trips a day (what leaves and what reaches together, as estimated from the release) are left
-out: the shape of a few trips is chance.
+Zones with fewer than `least_trips` trips a day (leaving and reaching, estimated from the release) are not grouped: the profile
+of a few trips is random.
 
-With the original beside it
----------------------------
-The original is grouped in the same way. `agreement` is the adjusted Rand index between the two: 1 if the same zones are together,
-0 if no more than by chance. Only zones with enough trips in both are grouped, in both. Each side chooses its own
-number of groups, as somebody would who had that side alone; `agreement_same_number` is the index where the
-original is cut into as many groups as the release. The original's groups get the numbers of those that they share most zones
-with. All of this comes from the original and stays in the house.
+Comparison with the original
+----------------------------
+The original is grouped in the same way. `agreement` is the adjusted Rand index of the two: 1 for equal groups, about 0 for
+random ones. Only zones with enough trips in both are grouped, in both. Each side has its own number of groups;
+`agreement_same_number` is the index with the release's number in both. Groups of the original get the numbers of those that
+they share most zones with. All of this comes from the original and is confidential.
 
 Notes
 -----
-Groups have no names: whether one is offices or dwellings is read off its typical profile. Profiles of zones that are always
-published as one area are the same, so that a coarse release has groups that are too smooth. Shapes are of published trips: an
-hour in which nothing of a zone was published has none of them, whether its trips were suppressed or there were none. Pictures
-leave a gap where nothing of a whole group was published.
+Groups have no names: the typical profile shows whether one is offices or dwellings. Zones that are always published as one
+area have equal profiles, so that a coarse release has groups that are too smooth. Profiles are of published trips: an hour
+without any published trip of a zone counts 0, whether its trips were suppressed or there were none. Plots leave a gap where
+nothing of a whole group was published.
 
 References
 ----------
@@ -44,17 +43,17 @@ from pydantic import Field, model_validator
 from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.calendar import Period, Slots
 from crowdveil.analysis.profiles import shown, trips_a_day, zone_profiles
-from crowdveil.analysis.reconstruction import aligned
+from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import InputError, MissingExtraError, counted
-from crowdveil.io.growing import growing_table
+from crowdveil.io.table_writer import open_table_writer
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 
 STARTS = 10
-"""How often k-means begins anew; the best is taken."""
+"""Random starts of k-means; the best is taken."""
 NO_CLUSTER = -1
 
 
@@ -62,17 +61,17 @@ class LandUseParams(Params):
     """Parameters of land use."""
 
     period: Period = "week"
-    """What comes round: the 168 hours of a week, or the 24 of a day."""
+    """Period of the profiles: the 168 hours of a week, or the 24 of a day."""
     clusters: int | None = Field(None, ge=2)
-    """Number of groups; the one with the best silhouette without."""
+    """Number of groups. Default: the one with the best silhouette."""
     least_clusters: int = Field(2, ge=2)
-    """Fewest groups that are tried."""
+    """Minimum number of groups to try."""
     most_clusters: int = Field(8, ge=2)
-    """Most groups that are tried."""
+    """Maximum number of groups to try."""
     least_trips: float = Field(20.0, ge=0)
-    """Trips a day, leaving and reaching, below which a zone is left out."""
+    """Trips a day, leaving and reaching, below which a zone is not grouped."""
     seed: int = Field(0, ge=0, lt=2**32)
-    """Seed of the beginnings of k-means."""
+    """Seed of the random starts of k-means."""
 
     @model_validator(mode="after")
     def _in_order(self) -> LandUseParams:
@@ -83,16 +82,16 @@ class LandUseParams(Params):
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """Zones in groups.
+    """Groups of zones.
 
     Attributes
     ----------
     cluster
-        The group of each zone that is grouped, from 0.
+        Group of each grouped zone, from 0.
     shape
-        The profile of each of them, in shares of its trips: hours of leaving, then hours of reaching.
+        Profile of each of them in shares of its trips: hours of leaving, then hours of reaching.
     silhouette
-        The mean silhouette of each number of groups that was tried.
+        Mean silhouette of each number of groups tried.
     """
 
     cluster: Ints
@@ -101,7 +100,7 @@ class Clustering:
 
     @cached_property
     def groups(self) -> list[int]:
-        """The numbers of the groups; those of an original may have gaps, since they are the numbers of the release's."""
+        """Numbers of the groups; those of an original may have gaps, since they follow the release's."""
         return [int(c) for c in np.unique(self.cluster)]
 
     @property
@@ -111,28 +110,28 @@ class Clustering:
 
     @cached_property
     def typical(self) -> Floats:
-        """The mean shape of each group."""
+        """Mean shape of each group."""
         return np.stack([self.shape[self.cluster == c].mean(axis=0) for c in self.groups])
 
     def zones_in(self, group: int) -> int:
-        """Number of zones of a group."""
+        """Return the number of zones of a group."""
         return int((self.cluster == group).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class LandUse:
-    """Groups of zones, from the release and, where it was given, from the original.
+    """Groups of zones of the release and, if given, of the original.
 
     Attributes
     ----------
     zones, grouped
-        All zones, and those of them that are grouped.
+        All zones, and the indices of the grouped ones.
     trips
-        Trips a day of each zone that is grouped, in the release.
+        Trips a day of each grouped zone, in the release.
     released, original
         The groups.
     agreement, agreement_same_number
-        Adjusted Rand index between the two, each with its own number of groups, and with the release's number in both.
+        Adjusted Rand index of the two, each with its own number of groups, and with the release's number in both.
     """
 
     zones: Zones
@@ -147,11 +146,11 @@ class LandUse:
 
     @property
     def clusters(self) -> dict[str, int]:
-        """The group of each zone by its id, from 1."""
+        """Group of each zone by its id, from 1."""
         return {str(self.zones.ids[z]): int(c) + 1 for z, c in zip(self.grouped, self.released.cluster, strict=True)}
 
     def table(self) -> pa.Table:
-        """A row for each zone that is grouped."""
+        """Return a row for each grouped zone."""
         columns: dict[str, Any] = {
             "zone": pa.array(self.zones.ids[self.grouped], pa.string()),
             "cluster": self.released.cluster + 1,
@@ -162,25 +161,25 @@ class LandUse:
         return pa.table(columns)
 
     def about(self) -> dict[str, Any]:
-        """What the groups are: their typical profiles, and how well the two agree."""
-        told: dict[str, Any] = {
+        """Return the description of the groups: typical profiles, and agreement with the original."""
+        content: dict[str, Any] = {
             "analysis": "land-use",
             "parameters": self.params.model_dump(mode="json"),
-            "meaning": "Groups of zones with alike profiles; a typical profile has the share of a zone's trips that leave it, "
+            "meaning": "Groups of zones with similar profiles; a typical profile has the share of a zone's trips that leave it, "
             "and that reach it, in each hour."
-            + ("" if self.original is None else " The original is beside them: not for publication."),
+            + ("" if self.original is None else " Includes original data: confidential, do not publish."),
             "left_out_zones": len(self.zones) - len(self.grouped),
             "clusters": self._typical(self.released),
             "silhouette": {str(k): round(v, 6) for k, v in self.released.silhouette.items()},
         }
         if self.original is not None:
-            told |= {
+            content |= {
                 "original_clusters": self._typical(self.original),
                 "original_silhouette": {str(k): round(v, 6) for k, v in self.original.silhouette.items()},
                 "agreement": _number(self.agreement),
                 "agreement_same_number": _number(self.agreement_same_number),
             }
-        return told
+        return content
 
     def _typical(self, found: Clustering) -> list[dict[str, Any]]:
         hours = len(self.slots)
@@ -195,25 +194,25 @@ class LandUse:
         ]
 
     def write(self, path: Path, progress: Progress = no_progress) -> None:
-        """Write a row for each zone, as the ending of the name says; JSON and Parquet hold the typical profiles too."""
+        """Write a row for each zone in the format of the suffix; JSON and Parquet hold the typical profiles too."""
         table = self.table()
-        with growing_table(path, table.schema, self.about(), self.zones.ids) as write:
+        with open_table_writer(path, table.schema, self.about(), self.zones.ids) as write:
             write(table)
 
     def lines(self) -> list[str]:
-        """Each group in a line, and how well the two agree."""
+        """Return a line per group, and the agreement with the original."""
         out = len(self.zones) - len(self.grouped)
         lines = [
             f"{counted(len(self.grouped), 'zone')} in {counted(self.released.count, 'group')} "
             f"(silhouette {shown(self.released.silhouette.get(self.released.count, float('nan')))}); "
-            f"{counted(out, 'zone')} with fewer than {self.params.least_trips:g} trips a day left out",
+            f"{counted(out, 'zone')} with fewer than {self.params.least_trips:g} trips a day not grouped",
             "",
             *self._groups(self.released),
         ]
         if self.original is not None:
             lines += [
                 "", f"The original has {counted(self.original.count, 'group')}:", "", *self._groups(self.original), "",
-                f"agreement (adjusted Rand) {shown(self.agreement)}; with the original in "
+                f"agreement (adjusted Rand index) {shown(self.agreement)}; with the original in "
                 f"{counted(self.released.count, 'group')} too, {shown(self.agreement_same_number)}",
             ]  # fmt: skip
         return lines
@@ -228,7 +227,7 @@ class LandUse:
             rows.append([str(c + 1), *peaks, f"{found.zones_in(c):,}", f"{100 * leave.sum():.0f} %"])
             if self.slots.weekday is not None:
                 rows[-1].append(f"{100 * (leave + reach)[self.slots.weekday >= 5].sum():.0f} %")
-        return aligned(rows, left=3)
+        return align_rows(rows, left=3)
 
 
 def _number(value: float) -> float | None:
@@ -236,9 +235,9 @@ def _number(value: float) -> float | None:
 
 
 def shapes(side: StudySide, slots: Slots, zones: int) -> tuple[Floats, Floats]:
-    """The shape of each zone's profile, leaving and reaching, in shares of its trips; and its trips a day."""
+    """Return the profile of each zone, leaving and reaching, in shares of its trips; and its trips a day."""
     both = np.concatenate([zone_profiles(side, slots, zones, out=out)[0] for out in (True, False)], axis=1)
-    both = np.nan_to_num(both)  # an hour that never came up has the same nothing in all zones
+    both = np.nan_to_num(both)  # an hour that never occurred is 0 in all zones
     whole = both.sum(axis=1, keepdims=True)
     shape: Floats = np.divide(both, whole, out=np.zeros_like(both), where=whole > 0)
     hours = len(slots)
@@ -246,7 +245,7 @@ def shapes(side: StudySide, slots: Slots, zones: int) -> tuple[Floats, Floats]:
 
 
 def run(study: Study, params: LandUseParams, progress: Progress) -> LandUse:
-    """Group the zones of the release and, where it is given, of the original."""
+    """Group the zones of the release and, if given, of the original."""
     slots = Slots.of([side.release for side in study.sides], params.period)
     found = [shapes(side, slots, len(study.zones)) for side in study.sides]
     grouped = np.flatnonzero(np.all([trips >= max(params.least_trips, 1e-9) for _, trips in found], axis=0))
@@ -254,7 +253,7 @@ def run(study: Study, params: LandUseParams, progress: Progress) -> LandUse:
     if len(grouped) <= fewest:
         raise InputError(
             f"least_trips: wanted more than {counted(fewest, 'zone')} with at least {params.least_trips:g} trips a day, but "
-            f"got {len(grouped):,}; lower --least-trips, or ask about larger zones."
+            f"got {len(grouped):,}; lower --least-trips, or choose larger zones."
         )
     released = _best(found[0][0][grouped], params, progress)
     if study.original is None:
@@ -269,47 +268,47 @@ def run(study: Study, params: LandUseParams, progress: Progress) -> LandUse:
 
 
 def _best(shape: Floats, params: LandUseParams, progress: Progress) -> Clustering:
-    """The grouping with the best silhouette; of equally good ones the one with the fewest groups."""
+    """Return the clustering with the best silhouette; ties go to fewer groups."""
     metrics = _sklearn("metrics")
     most = min(params.most_clusters, len(shape) - 1)
     tried = [params.clusters] if params.clusters else list(range(params.least_clusters, most + 1))
-    made: dict[int, Ints] = {}
+    clusters: dict[int, Ints] = {}
     silhouette: dict[int, float] = {}
     for done, count in enumerate(tried, start=1):
-        made[count] = _clustered(shape, count, params.seed)
-        several = len(np.unique(made[count])) > 1
-        silhouette[count] = float(metrics.silhouette_score(shape, made[count])) if several else float("nan")
+        clusters[count] = _clustered(shape, count, params.seed)
+        several = len(np.unique(clusters[count])) > 1
+        silhouette[count] = float(metrics.silhouette_score(shape, clusters[count])) if several else float("nan")
         progress(done, len(tried))
     best = max(tried, key=lambda count: (np.nan_to_num(silhouette[count], nan=-2.0), -count))
-    return Clustering(made[best], shape, silhouette)
+    return Clustering(clusters[best], shape, silhouette)
 
 
 def _clustered(shape: Floats, count: int, seed: int) -> Ints:
-    """k-means; groups are numbered by size, the largest first, and then by their first zone."""
+    """Return k-means groups, numbered by size, the largest first, then by their first zone."""
     import warnings
 
     cluster = _sklearn("cluster")
     with warnings.catch_warnings():
-        # Fewer different shapes than groups is no fault: zones that are always published together are the same.
+        # Fewer distinct profiles than groups is valid: zones that are always published as one area are equal.
         warnings.simplefilter("ignore")
         label = cluster.KMeans(count, n_init=STARTS, random_state=seed).fit_predict(shape)
     names, first, size = np.unique(label, return_index=True, return_counts=True)
-    place = np.empty(count, np.int64)
-    place[names[np.lexsort((first, -size))]] = np.arange(len(names))
-    numbered: Ints = place[label]
+    rank = np.empty(count, np.int64)
+    rank[names[np.lexsort((first, -size))]] = np.arange(len(names))
+    numbered: Ints = rank[label]
     return numbered
 
 
 def _matched(found: Clustering, to: Clustering) -> Clustering:
-    """The same groups under the numbers of those that they share most zones with; what is left comes behind."""
+    """Return the groups with the numbers of those in `to` that they share most zones with; the rest follow."""
     from scipy.optimize import linear_sum_assignment
 
     common = np.zeros((found.count, max(found.count, to.count)), np.int64)
     np.add.at(common, (found.cluster, to.cluster), 1)
     ours, theirs = linear_sum_assignment(-common)
-    place = np.empty(found.count, np.int64)
-    place[ours] = theirs
-    return Clustering(place[found.cluster], found.shape, found.silhouette)
+    number = np.empty(found.count, np.int64)
+    number[ours] = theirs
+    return Clustering(number[found.cluster], found.shape, found.silhouette)
 
 
 def _agreement(ours: Ints, theirs: Ints) -> float:
@@ -330,8 +329,8 @@ ANALYSIS = Analysis(
     LandUseParams,
     run,
     __doc__ or "",
-    "Zones are grouped by k-means on their profiles in shares of their trips; the number of groups is the one with the best "
-    "silhouette. With --original that is grouped too, and the adjusted Rand index between the two is told.",
+    "Zones are grouped by k-means on their profiles in shares of their trips; the number of groups has the best silhouette. "
+    "With --original, the original is grouped too, and the adjusted Rand index of the two is reported.",
     extra="analysis",
     examples=(
         "out/ --zones zones.geojson --plot map.png -o groups.csv",

@@ -1,28 +1,27 @@
-"""Follow the flows of zones and pairs through the hours of the week, or of the day.
+"""Estimate the profiles of zones and pairs of zones over the hours of the week, or of the day.
 
 What it does
 ------------
-Each hour has its own areas in a release, so that hours are compared on zones that stay: all rows are spread over the zones
-that are asked about, as `reconstruct` does, and added up by hour. A profile is the mean number of trips in each hour of the
-week: what leaves a zone, what reaches it, or what goes between two of them. The mean is over the times that the hour came up
-between the first and the last time step, with published trips or without: suppressed trips are missing, and a profile
-lies a little below what happened.
+Each hour has its own areas in a release, so that hours are compared on fixed zones: all rows are spread over the chosen zones,
+as `reconstruct` does, and summed by hour. A profile is the mean number of trips in each hour of the week: trips that leave a
+zone, that reach it, or that go between two zones. The mean is over all occurrences of the hour between the first and the last
+time step, with or without published trips: suppressed trips are missing, and a profile is slightly too low.
 
-An hour of the week in which no row of a profile was ever published is empty, in tables and pictures: its trips were
-suppressed, or there were none, or the hour did not come up. The release does not tell which, so that 0 would be a guess. In the
-original an hour without trips is 0.
+An hour of the week in which no row of a profile was ever published is empty, in tables and plots: its trips were suppressed,
+or there were none, or the hour did not occur. The release does not reveal which, so that 0 would be a guess. In the original,
+an hour without trips is 0.
 
-With the original beside it
----------------------------
-`original` has its profile, in the same way. `correlation` is Pearson's, over hours; `error` is Σ |release − original| /
-Σ original, over hours. Both compare only hours that are observed in both, and `hours_compared` is their number: of an empty
-hour the release says nothing. What a release loses by empty hours is seen in that number and in the trips a day. All three come
-from the original and stay in the house.
+Comparison with the original
+----------------------------
+`original` is its profile, estimated in the same way. `correlation` is Pearson's, over hours; `error` is Σ |release − original| /
+Σ original, over hours. Both compare only hours that are observed in both, and `hours_compared` is their number: the release
+does not show an empty hour. The number of hours and the trips a day show what empty hours lose. All three come from the
+original and are confidential.
 
 Notes
 -----
-Hours are those of the clock on the wall in the release's time zone. Where time steps are longer than an hour, so are the
-parts of the profile. Bounds are means too: of trips in rows that lie wholly in the zones, and in rows that touch them.
+Hours are in local time of the release's time zone. If time steps are longer than an hour, so are the slots of the profile.
+Bounds are means too: of trips in rows that lie wholly in the zones, and in rows that touch them.
 
 References
 ----------
@@ -45,10 +44,10 @@ from pydantic import Field
 from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.calendar import DAY_S, GAPS, Period, Slots
 from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, estimates
-from crowdveil.analysis.reconstruction import aligned
+from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import ParameterError, counted
-from crowdveil.io.growing import growing_table
+from crowdveil.io.table_writer import open_table_writer
 from crowdveil.measures.base import ratio
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.zones import Zones
@@ -56,22 +55,21 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.od.overlaps import Shares
 
-TOLD = 10
-"""Profiles that the summary names."""
+MAX_LISTED = 10
+"""Profiles in the summary."""
 
 
 class ProfileParams(Params):
     """Parameters of profiles."""
 
     period: Period = "week"
-    """What comes round: the 168 hours of a week, or the 24 of a day."""
+    """Period of the profiles: the 168 hours of a week, or the 24 of a day."""
     select: str | None = None
-    """Only these zones and pairs, with commas between: 74, or 74:75 for what goes from 74 to 75. All zones without."""
+    """Only these zones and pairs, separated by commas: 74, or 74:75 for trips from 74 to 75. Default: all zones."""
     pairs: int = Field(0, ge=0)
-    """Also as many pairs of zones, the largest ones of the release."""
+    """Number of pairs of zones to add, the largest ones of the release."""
     least_trips: float = Field(0.0, ge=0)
-    """Leave out zones with fewer trips a day, leaving and reaching together, and pairs with fewer; trips of the original, where
-    it is given."""
+    """Omit zones (leaving and reaching) and pairs with fewer trips a day; trips of the original, if it is given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +79,15 @@ class Profiles:
     Attributes
     ----------
     zones
-        The zones that profiles are of.
+        The zones.
     slots
         The hours.
     origin, destination
-        The zones at the ends of each profile; ANYWHERE (-1) at the end that does not matter.
+        Zones of each profile; ANYWHERE (-1) for any origin or destination.
     volume, lower, upper
-        A row for each profile, a column for each hour; NaN in hours without a published row, and in those that never came up.
+        A row per profile, a column per hour; NaN in hours without a published row, and in those that never occurred.
     original
-        The volume from the original, None unless it was given; NaN only in hours that never came up.
+        Volume of the original; None if it was not given; NaN only in hours that never occurred.
     """
 
     zones: Zones
@@ -106,13 +104,13 @@ class Profiles:
         return len(self.origin)
 
     def name(self, profile: int) -> str:
-        """Such as "from 74", "to 74" or "74 → 75"."""
+        """Return the name of a profile, such as "from 74", "to 74" or "74 → 75"."""
         o, d = (None if z == ANYWHERE else self.zones.ids[z] for z in (self.origin[profile], self.destination[profile]))
         return f"to {d}" if o is None else f"from {o}" if d is None else f"{o} → {d}"
 
     @cached_property
     def trips_a_day(self) -> Floats:
-        """Published trips of each profile a day."""
+        """Published trips a day of each profile."""
         return trips_a_day(self.volume, self.slots)
 
     @property
@@ -129,30 +127,30 @@ class Profiles:
 
     @cached_property
     def correlation(self) -> Floats:
-        """Pearson's, between release and original over `compared` hours; NaN without the original, and where one is flat."""
+        """Pearson's correlation of release and original over `compared` hours; NaN without original, or if one is constant."""
         if self.original is None:
             return np.full(len(self), np.nan)
         return correlations(self.volume, self.original)
 
     @cached_property
     def error(self) -> Floats:
-        """Σ |release − original| / Σ original over `compared` hours; NaN without the original, and where it has no trips."""
+        """Σ |release − original| / Σ original over `compared` hours; NaN without the original, or if it has no trips."""
         if self.original is None:
             return np.full(len(self), np.nan)
-        apart = np.nansum(np.abs(self.volume - self.original), axis=1)
-        return ratio(apart, np.sum(self.original, axis=1, where=self.compared))
+        lost = np.nansum(np.abs(self.volume - self.original), axis=1)
+        return ratio(lost, np.sum(self.original, axis=1, where=self.compared))
 
     def largest(self, count: int) -> list[int]:
-        """Profiles with the most trips."""
+        """Return the indices of the profiles with most trips."""
         return [int(i) for i in np.argsort(-self.trips_a_day, kind="stable")[:count]]
 
     def table(self) -> pa.Table:
-        """A row for each profile and hour."""
+        """Return a row per profile and hour."""
         ids, n, hours = pa.array(self.zones.ids, pa.string()), len(self), len(self.slots)
         columns: dict[str, Any] = {}
         for name in ("origin", "destination"):
-            place = np.repeat(getattr(self, name), hours)
-            numbers = pa.array(place.astype(np.int32), mask=place == ANYWHERE)
+            zone = np.repeat(getattr(self, name), hours)
+            numbers = pa.array(zone.astype(np.int32), mask=zone == ANYWHERE)
             columns[name] = pa.DictionaryArray.from_arrays(numbers, ids)
         for name, words in self.slots.columns().items():
             columns[name] = pa.array(words * n, pa.string())
@@ -166,42 +164,42 @@ class Profiles:
         return pa.table(columns)
 
     def about(self) -> dict[str, Any]:
-        """What the numbers are, for the file."""
+        """Return the description of the numbers, for the file."""
         return {
             "analysis": "profiles",
             "parameters": self.params.model_dump(mode="json"),
             "meaning": "Mean published trips in each hour; estimates, not counts. Suppressed trips are missing. "
             "An hour in which nothing was published is empty: suppressed, or not observed."
-            + ("" if self.original is None else " The original is beside them: not for publication."),
+            + ("" if self.original is None else " Includes original data: confidential, do not publish."),
             "weeks": round(self.slots.weeks, 3),
         }
 
     def write(self, path: Path, progress: Progress = no_progress) -> None:
-        """Write a row for each profile and hour, as the ending of the name says."""
+        """Write a row per profile and hour in the format of the suffix."""
         table = self.table()
-        with growing_table(path, table.schema, self.about(), self.zones.ids) as write:
+        with open_table_writer(path, table.schema, self.about(), self.zones.ids) as write:
             write(table)
 
     def lines(self) -> list[str]:
-        """The largest profiles, when they are highest, and how near they are to the original."""
-        head = ["profile", "trips a day", "most at"]
+        """Return the largest profiles, their peak hours, and their similarity to the original."""
+        head = ["profile", "trips a day", "peak"]
         if self.original is not None:
             head += ["original", "correlation", "error", "hours compared"]
         rows = [head]
-        for i in self.largest(TOLD):
+        for i in self.largest(MAX_LISTED):
             most = self.slots.name(int(np.nanargmax(self.volume[i]))) if np.isfinite(self.volume[i]).any() else "–"
             rows.append([self.name(i), f"{self.trips_a_day[i]:,.1f}", most])
             if self.original is not None:
-                beside = trips_a_day(self.original[i : i + 1], self.slots)[0]
-                rows[-1] += [f"{beside:,.1f}", shown(self.correlation[i]), shown(self.error[i])]
+                of_original = trips_a_day(self.original[i : i + 1], self.slots)[0]
+                rows[-1] += [f"{of_original:,.1f}", shown(self.correlation[i]), shown(self.error[i])]
                 rows[-1].append(f"{self.hours_compared[i]:,}")
-        lines = [f"{counted(len(self), 'profile')} over {self.slots.weeks:,.1f} weeks", "", *aligned(rows, left=1)]
+        lines = [f"{counted(len(self), 'profile')} over {self.slots.weeks:,.1f} weeks", "", *align_rows(rows, left=1)]
         empty = int(np.isnan(self.volume).sum())
         if empty:
             lines += ["", f"{empty:,} of {self.volume.size:,} hours are empty: {GAPS}"]
         if self.original is not None and len(self):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)  # a median of nothing is NaN, and shown as undefined
+                warnings.simplefilter("ignore", RuntimeWarning)  # the median of no values is NaN, shown as undefined
                 middle = np.nanmedian(self.correlation), np.nanmedian(self.error)
             hours = f"over {self.compared.sum():,} of {self.volume.size:,} hours that are observed in both"
             lines += ["", f"median correlation {shown(middle[0])}, median error {shown(middle[1])}, {hours}"]
@@ -209,33 +207,33 @@ class Profiles:
 
 
 def shown(value: float) -> str:
-    """A number of two decimals, "–" where it is undefined."""
+    """Format a number with two decimals; "–" if undefined."""
     return f"{value:.2f}" if np.isfinite(value) else "–"
 
 
 def correlations(ours: Floats, theirs: Floats) -> Floats:
-    """Pearson's correlation of each row of two tables, over columns that both have; NaN where one of the rows is flat."""
+    """Return Pearson's correlation of each row of two tables, over columns that both have; NaN if a row is constant."""
     both = np.isfinite(ours) & np.isfinite(theirs)
     number = np.maximum(both.sum(axis=1, keepdims=True), 1)
     ours, theirs = (np.where(both, values, 0.0) for values in (ours, theirs))
     a, b = (np.where(both, v - v.sum(axis=1, keepdims=True) / number, 0.0) for v in (ours, theirs))
     spread = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    # What rounding leaves of a flat row is no shape.
+    # A constant row may differ by rounding errors.
     flat = spread <= 1e-12 * np.sqrt((ours**2).sum(axis=1) * (theirs**2).sum(axis=1))
     return ratio((a * b).sum(axis=1), np.where(flat, 0.0, spread))
 
 
 def trips_a_day(means: Floats, slots: Slots) -> Floats:
-    """Trips of each row of mean trips by hour, a day."""
+    """Return the trips a day of each row of mean trips by hour."""
     days = slots.times.sum() * slots.slot_s / DAY_S
     trips: Floats = np.nansum(means * slots.times, axis=1) / days
     return trips
 
 
 def zone_profiles(side: StudySide, slots: Slots, zones: int, *, out: bool, gaps: bool = False) -> Floats:
-    """Mean trips that leave (or reach) each zone in each hour, with lower and upper bounds: an array (3, zones, hours).
+    """Return mean trips that leave (or reach) each zone in each hour, with lower and upper bounds: (3, zones, hours).
 
-    With `gaps`, hours in which no row touches a zone are NaN and not 0.
+    With `gaps`, hours in which no row touches a zone are NaN, not 0.
     """
     found = estimates(side, slots.groups(side.release), origins=out, destinations=not out)
     sums = np.full((3, zones, len(slots)), np.nan if gaps else 0.0)
@@ -244,7 +242,7 @@ def zone_profiles(side: StudySide, slots: Slots, zones: int, *, out: bool, gaps:
 
 
 def pair_profile(side: StudySide, slots: Slots, origin: int, destination: int, *, gaps: bool = False) -> Floats:
-    """The same for what goes from one zone to another: an array (3, hours). No other pair is looked at."""
+    """Return mean trips from one zone to another in each hour, with bounds: (3, hours)."""
     release, groups = side.release, slots.groups(side.release)
     o, o_in, o_at = _share_of(side.shares, origin)
     d, d_in, d_at = _share_of(side.shares_reached, destination)
@@ -259,7 +257,7 @@ def pair_profile(side: StudySide, slots: Slots, origin: int, destination: int, *
 
 
 def _share_of(shares: Shares, zone: int) -> tuple[Any, Any, Any]:
-    """Of each area: its share in a zone, whether it lies wholly in it, whether it touches it."""
+    """Return for each area its share in a zone, whether it lies wholly in it, and whether it touches it."""
     area = np.repeat(np.arange(len(shares)), shares.touched)
     here = np.flatnonzero(shares.zone == zone)
     share, inside, touch = np.zeros(len(shares)), np.zeros(len(shares), np.bool_), np.zeros(len(shares), np.bool_)
@@ -274,20 +272,20 @@ def _means(sums: Floats, slots: Slots) -> Floats:
 
 
 def run(study: Study, params: ProfileParams, progress: Progress) -> Profiles:
-    """Profiles of zones, then of pairs."""
+    """Return profiles of zones, then of pairs."""
     slots = Slots.of([side.release for side in study.sides], params.period)
     ends = _wanted(study, params)
     tables = [
         _table(side, slots, ends, len(study.zones), progress, gaps=side is study.released) for side in study.sides
     ]
     (volume, lower, upper), original = tables[0], tables[1][0] if study.original is not None else None
-    told = trips_a_day(volume if original is None else original, slots)
-    # Nothing is known of a zone that no row touches; one that was named is shown all the same.
+    trips = trips_a_day(volume if original is None else original, slots)
+    # A zone that no row touches is omitted unless it was named.
     keep = (np.nansum(upper, axis=1) > 0) | (params.select is not None)
     if original is not None:
-        keep |= told > 0
+        keep |= trips > 0
     if params.least_trips > 0:
-        keep &= _busy(study.sides[-1], slots, ends, told) >= params.least_trips
+        keep &= _busy(study.sides[-1], slots, ends, trips) >= params.least_trips
     return Profiles(
         study.zones, slots, params, ends[keep, 0], ends[keep, 1], volume[keep], lower[keep], upper[keep],
         None if original is None else original[keep],
@@ -295,7 +293,7 @@ def run(study: Study, params: ProfileParams, progress: Progress) -> Profiles:
 
 
 def _busy(side: StudySide, slots: Slots, ends: Ints, trips: Floats) -> Floats:
-    """Trips a day of each pair and, leaving and reaching together, of the zone of each other profile."""
+    """Return the trips a day of each pair, and of the zone (leaving and reaching) of each other profile."""
     zones = side.shares.zones
     of_zone = sum(trips_a_day(zone_profiles(side, slots, zones, out=out)[0], slots) for out in (True, False))
     pair = (ends != ANYWHERE).all(axis=1)
@@ -316,7 +314,7 @@ def _table(side: StudySide, slots: Slots, ends: Ints, zones: int, progress: Prog
 
 
 def _wanted(study: Study, params: ProfileParams) -> Ints:
-    """Origin and destination of each profile."""
+    """Return origin and destination of each requested profile."""
     zones = np.arange(len(study.zones))
     anywhere = np.full_like(zones, ANYWHERE)
     if params.select is not None:
@@ -329,7 +327,7 @@ def _wanted(study: Study, params: ProfileParams) -> Ints:
 
 
 def largest_pairs(side: StudySide, count: int) -> Estimates:
-    """The pairs of zones with the most trips over all time steps."""
+    """Return the pairs of zones with most trips over all time steps."""
     found = estimates(side, Groups(np.zeros(len(side.release.t), np.int64), 1)) if count else None
     if found is None:
         none = np.zeros(0, np.int32)
@@ -340,7 +338,7 @@ def largest_pairs(side: StudySide, count: int) -> Estimates:
 
 
 def _ends(zones: Zones, word: str) -> list[tuple[int, int]]:
-    """What somebody means by "74" or "74:75"; a name may hold a colon itself."""
+    """Return the ends of "74" or "74:75"; a name may itself contain a colon."""
     word = word.strip()
     if (zone := zones.index_of(word)) >= 0:
         return [(zone, ANYWHERE), (ANYWHERE, zone)]
@@ -349,8 +347,8 @@ def _ends(zones: Zones, word: str) -> list[tuple[int, int]]:
         if min(pair) >= 0:
             return [pair]
     raise ParameterError(
-        f"select: wanted ids of zones such as 74, or of two with a colon such as 74:75, but {word!r} names none; the zones "
-        f"begin with {', '.join(map(str, zones.ids[:5]))}."
+        f"select: wanted ids of zones such as 74, or two with a colon such as 74:75, but {word!r} names none; the first "
+        f"zones are {', '.join(map(str, zones.ids[:5]))}."
     )
 
 
@@ -359,8 +357,8 @@ ANALYSIS = Analysis(
     ProfileParams,
     run,
     __doc__ or "",
-    "A profile is the mean of published trips in each hour of the week, of all that leaves a zone and all that reaches it, or "
-    "between two. With --original its profiles stand beside them, with correlation and error.",
+    "A profile is the mean of published trips in each hour of the week that leave a zone, reach it, or go between two zones. "
+    "With --original, its profiles are added, with correlation and error.",
     examples=(
         "out/ -o profiles.csv",
         "out/ --select 74,74:75 --plot two.png",

@@ -1,36 +1,36 @@
-"""Show where people are on a map of sectors, each with the locations of at least min_k of them.
+"""Publish the density of locations on a map of sectors, each with locations of at least min_k people.
 
 What it does
 ------------
-The map is cut in four again and again: a sector with more than `split_n_locations` locations is cut, down to sides of
-`min_sector_length_m`, so that sectors are small where much happens. No sector may have locations of fewer than min_k people. A
-quarter that would is merged with a neighbor: the least quarter first, with the lesser of those beside it (not across the
-corner) that make min_k people together with it. A merged sector of at least 2·min_k locations is cut again as if it were a map of
-its own. Density is locations over area on the ground.
+The map is divided in four recursively: a sector with more than `split_n_locations` locations is divided, down to sides of
+`min_sector_length_m`, so that sectors are small where density is high. No sector may have locations of fewer than min_k people.
+A quarter that would is merged with an adjacent one: the smallest quarter first, with the smaller of its neighbors (not across
+the corner) that together have min_k people. A merged sector of at least 2·min_k locations is divided again as a map of its own.
+Density is locations over area on the ground.
 
 Guarantee
 ---------
-Every sector has locations of at least min_k people (or trajectories, where people are not known), counted exactly.
-Sectors do not overlap. A place without a sector has fewer than min_k people, possibly none. How many locations were
-suppressed is told only if it is none, or if they are of at least min_k people. All of it is checked on the written
-file against the original locations before the file gets its name; pictures are drawn from what was checked.
+Every sector has locations of at least min_k people (or trajectories, if people are not known), counted exactly. Sectors do not
+overlap. A location outside all sectors has fewer than min_k people, possibly none. The number of suppressed locations is
+published only if it is 0, or if they are of at least min_k people. All of this is verified on the written file against the
+original locations before publication; plots are drawn from the verified file.
 
 Assumptions
 -----------
-One map of the data is published: two with other parameters can be subtracted from each other. People are told apart by their
-ids. A sector's density may come mostly from one of its people.
+One map of the data is published: two with different parameters can be subtracted from each other. People are distinguished by
+their ids. A sector's density may come mostly from one person.
 
 Notes
 -----
-The document counts locations, so that some sectors of its implementation hold one person. It keeps a sector whole if
-one of its quarters has too few and no neighbor to go with: a single person far out can leave a map of a few sectors
+MobiDataLab counts locations, so that some sectors of its implementation hold one person. It does not divide a sector if one
+of its quarters has too few locations and no neighbor to merge with: one distant person can leave a map of a few sectors
 (San Francisco's cabs, 643 rides, min_k = 5: 4 sectors). Here such a quarter is suppressed if it has at most the share
-`suppress` of the sector's locations (381 sectors, 4 of 3,814 locations suppressed). A merged sector is twice as long
-as wide, and in the document all within it stay so or get longer; with `halve_long` they are halved where both halves
-have min_k people, or one can be suppressed. `suppress` 0 without `halve_long` is the document's method.
+`suppress` of the sector's locations (381 sectors, 4 of 3,814 locations suppressed). A merged sector is twice as long as wide,
+and in MobiDataLab all sectors inside it stay so or get longer; with `halve_long` they are halved if both halves have min_k
+people, or one can be suppressed. `suppress` 0 without `halve_long` is MobiDataLab's method.
 
-The document's map begins with the box around all locations, whose sides tell where the outermost people were. Here it is a square
-around a middle that is told to a tenth of a degree, of sides that are the smallest sector's times a power of two.
+MobiDataLab's map is the box around all locations, whose sides reveal the outermost people. Here it is a square around a center
+rounded to a tenth of a degree, with sides of the smallest sector's length times a power of two.
 
 References
 ----------
@@ -55,7 +55,7 @@ from crowdveil.analysis.heatmap_manifest import (
     GEOJSON,
     HTML,
     PNG,
-    Checked,
+    SectorFindings,
     check_sectors,
     stated_guarantee,
     write_heatmap_manifest,
@@ -87,21 +87,21 @@ class HeatMapParams(Params):
     """Parameters of the heat map."""
 
     min_k: int = Field(5, ge=2)
-    """Smallest crowd of a sector: people, or trajectories where people are not known."""
+    """Minimum group size of a sector: people, or trajectories if people are not known."""
     min_sector_length_m: float = Field(100.0, ge=1, le=100_000)
-    """Sides of the smallest sectors."""
+    """Minimum side of a sector."""
     merge_sectors: bool = True
-    """Merge a sector of too few people with one beside it."""
+    """Merge a sector of too few people with an adjacent one."""
     split_n_locations: int | None = None
-    """Most locations of a sector that is not cut, where it can be; min_k where not given, and at least that."""
+    """Maximum locations of a sector that is not divided, at least min_k. Default: min_k."""
     halve_long: bool = True
-    """Halve sectors that are longer than wide where the halves have min_k people; without, those in merged ones get long."""
+    """Halve sectors that are longer than wide if the halves have min_k people; otherwise merged sectors get long."""
     suppress: float = Field(0.01, ge=0, le=0.5)
-    """The share of a sector's locations that may be left out, in parts with fewer than min_k people, so that it can be cut."""
+    """Maximum share of a sector's locations to suppress, in quarters with fewer than min_k people, to divide it."""
 
     @field_validator("split_n_locations")
     @classmethod
-    def _at_least_a_crowd(cls, value: int | None, info: ValidationInfo) -> int | None:
+    def _at_least_min_k(cls, value: int | None, info: ValidationInfo) -> int | None:
         least = info.data.get("min_k", 2)
         if value is not None and value < least:
             raise ValueError(f"at least min_k, {least:,}")
@@ -109,7 +109,7 @@ class HeatMapParams(Params):
 
     @property
     def split_above(self) -> int:
-        """Sectors with more locations are cut."""
+        """Number of locations above which a sector is divided."""
         return self.min_k if self.split_n_locations is None else self.split_n_locations
 
 
@@ -120,7 +120,7 @@ class HeatMap:
     Attributes
     ----------
     data
-        The locations; every file is checked against them before it is put in place.
+        The original locations; every file is verified against them before publication.
     cut
         The sectors on their frame.
     """
@@ -134,7 +134,7 @@ class HeatMap:
 
     @cached_property
     def sectors(self) -> pa.Table:
-        """A row for each sector; bounds are meters on the plane around `cut.frame.projection`."""
+        """A row per sector; bounds are meters on the plane of `cut.frame.projection`."""
         columns: dict[str, Any] = {"sector": np.arange(1, len(self) + 1), "locations": self.cut.locations}
         columns |= {self.cut.k_unit: self.cut.people, "area_km2": self.cut.area_km2}
         columns |= {"locations_per_km2": self.cut.density, **dict(zip(BOUNDS, self.cut.bounds.T, strict=True))}
@@ -142,48 +142,48 @@ class HeatMap:
 
     @property
     def suppressed(self) -> int | None:
-        """Locations in no sector; None where they are of fewer than min_k people, and so are not told."""
+        """Suppressed locations; None if they are of fewer than min_k people, so that their number is not published."""
         few = 0 < self.cut.suppressed_people < self.params.min_k
         return None if few else self.cut.suppressed
 
     def lines(self) -> list[str]:
-        """How fine the map is, where most happens, and what is not on it."""
+        """Return a summary: sectors, locations, suppression, sizes and densities."""
         k, counts, area = self.params.min_k, self.cut.k_unit, self.cut.area_km2
         order = np.argsort(area, kind="stable")
         share = np.cumsum(self.cut.locations[order]) / self.cut.locations.sum()
         half, most = (area[order[np.searchsorted(share, part)]] for part in (0.5, 0.9))
-        told = f"some, of fewer than {k:,} {counts}" if self.suppressed is None else f"{self.suppressed:,}"
+        suppressed = f"some, of fewer than {k:,} {counts}" if self.suppressed is None else f"{self.suppressed:,}"
         rows = [
             ("sectors", f"{len(self):,}, each with locations of at least {k:,} {counts}"),
             ("locations on the map", f"{int(self.cut.locations.sum()):,}"),
-            ("locations suppressed", told),
+            ("locations suppressed", suppressed),
             ("sector of a location", f"half at most {_rounded(half)} km², nine in ten at most {_rounded(most)} km²"),
             ("locations per km²", f"{_rounded(self.cut.density.min())} to {_rounded(self.cut.density.max())}"),
         ]
         return [f"{name:24}{value}" for name, value in rows]
 
     def guarantees(self) -> tuple[SectorGuarantee, ...]:
-        """What the map guarantees."""
+        """Return the guarantees of the map."""
         k = self.params.min_k
-        crowd = SectorKAnonymity(k=k, k_unit=self.cut.k_unit)
-        return crowd, DisjointSectors(), EveryLocationCounted(k=k), WellFormedSectors()
+        k_anonymity = SectorKAnonymity(k=k, k_unit=self.cut.k_unit)
+        return k_anonymity, DisjointSectors(), EveryLocationCounted(k=k), WellFormedSectors()
 
     def about(self) -> dict[str, Any]:
-        """What the file says of itself."""
+        """Return the description in the file."""
         k, counts = self.params.min_k, self.cut.k_unit
         return {
             "analysis": NAME,
             "version": version("crowdveil"),
             "parameters": self.params.model_dump(mode="json"),
-            "meaning": f"Every sector has locations of at least {k:,} {counts}, and no two overlap; a place without a sector has "
-            "fewer, possibly none.",
+            "meaning": f"Every sector has locations of at least {k:,} {counts}, and no two overlap; a location outside all "
+            "sectors has fewer, possibly none.",
             "k": k,
             "suppressed_locations": self.suppressed,
             "guarantees": [stated_guarantee(guarantee) for guarantee in self.guarantees()],
         }
 
     def write(self, path: str | Path, progress: Progress = no_progress, *, overwrite: bool = False) -> None:
-        """Write GeoJSON, PNG or HTML as the ending says, or all three and a manifest into a folder; all of it or nothing."""
+        """Write GeoJSON, PNG or HTML by the suffix, or all three and a manifest into a folder, atomically."""
         path = Path(path)
         if _is_folder(path):
             with new_folder(path, overwrite=overwrite, mark_file=GEOJSON) as folder:
@@ -200,8 +200,8 @@ class HeatMap:
             draw = draw_sectors if path.suffix.lower() == ".png" else write_page
             draw(self._checked(Path(scratch) / GEOJSON)[0], file)
 
-    def _checked(self, file: Path) -> tuple[WrittenSectors, Checked]:
-        """Write the sectors, read them back, and hold what was read against the guarantees and the original."""
+    def _checked(self, file: Path) -> tuple[WrittenSectors, SectorFindings]:
+        """Write the sectors, read the file, and verify the guarantees on it with the original."""
         write_sectors(self.cut, self.about(), file)
         written = read_sectors(file)
         checked = check_sectors(self.guarantees(), written, self.data)
@@ -210,7 +210,7 @@ class HeatMap:
 
 
 def check_output(path: Path, *, overwrite: bool) -> None:
-    """Raise unless a map can be put at `path`."""
+    """Raise unless a map can be written to `path`."""
     if _is_folder(path):
         check_target(path.absolute(), overwrite=overwrite, mark_file=GEOJSON)
     elif path.suffix.lower() not in ENDINGS:
@@ -230,11 +230,11 @@ def _is_folder(path: Path) -> bool:
 
 
 def run(data: Trajectories, params: HeatMapParams, progress: Progress = no_progress) -> HeatMap:
-    """Cut the map."""
-    crowd = len(np.unique(data.person))
-    if crowd < params.min_k:
+    """Divide the map into sectors."""
+    people = len(np.unique(data.person))
+    if people < params.min_k:
         raise InputError(
-            f"min_k: wanted at most the {data.k_unit} in the data, {crowd:,}, but got {params.min_k:,}; choose a smaller one."
+            f"min_k: wanted at most the {data.k_unit} in the data, {people:,}, but got {params.min_k:,}; choose a smaller one."
         )
     sectors = k_anonymous_sectors(
         data, params.min_k, params.min_sector_length_m, params.split_above,
@@ -249,10 +249,10 @@ ANALYSIS = Analysis(
     params=HeatMapParams,
     run=run,
     doc=__doc__ or "",
-    help="Reads original trajectories, and what it writes may be published: every sector hides at least --min-k people, which "
-    "is checked on the written file. A folder gets heatmap.geojson, heatmap.png, heatmap.html and manifest.json, "
-    "which crowdveil verify reads; a name that ends in "
-    ".geojson, .png or .html gets that one. Without -o a summary is printed.",
+    help="Reads original trajectories and writes a map that may be published: every sector has locations of at least --min-k "
+    "people, which is verified on the written file. A folder gets heatmap.geojson, heatmap.png, heatmap.html and "
+    "manifest.json, which crowdveil verify reads; a name that ends in .geojson, .png or .html gets that one. Without -o a "
+    "summary is printed.",
     compares=False,
     check_output=check_output,
     examples=(

@@ -1,25 +1,25 @@
-"""Estimate the flows between any zones, for every time step or over many of them.
+"""Estimate the flows between any zones, per time step or over many of them.
 
 What it does
 ------------
-A row of a release says how many trips went from one area to another. Nothing is known of where in them, so that its volume
-is spread: over the tiles of each area, all the same or by a weight, and from a tile to the zones that it overlaps by the
-share of its surface. The two ends are independent: a row gives (its share of the origin) × (its share of the destination) of
-its trips to a pair of zones. On the release's own tiles, all tiles the same, this is the papers' ṽ.
+A row of a release has the trips between two areas. Where inside the areas is unknown, so that its volume is spread: over the
+tiles of each area, evenly or by a weight, and from a tile to the zones that it overlaps, by the share of its surface. Origin
+and destination are independent: a row gives (its share of the origin) × (its share of the destination) of its trips to a pair
+of zones. On the release's own tiles, spread evenly, this is the papers' ṽ.
 
 Bounds
 ------
-`lower` are the trips of rows that lie wholly in the pair of zones, `upper` those of rows that touch it. Whatever the weights,
-what was published of the pair lies between the two. What was suppressed is in neither, and is not known: `upper` is no bound of
-what happened. Shapes that share less than a thousandth of the smaller one are taken as neighbors.
+`lower` is the trips of rows that lie wholly in the pair of zones, `upper` those of rows that touch it. For any weights, the
+published trips of the pair lie between the two. Suppressed trips are in neither and unknown: `upper` is no bound of all trips.
+Shapes that share less than a thousandth of the smaller one count as neighbors.
 
 Notes
 -----
-A pair that no row touches is not listed: nothing is known of it, and it is not 0. Estimates are never rounded, and none is
-dropped unless `min_volume` says so; what it drops is counted and told. A release of thin hours touches nearly all pairs of the
-map in each: `over` adds hours up, `margins` leaves out one end, and both are quicker to read than a year of full matrices.
+A pair that no row touches is not listed: it is unknown, not 0. Estimates are never rounded, and none is dropped below
+`min_volume` without being counted in the summary. A release of sparse hours touches nearly all pairs of the map in each hour:
+`over` sums hours, `margins` ignores origin or destination, and both are faster to read than a year of full matrices.
 
-Rows that overlap (`glove`) are added up, as the papers do. Rows with noise (`laplace`) are taken as they are.
+Rows that overlap (`glove`) are summed, as in the papers. Rows with noise (`laplace`) are used unchanged.
 
 References
 ----------
@@ -40,10 +40,10 @@ from pydantic import Field
 
 from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.calendar import Slots
-from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, pieces_of
+from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, estimate_chunks
 from crowdveil.analysis.study import Study
 from crowdveil.errors import counted
-from crowdveil.io.growing import growing_table
+from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Mask
 from crowdveil.model.zones import Zones
@@ -51,38 +51,38 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 
 NOT_COUNTS = (
-    "Volumes are estimates, not counts. lower and upper bound what was published; what was suppressed is in neither, and a "
-    "pair that is not listed is not 0."
+    "Volumes are estimates, not counts. lower and upper bound the published trips; suppressed trips are in neither, and a pair "
+    "that is not listed is unknown, not 0."
 )
-TOLD = 10
-"""Flows that the summary names."""
+MAX_LISTED = 10
+"""Flows in the summary."""
 
 
 class ReconstructionParams(Params):
     """Parameters of reconstruction."""
 
     over: Literal["step", "day", "week", "all"] = "step"
-    """Each time step by itself; or all of them added up by hour of the day, by hour of the week, or to one matrix."""
+    """Each time step separately; or sums by hour of the day, by hour of the week, or over all time steps."""
     margins: bool = False
-    """Only what leaves each zone and what reaches it, whatever the other end."""
+    """Only the trips that leave and that reach each zone."""
     min_volume: float = Field(0.0, ge=0)
-    """Leave out estimates below this many trips; how many they were and what they held is told."""
+    """Drop estimates below this many trips; their number and trips are in the summary."""
 
 
 @dataclass
 class Tally:
-    """What has been made so far.
+    """Totals of the estimates so far.
 
     Attributes
     ----------
     rows
-        Estimates listed.
+        Listed estimates.
     volume
         Their trips.
     left_out, left_out_volume
-        Estimates below the least volume, and their trips.
+        Estimates below the minimum volume, and their trips.
     largest
-        The largest of those listed.
+        The largest listed ones.
     """
 
     rows: int = 0
@@ -92,84 +92,84 @@ class Tally:
     largest: list[tuple[float, int, int, int, int, int]] = field(default_factory=list)
 
     def add(self, found: Estimates, keep: Mask) -> None:
-        """Count a piece, of which `keep` is listed."""
+        """Add a chunk, of which `keep` is listed."""
         listed = int(keep.sum())
         volume, kept = float(found.volume.sum()), float(found.volume[keep].sum()) if listed < len(found) else None
         self.rows += listed
         self.left_out += len(found) - listed
         self.volume += volume if kept is None else kept
         self.left_out_volume += 0.0 if kept is None else volume - kept
-        # Pieces are long, and after the first few nearly none of their rows is among the largest.
-        least = self.largest[-1][0] if len(self.largest) == TOLD else 0.0
+        # After the first few chunks, nearly no row is among the largest.
+        least = self.largest[-1][0] if len(self.largest) == MAX_LISTED else 0.0
         top = np.flatnonzero(keep & (found.volume > least))
-        if len(top) > TOLD:
-            top = np.sort(top[np.argpartition(-found.volume[top], TOLD - 1)[:TOLD]])
+        if len(top) > MAX_LISTED:
+            top = np.sort(top[np.argpartition(-found.volume[top], MAX_LISTED - 1)[:MAX_LISTED]])
         columns = (found.volume, found.group, found.origin, found.destination, found.lower, found.upper)
         rows = zip(*(column[top].tolist() for column in columns), strict=True)
-        self.largest = sorted([*self.largest, *rows], key=lambda row: -row[0])[:TOLD]
+        self.largest = sorted([*self.largest, *rows], key=lambda row: -row[0])[:MAX_LISTED]
 
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
-    """Flows between zones. They are made as they are asked for, so that a year of them need not fit into memory.
+    """Flows between zones, computed on demand, so that a year of them need not fit into memory.
 
     Attributes
     ----------
     study
         The release and the zones.
     params
-        What was asked for.
+        The parameters.
     """
 
     study: Study
     params: ReconstructionParams
     progress: Progress = no_progress
-    _told: list[Tally] = field(default_factory=list, repr=False)
+    _tallied: list[Tally] = field(default_factory=list, repr=False)
 
     @property
     def zones(self) -> Zones:
-        """The zones that flows go between."""
+        """The zones of the flows."""
         return self.study.zones
 
     @property
     def published(self) -> int:
-        """Trips of all rows of the release; with margins each counts at both ends."""
+        """Trips of all rows of the release; with margins each counts at origin and destination."""
         return int(self.study.released.release.volume.sum()) * (2 if self.params.margins else 1)
 
     @property
     def slots(self) -> Slots | None:
-        """The hours that steps are added up by, None where they are not."""
+        """The hours that time steps are summed by; None if they are not."""
         if self.params.over not in ("day", "week"):
             return None
         return Slots.of([self.study.released.release], self.params.over)
 
-    def pieces(self, progress: Progress | None = None) -> Iterator[pa.Table]:
-        """The table piece by piece, sorted by time, origin and destination."""
+    def chunks(self, progress: Progress | None = None) -> Iterator[pa.Table]:
+        """Yield the table in chunks, sorted by time, origin and destination."""
         tally = Tally()
-        for piece in self._estimates(progress or self.progress):
-            keep = piece.volume >= self.params.min_volume
-            tally.add(piece, keep)
-            yield self._table(piece if keep.all() else piece.where(keep))
-        self._told[:] = [tally]
+        for chunk in self._estimates(progress or self.progress):
+            keep = chunk.volume >= self.params.min_volume
+            tally.add(chunk, keep)
+            yield self._table(chunk if keep.all() else chunk.where(keep))
+        self._tallied[:] = [tally]
 
     def table(self) -> pa.Table:
-        """All of it as one Arrow table."""
-        return pa.concat_tables(self.pieces())
+        """Return all estimates as one Arrow table."""
+        return pa.concat_tables(self.chunks())
 
     def tally(self) -> Tally:
-        """How much of everything there is; works it out where nobody has asked for the estimates yet."""
-        if not self._told:
-            for _ in self.pieces():
+        """Return the totals; compute the estimates if that was not done before."""
+        if not self._tallied:
+            for _ in self.chunks():
                 pass
-        return self._told[0]
+        return self._tallied[0]
 
     def _estimates(self, progress: Progress) -> Iterator[Estimates]:
         side, groups = self.study.released, self._groups()
         if self.params.margins:
-            yield from pieces_of(side, groups, destinations=False, progress=progress)
-            yield from pieces_of(side, groups, origins=False, progress=progress)
+            yield from estimate_chunks(side, groups, destinations=False, progress=progress)
+            yield from estimate_chunks(side, groups, origins=False, progress=progress)
         else:
-            yield from pieces_of(side, groups, progress=progress)
+            yield from estimate_chunks(side, groups, progress=progress)
 
     def _groups(self) -> Groups:
         release, slots = self.study.released.release, self.slots
@@ -181,9 +181,9 @@ class Reconstruction:
         ids = pa.array(self.zones.ids, pa.string())
         ends = {}
         for name in ("origin", "destination"):
-            place = getattr(found, name)
-            missing = place == ANYWHERE if self.params.margins else None
-            ends[name] = pa.DictionaryArray.from_arrays(pa.array(place, mask=missing), ids)
+            zone = getattr(found, name)
+            missing = zone == ANYWHERE if self.params.margins else None
+            ends[name] = pa.DictionaryArray.from_arrays(pa.array(zone, mask=missing), ids)
         return pa.table({**self._times(found), **ends, "volume": found.volume, "lower": found.lower,
                          "upper": found.upper})  # fmt: skip
 
@@ -196,7 +196,7 @@ class Reconstruction:
         return {"t": time_column(release.t, release.tz, as_text=False).take(pa.array(found.group))}
 
     def about(self) -> dict[str, Any]:
-        """What the numbers are, for the file."""
+        """Return the description of the numbers, for the file."""
         return {
             "analysis": "reconstruct",
             "parameters": self.params.model_dump(mode="json"),
@@ -205,38 +205,39 @@ class Reconstruction:
         }
 
     def write(self, path: Path, progress: Progress = no_progress) -> None:
-        """Write it piece by piece, as the ending of the name says: .csv, .parquet or .json."""
-        pieces = self.pieces(progress)
-        first = next(pieces)
-        with growing_table(path, first.schema, self.about(), self.zones.ids) as write:
+        """Write the table in chunks, in the format of the suffix: .csv, .parquet or .json."""
+        chunks = self.chunks(progress)
+        first = next(chunks)
+        with open_table_writer(path, first.schema, self.about(), self.zones.ids) as write:
             write(first)
-            for piece in pieces:
-                write(piece)
+            for chunk in chunks:
+                write(chunk)
 
     def lines(self) -> list[str]:
-        """How much there is, what is not in it, and the largest flows."""
+        """Return the totals, what is not in them, and the largest flows."""
         tally, published = self.tally(), self.published
         outside = max(0.0, published - tally.volume - tally.left_out_volume)
-        what = "ends of flows" if self.params.margins else "flows between zones"
+        what = "margins of zones" if self.params.margins else "flows between zones"
+        twice = " (each counted at origin and destination)" if self.params.margins else ""
         lines = [
             f"{counted(tally.rows, 'estimate')} of {what}, on {counted(len(self.zones), 'zone')}",
-            f"trips in them         {tally.volume:,.1f} of {published:,} published{' (each at two ends)' * self.params.margins}",
+            f"trips in them         {tally.volume:,.1f} of {published:,} published{twice}",
         ]
         if tally.left_out:
             lines.append(
-                f"below {self.params.min_volume:g} trips, left out: {counted(tally.left_out, 'estimate')} with "
+                f"below {self.params.min_volume:g} trips, dropped: {counted(tally.left_out, 'estimate')} with "
                 f"{tally.left_out_volume:,.1f} trips"
             )
         if outside > 1e-6 * max(published, 1):
-            lines.append(f"outside of all zones: {outside:,.1f} trips")
+            lines.append(f"outside all zones: {outside:,.1f} trips")
         return [*lines, "", *self._largest(tally), "", NOT_COUNTS]
 
     def _largest(self, tally: Tally) -> list[str]:
-        rows = [["when", "from", "to", "trips", "at least", "at most"]]
+        rows = [["when", "from", "to", "trips", "lower", "upper"]]
         for volume, group, origin, destination, lower, upper in tally.largest:
-            ends = ["anywhere" if end == ANYWHERE else str(self.zones.ids[end]) for end in (origin, destination)]
+            ends = ["any" if end == ANYWHERE else str(self.zones.ids[end]) for end in (origin, destination)]
             rows.append([self._when(group), *ends, f"{volume:,.1f}", f"{lower:,}", f"{upper:,}"])
-        return aligned(rows, left=3)
+        return align_rows(rows, left=3)
 
     def _when(self, group: int) -> str:
         release, slots = self.study.released.release, self.slots
@@ -247,8 +248,8 @@ class Reconstruction:
         return str(time_column(release.t[group : group + 1], release.tz, as_text=True)[0])
 
 
-def aligned(rows: list[list[str]], left: int) -> list[str]:
-    """Rows of a table for people; the first `left` columns begin at one place, the others end at one."""
+def align_rows(rows: list[list[str]], left: int) -> list[str]:
+    """Align rows of text: the first `left` columns left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     cells = [[c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
              for row in rows]  # fmt: skip
@@ -256,9 +257,9 @@ def aligned(rows: list[list[str]], left: int) -> list[str]:
 
 
 def run(study: Study, params: ReconstructionParams, progress: Progress) -> Reconstruction:
-    """Say what is to be made; it is made when it is read or written."""
+    """Return the reconstruction, which is computed when it is read or written."""
     found = Reconstruction(study, params, progress)
-    _ = found.slots  # a release that has no hours is refused before anything is written
+    _ = found.slots  # raises for a release without hours before anything is written
     return found
 
 
@@ -267,8 +268,8 @@ ANALYSIS = Analysis(
     ReconstructionParams,
     run,
     __doc__ or "",
-    "Zones are the release's own tiles unless others are given. Each estimate has bounds of what was published: trips of rows "
-    "that lie wholly in the pair of zones, and of rows that touch it. What was suppressed is in neither.",
+    "Zones are the release's own tiles unless others are given. Each estimate has bounds of the published trips: of rows that "
+    "lie wholly in the pair of zones, and of rows that touch it. Suppressed trips are in neither.",
     compares=False,
     examples=(
         "out/ -o flows.parquet",

@@ -1,7 +1,7 @@
-"""What every analysis reads: a release, the zones that somebody asks about, and how much of each area lies in each of them.
+"""Input of every analysis: a release, the target zones, and the share of each area in each zone.
 
-Nothing here comes from the original data, unless the original is given: then it stands beside the release, as flows of
-areas of one tile each, and goes through the same steps.
+Nothing comes from the original data unless the original is given. It is then flows between areas of one tile each, and goes
+through the same steps as the release.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pydantic import Field
 
 from crowdveil.errors import InputError, ParameterError, counted
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.read_back import flow_release_alone, flow_release_from
-from crowdveil.io.steps import step_seconds
-from crowdveil.io.tiling import meters
+from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone
+from crowdveil.io.tiling import parse_meters
+from crowdveil.io.time_steps import step_seconds
 from crowdveil.io.times import Clock
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.io.zones import read_tile_values, read_voronoi, read_zones
 from crowdveil.method import RowSemantics
 from crowdveil.model.arrays import Floats, Labels
@@ -35,45 +35,45 @@ from crowdveil.params import Params
 from crowdveil.solve.od.overlaps import Shares, in_own_tiles, in_zones, overlaps, tile_trips
 
 AREA, RELEASE = "area", "release"
-"""Weights by a name: the size of tiles, and what the release itself tells of them."""
+"""Weights by name: the surface of tiles, and their trips in the release."""
 
 
 class StudyReading(Params):
-    """How a release is read to be analyzed."""
+    """Input options of analyses of a release."""
 
     zones: Any = None
-    """File of the zones that the release was made with, for their outlines: a release has those of its areas alone."""
+    """File of the zones of the release, for their outlines: a release has only those of its areas."""
     zone_id: str | None = None
-    """Column of the ids of these zones; that of the release where not given."""
+    """Column of the ids of these zones. Default: that of the release."""
     voronoi: Any = None
-    """File of the points whose Voronoi cells the release was made with, in place of --zones."""
+    """File of the points whose Voronoi cells are the zones of the release, in place of --zones."""
     to_zones: Any = None
-    """Ask about these zones: GeoJSON, GeoPackage, shapefile or GeoParquet of polygons. The release's own tiles without."""
+    """Target zones: GeoJSON, GeoPackage, shapefile or GeoParquet of polygons. Default: the release's own tiles."""
     to_zone_id: str | None = None
-    """Column of the ids of these."""
+    """Column of the ids of the target zones."""
     to_grid: str | float | None = None
-    """Ask about squares of this size over the whole map, such as 500m."""
+    """Target zones are squares of this size over the whole map, such as 500m."""
     to_h3: int | None = Field(None, ge=0, le=15)
-    """Ask about H3 cells of this resolution over the whole map."""
+    """Target zones are H3 cells of this resolution over the whole map."""
     weight: Any = None
-    """How much of an area's volume each of its tiles gets: area (its size), a column of --zones such as population, a table of
-    tiles, or release (what the rest of the release tells of them). All tiles the same without."""
+    """Share of an area's volume that each of its tiles gets: by area (surface), a column of --zones such as population, a table
+    of tiles, or release (trips of tiles in the release). Default: equal shares."""
     weight_column: str | None = None
-    """Column of the weights, where they are in a table with several."""
+    """Column of the weights in a table with several."""
 
 
 @dataclass(frozen=True, eq=False)
 class StudySide:
-    """Flows between areas, and the shares of these areas in the zones: a release, or the original as if it were one.
+    """Flows between areas, and the shares of these areas in the zones: of a release, or of the original as a release.
 
     Attributes
     ----------
     release
         The flows.
     shares
-        Of the areas that flows come from.
+        Shares of the origin areas.
     reached
-        Of the areas that flows go to; None where they are the same.
+        Shares of the destination areas; None if equal.
     """
 
     release: FlowRelease
@@ -82,24 +82,24 @@ class StudySide:
 
     @property
     def shares_reached(self) -> Shares:
-        """Shares of the areas that flows go to."""
+        """Shares of the destination areas."""
         return self.shares if self.reached is None else self.reached
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A release and what is asked about it.
+    """A release on target zones.
 
     Attributes
     ----------
     zones
-        The zones that are asked about.
+        The target zones.
     released
         The release.
     original
-        The flows that it was made from, None unless they were given.
+        The original flows; None if not given.
     rows
-        What a row of the release says.
+        Meaning of a row of the release.
     """
 
     zones: Zones
@@ -109,13 +109,13 @@ class Study:
 
     @property
     def sides(self) -> list[StudySide]:
-        """The release, and the original where there is one."""
+        """The release, and the original if given."""
         return [self.released] if self.original is None else [self.released, self.original]
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
-    """A release as the model, and where it was read from, if it was."""
+class OpenedRelease:
+    """A release as the model, and the files it was read from, if any."""
 
     release: FlowRelease
     rows: RowSemantics = "exact"
@@ -123,26 +123,26 @@ class Opened:
 
     @cached_property
     def outlines(self) -> Labels:
-        """The outlines of its areas, None where they are not known."""
+        """Outlines of its areas; None where unknown."""
         if self.written is None:
             return np.full(len(self.release.areas), None, dtype=object)
         return _outlines(self.written.features)
 
 
-def opened(
+def open_for_study(
     written: WrittenRelease,
     options: dict[str, Any],
     rows: RowSemantics,
     reading: StudyReading,
     original: Flows | None,
     notes: ReadNotes,
-) -> Opened:
-    """A written release over the zones of the original, of a file, or of what its own files tell of its tiles.
+) -> OpenedRelease:
+    """Return a written release over the zones of the original, of a file, or of its own files.
 
-    `options` are those of reading in its manifest.
+    `options` are the input options in its manifest.
     """
     if original is not None:
-        return Opened(flow_release_from(written, original), rows, written)
+        return OpenedRelease(load_flow_release(written, original), rows, written)
     if reading.zones is not None:
         zones = read_zones(reading.zones, zone_id=reading.zone_id, notes=notes)
     elif reading.voronoi is not None:
@@ -150,11 +150,11 @@ def opened(
     else:
         zones = h3_zones(written.tile_names) if "h3" in options else _own_tiles(written)
     tz = options.get("tz") or _zone_of_times(written)
-    return Opened(flow_release_alone(written, zones, _step_s(written, options, tz), tz), rows, written)
+    return OpenedRelease(load_flow_release_alone(written, zones, _step_s(written, options, tz), tz), rows, written)
 
 
 def _own_tiles(written: WrittenRelease) -> Zones:
-    """The tiles of a release; with outlines only if each of them is an area by itself somewhere."""
+    """Return the tiles of a release; with outlines only if each tile is also an area of its own."""
     import shapely
 
     names, alone = written.tile_names, {f["properties"]["tiles"][0]: f for f in written.features
@@ -177,26 +177,26 @@ def _outlines(features: list[dict[str, Any]]) -> Labels:
 
 
 def _zone_of_times(written: WrittenRelease) -> str:
-    """The time zone that the steps of a release were cut in: Parquet keeps it."""
+    """Return the time zone of the steps of a release, which Parquet keeps."""
     return str(getattr(written.steps.schema.field("t").type, "tz", None) or "UTC")
 
 
 def _step_s(written: WrittenRelease, options: dict[str, Any], tz: str) -> int | None:
-    """Length of a time step: as the manifest says, or the longest that all listed steps fit."""
+    """Return the length of a time step in seconds: from the manifest, or the longest that fits all listed steps."""
     if len(written.steps) == 0 or written.steps["t"].null_count == len(written.steps):
         return None
     if "step" in options:
         return step_seconds(options["step"])
     t, _ = written.listed_steps()
-    apart = int(np.gcd.reduce(np.diff(Clock(tz).to_wall(t)))) if len(t) > 1 else 3600
-    # Few steps may lie far apart by chance; without a word of the manifest a step is an hour, or less.
-    return int(np.gcd(apart, 3600)) if apart % 86400 else apart
+    distance = int(np.gcd.reduce(np.diff(Clock(tz).to_wall(t)))) if len(t) > 1 else 3600
+    # Few steps may be far apart by chance; without an entry in the manifest a step is at most an hour.
+    return int(np.gcd(distance, 3600)) if distance % 86400 else distance
 
 
-def study_of(release: Opened, reading: StudyReading, original: Flows | None, notes: ReadNotes) -> Study:
-    """Put areas into the zones that are asked about."""
+def build_study(release: OpenedRelease, reading: StudyReading, original: Flows | None, notes: ReadNotes) -> Study:
+    """Compute the shares of areas in the target zones."""
     if release.rows == "noisy":
-        notes.say("the release has noise in it: estimates and bounds are of the noisy volumes, not of trips.")
+        notes.add("the release has noise in it: estimates and bounds are of the noisy volumes, not of trips.")
     areas, targets = release.release.areas, _targets(release, reading, notes)
     tiles = None if targets is None else _tiles_in(areas, targets)
     if _named(reading, RELEASE):
@@ -205,18 +205,18 @@ def study_of(release: Opened, reading: StudyReading, original: Flows | None, not
         shares, without = _shares(release, targets, tiles, _weight(areas, reading, notes))
         side = StudySide(release.release, shares)
         if without:
-            notes.say(f"{counted(without, 'area')} have no weight in any tile, so that all their tiles count the same.")
+            notes.add(f"{counted(without, 'area')} have no weight in any tile, so all their tiles count equally.")
     if targets is not None and tiles is None and reading.weight is None:
-        notes.say(
-            "the release does not tell the outlines of its tiles, so that areas are spread evenly over their surface "
-            "(give the zones that it was made with by --zones, and they are spread over tiles)."
+        notes.add(
+            "the release has no outlines of its tiles, so areas are spread evenly over their surface "
+            "(give its zones with --zones to spread them over tiles)."
         )
-    beside = None if original is None else _side_of_original(original, tiles)
-    return Study(areas.zones if targets is None else targets, side, beside, release.rows)
+    compared = None if original is None else _side_of_original(original, tiles)
+    return Study(areas.zones if targets is None else targets, side, compared, release.rows)
 
 
-def _by_release(release: Opened, targets: Zones | None, tiles: Shares | None) -> StudySide:
-    """Spread by the trips that tiles have over all time steps, where they start and where they end."""
+def _by_release(release: OpenedRelease, targets: Zones | None, tiles: Shares | None) -> StudySide:
+    """Spread areas by the trips of their tiles over all time steps, as origins and as destinations."""
     flows = release.release
     ends = []
     for area in (flows.origin, flows.destination):
@@ -225,11 +225,11 @@ def _by_release(release: Opened, targets: Zones | None, tiles: Shares | None) ->
     return StudySide(flows, *ends)
 
 
-def _targets(release: Opened, reading: StudyReading, notes: ReadNotes) -> Zones | None:
-    """The zones that are asked about; None for the release's own tiles."""
+def _targets(release: OpenedRelease, reading: StudyReading, notes: ReadNotes) -> Zones | None:
+    """Return the target zones; None for the release's own tiles."""
     named = [f"--{n.replace('_', '-')}" for n in ("to_zones", "to_grid", "to_h3") if getattr(reading, n) is not None]
     if len(named) > 1:
-        raise ParameterError(f"{' and '.join(named)} were given, but flows go between zones of one kind; give one.")
+        raise ParameterError(f"{' and '.join(named)} exclude each other; give one of them.")
     if reading.to_zones is not None:
         return read_zones(reading.to_zones, zone_id=reading.to_zone_id, notes=notes)
     if not named:
@@ -240,56 +240,58 @@ def _targets(release: Opened, reading: StudyReading, notes: ReadNotes) -> Zones 
     if reading.to_h3 is not None:
         return h3_zones(h3_cover(shapes, reading.to_h3))
     west, south, east, north = shapely.total_bounds(shapes).tolist()
-    return grid_zones(grid_over(Box(west, south, east, north), meters(reading.to_grid or 0)))
+    return grid_zones(grid_over(Box(west, south, east, north), parse_meters(reading.to_grid or 0)))
 
 
-def _shapes(release: Opened) -> Labels:
-    """Outlines of the tiles, or of the areas where those of the tiles are not known."""
+def _shapes(release: OpenedRelease) -> Labels:
+    """Return outlines of the tiles, or of the areas if those of the tiles are unknown."""
     areas = release.release.areas
     if areas.zones.located:
         return outlines(areas.zones, np.unique(areas.tiles))
     known = release.outlines[[shape is not None for shape in release.outlines]]
     if not len(known):
-        raise InputError("the release has no outlines; give the zones that it was made with by --zones.")
+        raise InputError("the release has no outlines; give its zones with --zones.")
     return known
 
 
 def _tiles_in(areas: Areas, targets: Zones) -> Shares | None:
-    """Shares of tiles in zones, None where their outlines are not known."""
+    """Return the shares of tiles in zones; None if their outlines are unknown."""
     if not areas.zones.located:
         return None
     return overlaps(outlines(areas.zones, np.arange(len(areas.zones), dtype=np.int32)), targets)
 
 
 def _shares(
-    release: Opened, targets: Zones | None, tiles: Shares | None, weight: Floats | None
+    release: OpenedRelease, targets: Zones | None, tiles: Shares | None, weight: Floats | None
 ) -> tuple[Shares, int]:  # fmt: skip
-    """Shares of areas in zones, and how many areas have no weight."""
+    """Return the shares of areas in zones, and the number of areas without weight."""
     areas = release.release.areas
     if targets is None:
         return in_own_tiles(areas, weight)
     if tiles is not None:
         return in_zones(areas, tiles, weight)
     if weight is not None:
-        raise InputError("a weight of tiles needs their outlines, which are not in the release; give them by --zones.")
+        raise InputError(
+            "weight: weights of tiles need their outlines, which the release lacks; give them with --zones."
+        )
     return overlaps(release.outlines, targets), 0
 
 
 def _named(reading: StudyReading, weight: str) -> bool:
-    """Whether the weight is that of a name; a table of weights can be compared with nothing."""
+    """Return whether the weight is the given name; a table cannot be compared with a name."""
     return isinstance(reading.weight, str) and reading.weight == weight
 
 
 def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | None:
-    """The weight of each tile, None where all count the same."""
+    """Return the weight of each tile; None for equal weights."""
     if reading.weight is None:
         return None
     tiles, used = areas.zones, np.unique(areas.tiles)
     if _named(reading, AREA):
         if not tiles.located and (reading.to_zones, reading.to_grid, reading.to_h3) != (None, None, None):
-            return None  # the surface of areas is spread as it is
+            return None  # areas are spread evenly over their surface
         if not np.all(np.isfinite(tiles.area_m2)):
-            raise InputError("weight: the size of tiles needs their outlines; give them by --zones.")
+            raise InputError("weight: the surface of tiles needs their outlines; give them with --zones.")
         return tiles.area_m2
     if not isinstance(reading.weight, str | Path) or Path(reading.weight).exists():
         weight = read_tile_values(reading.weight, reading.weight_column, tiles, notes=notes)
@@ -297,11 +299,11 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
         weight = read_tile_values(reading.zones, str(reading.weight), tiles, zone_id=reading.zone_id, notes=notes)
     else:
         raise InputError(
-            f"weight: there is no file {reading.weight}, and no --zones with such a column; give one of them, area or release."
+            f"weight: there is no file {reading.weight}, and no such column of --zones; give a file, a column, area, or release."
         )
     missing = int(np.isnan(weight[used]).sum())
     if missing:
-        raise InputError(f"weight: wanted one of every tile of the release, but {counted(missing, 'tile')} of "
+        raise InputError(f"weight: wanted one for every tile of the release, but {counted(missing, 'tile')} of "
                          f"{len(used):,} {'has' if missing == 1 else 'have'} none; add them.")  # fmt: skip
     return weight
 

@@ -1,20 +1,20 @@
-"""Find groups of flows that come up together at the same hours, as topics do in texts.
+"""Find topics: groups of flows that occur at the same hours, by Latent Dirichlet Allocation.
 
 What it does
 ------------
-Latent Dirichlet Allocation takes each hour for a document and each pair of zones for a word, said as often as there are trips.
-It finds topics, each a mixture of flows, such that every hour is a mixture of few topics: the way to work, the way home, the
-night. `hours` are the shares of the topics in each hour, `flows` the shares of the flows in each topic. Topics are numbered
-by the trips that they hold, the largest first.
+Latent Dirichlet Allocation treats each hour as a document and each pair of zones as a word, repeated once per trip. It finds
+topics, each a mixture of flows, such that every hour is a mixture of few topics: commuting to work, commuting home, night.
+`hours` are the shares of the topics in each hour, `flows` the shares of the flows in each topic. Topics are numbered by their
+trips, the largest first.
 
-Documents are the hours of the week (or of the day), or the time steps one by one. Words are pairs of the zones that are asked
-about, with the release spread over them as `reconstruct` does; or the pairs of areas of the release as they are.
+Documents are the hours of the week (or of the day), or single time steps. Words are pairs of target zones, with the release
+spread over them as `reconstruct` does; or pairs of areas of the release.
 
 Notes
 -----
-Only the `most_flows` largest flows are words; the share of the trips that they hold is told. Areas change from hour to hour, so
-that words of areas tell hours apart by how the release was cut as well as by who traveled; zones do not. The
-implementation is scikit-learn's, with variational Bayes over all documents at once.
+Only the `most_flows` largest flows are words; their share of the trips is reported. Areas change from hour to hour, so that
+words of areas distinguish hours by the generalization as well as by travel; zones do not. The implementation is scikit-learn's,
+with variational Bayes over all documents at once.
 
 References
 ----------
@@ -25,7 +25,6 @@ Analysis, CCS 2021.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -36,21 +35,21 @@ from pydantic import Field
 
 from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.calendar import Slots
-from crowdveil.analysis.estimates import Groups, pieces_of
-from crowdveil.analysis.reconstruction import aligned
+from crowdveil.analysis.estimates import Groups, estimate_chunks
+from crowdveil.analysis.reconstruction import align_rows
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.errors import InputError, MissingExtraError, counted
-from crowdveil.io.growing import growing_table
+from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Floats, Ints, Labels
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.od.overlaps import Shares
 
-TOLD = 3
-"""Flows of a topic that the summary names."""
+MAX_LISTED = 3
+"""Flows of a topic in the summary."""
 EMPTY = 0.005
-"""A topic with a smaller share of all trips holds nothing: more topics were asked for than the hours have."""
+"""Share of all trips below which a topic counts as empty: more topics were requested than the hours have."""
 
 
 class TopicParams(Params):
@@ -59,17 +58,17 @@ class TopicParams(Params):
     topics: int = Field(5, ge=2, le=100)
     """Number of topics."""
     documents: Literal["week", "day", "step"] = "week"
-    """What a document is: an hour of the week, an hour of the day, or a time step."""
+    """Documents: hours of the week, hours of the day, or time steps."""
     words: Literal["zones", "areas"] = "zones"
-    """What a word is: a pair of zones, or a pair of areas of the release."""
+    """Words: pairs of zones, or pairs of areas of the release."""
     flows: int = Field(10, ge=1)
-    """Main flows of a topic that are told."""
+    """Number of main flows of a topic to report."""
     most_flows: int = Field(2000, ge=2)
-    """Flows that are words at most, the largest ones."""
+    """Maximum number of words: the largest flows."""
     rounds: int = Field(30, ge=1)
     """Passes over all documents."""
     seed: int = Field(0, ge=0, lt=2**32)
-    """Seed of the beginning."""
+    """Seed of the random start."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,23 +78,23 @@ class Topics:
     Attributes
     ----------
     names
-        The places that flows go between: zones, or areas.
+        Names of the zones or areas.
     places
-        Longitude and latitude of each, NaN where they are not known.
+        Longitude and latitude of each; NaN if unknown.
     slots
-        The hours, None where documents are time steps.
+        The hours; None if documents are time steps.
     documents
-        The hour, or the time step, of each document.
+        Hour or time step of each document.
     hours
         Share of each topic (column) in each document (row).
     origin, destination
-        The flows that are words.
+        Flows that are words.
     flows
         Share of each flow (column) in each topic (row).
     share
-        Of each topic in all trips.
+        Share of each topic in all trips.
     covered
-        Share of the trips of the release in the flows that are words.
+        Share of the release's trips in the words.
     """
 
     study: Study
@@ -116,25 +115,25 @@ class Topics:
 
     @property
     def filled(self) -> int:
-        """How many topics hold more than next to nothing; they come first."""
+        """Number of topics that are not empty; they come first."""
         return max(1, int((self.share >= EMPTY).sum()))
 
     def main_flows(self, topic: int, count: int | None = None) -> list[tuple[int, int, float]]:
-        """Origin, destination and share of the flows that a topic has most of."""
+        """Return origin, destination and share of the largest flows of a topic."""
         top = np.argsort(-self.flows[topic], kind="stable")[: count or self.params.flows]
         return [(int(self.origin[i]), int(self.destination[i]), float(self.flows[topic, i])) for i in top]
 
     def by_slot(self) -> tuple[Slots, Floats]:
-        """Mean share of each topic in each hour of the week, whatever the documents are; NaN in hours without trips."""
+        """Return the mean share of each topic in each hour of the week (or day); NaN in hours without trips."""
         release = self.study.released.release
         slots = self.slots or Slots.of([release], "week")
-        place = self.documents if self.slots is not None else slots.of_times(release.t[self.documents])
-        count = np.bincount(place, minlength=len(slots))
-        sums = np.stack([np.bincount(place, column, len(slots)) for column in self.hours.T], axis=1)
+        slot = self.documents if self.slots is not None else slots.of_times(release.t[self.documents])
+        count = np.bincount(slot, minlength=len(slots))
+        sums = np.stack([np.bincount(slot, column, len(slots)) for column in self.hours.T], axis=1)
         return slots, np.divide(sums, count[:, None], out=np.full(sums.shape, np.nan), where=count[:, None] > 0)
 
     def table(self) -> pa.Table:
-        """Two kinds of rows: `hours`, the share of a topic in a document; `flows`, that of a main flow in a topic."""
+        """Return two kinds of rows: `hours`, the share of a topic in a document; `flows`, that of a main flow in a topic."""
         n, k = self.hours.shape
         when = {name: c.take(pa.array(np.repeat(np.arange(n), k))) for name, c in self._when().items()}
         hours = pa.table(
@@ -154,7 +153,7 @@ class Topics:
         return both.select(["what", "topic", *when, "origin", "destination", "share"])
 
     def _when(self) -> dict[str, Any]:
-        """The columns that say which document it is."""
+        """Return the columns that identify documents."""
         if self.slots is None:
             release = self.study.released.release
             return {"t": time_column(release.t[self.documents], release.tz, as_text=False)}
@@ -163,7 +162,7 @@ class Topics:
         }
 
     def about(self) -> dict[str, Any]:
-        """What the numbers are, for the file."""
+        """Return the description of the numbers, for the file."""
         return {
             "analysis": "topics",
             "parameters": self.params.model_dump(mode="json"),
@@ -173,28 +172,28 @@ class Topics:
         }
 
     def write(self, path: Path, progress: Progress = no_progress) -> None:
-        """Write both kinds of rows, as the ending of the name says."""
+        """Write both kinds of rows in the format of the suffix."""
         table = self.table()
-        with growing_table(path, table.schema, self.about(), self.names) as write:
+        with open_table_writer(path, table.schema, self.about(), self.names) as write:
             write(table)
 
     def lines(self) -> list[str]:
-        """Each topic in a line: how much it holds, when it is largest, its main flows."""
+        """Return a line per topic: its share of trips, peak hour and main flows."""
         slots, by_slot = self.by_slot()
-        rows = [["topic", "largest at", "main flows", "of trips"]]
+        rows = [["topic", "peak", "main flows", "of trips"]]
         for topic in range(self.filled):
-            main = ", ".join(f"{self.names[o]} → {self.names[d]}" for o, d, _ in self.main_flows(topic, TOLD))
+            main = ", ".join(f"{self.names[o]} → {self.names[d]}" for o, d, _ in self.main_flows(topic, MAX_LISTED))
             peak = slots.name(int(np.nanargmax(by_slot[:, topic])))
             rows.append([str(topic + 1), peak, main, f"{100 * self.share[topic]:.0f} %"])
         empty = len(self) - self.filled
         documents = {"week": "hour of the week", "day": "hour of the day", "step": "time step"}[self.params.documents]
         plural = documents.replace("hour", "hours").replace("step", "steps")
-        more = f"{counted(empty, 'topic')} more hold{'s' if empty == 1 else ''} nothing; ask for fewer."
+        more = f"{counted(empty, 'topic')} {'is' if empty == 1 else 'are'} empty; choose a smaller --topics."
         return [
             f"{counted(len(self), 'topic')} of {counted(len(self.documents), documents, plural)}, "
             f"{counted(len(self.origin), 'flow')} with {100 * self.covered:.0f} % of the published trips",
             "",
-            *aligned(rows, left=3),
+            *align_rows(rows, left=3),
             *(["", more] if empty else []),
         ]
 
@@ -209,22 +208,22 @@ def run(study: Study, params: TopicParams, progress: Progress) -> Topics:
     side, names, places = _places(study, params)
     keys, volume = _largest(side, params.most_flows)
     counts = _counts(side, groups, keys, progress)
-    said = np.flatnonzero(counts.sum(axis=1) > 0)
-    if len(said) < 2 or len(keys) < 2:
-        raise InputError("topics need at least two hours and two flows with published trips; take a longer release.")
-    hours, flows = _topics(counts[said], params)
-    # How much of all trips each topic holds: hours count by their trips.
-    share = counts[said].sum(axis=1) @ hours / volume
+    filled = np.flatnonzero(counts.sum(axis=1) > 0)
+    if len(filled) < 2 or len(keys) < 2:
+        raise InputError("topics need at least two hours and two flows with published trips; give a longer release.")
+    hours, flows = _topics(counts[filled], params)
+    # The share of each topic in all trips: hours are weighted by their trips.
+    share = counts[filled].sum(axis=1) @ hours / volume
     order = np.argsort(-share, kind="stable")
     origin, destination = keys // side.shares.zones, keys % side.shares.zones
     return Topics(
-        study, params, names, places, slots, said, hours[:, order], origin, destination, flows[order], share[order],
+        study, params, names, places, slots, filled, hours[:, order], origin, destination, flows[order], share[order],
         float(volume / release.volume.sum()),
     )  # fmt: skip
 
 
 def _places(study: Study, params: TopicParams) -> tuple[StudySide, Labels, Floats]:
-    """The flows between zones, or between the areas as they are; what the places are called, and where they are."""
+    """Return the flows between zones or areas, with names and centers of these."""
     if params.words == "zones":
         zones = study.zones
         return study.released, zones.ids, np.column_stack([zones.lon, zones.lat])
@@ -237,10 +236,10 @@ def _places(study: Study, params: TopicParams) -> tuple[StudySide, Labels, Float
 
 
 def _largest(side: StudySide, most: int) -> tuple[Ints, float]:
-    """The largest flows over all time, as origin × places + destination, rising; and their trips."""
+    """Return the keys (origin × zones + destination) of the largest flows over all time, ascending, and their trips."""
     everything = Groups(np.zeros(len(side.release.t), np.int64), 1)
-    pieces = [(_keys(side, p.origin, p.destination), p.volume) for p in pieces_of(side, everything)]
-    keys, volume = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    chunks = [(_keys(side, c.origin, c.destination), c.volume) for c in estimate_chunks(side, everything)]
+    keys, volume = (np.concatenate(column) for column in zip(*chunks, strict=True))
     top = np.sort(np.argsort(-volume, kind="stable")[:most])
     return keys[top], float(volume[top].sum())
 
@@ -251,32 +250,28 @@ def _keys(side: StudySide, origin: Any, destination: Any) -> Ints:
 
 
 def _counts(side: StudySide, groups: Groups, keys: Ints, progress: Progress) -> Any:
-    """Trips by document and flow, as a sparse matrix."""
-    from scipy.sparse import csr_array, vstack
+    """Return trips by document and flow as a sparse matrix."""
+    from scipy.sparse import csr_array
 
-    def parts() -> Iterator[Any]:
-        for piece in pieces_of(side, groups, progress=progress):
-            key = _keys(side, piece.origin, piece.destination)
-            place = np.minimum(np.searchsorted(keys, key), max(len(keys) - 1, 0))
-            known = keys[place] == key if len(keys) else np.zeros(len(key), np.bool_)
-            rows, columns = piece.group[known], place[known]
-            yield csr_array((piece.volume[known], (rows, columns)), shape=(groups.count, len(keys)))
-
-    total = None
-    for part in parts():
-        total = part if total is None else total + part
-    return total if total is not None else vstack([csr_array((groups.count, len(keys)))])
+    total = csr_array((groups.count, len(keys)), dtype=np.float64)
+    for chunk in estimate_chunks(side, groups, progress=progress):
+        key = _keys(side, chunk.origin, chunk.destination)
+        index = np.minimum(np.searchsorted(keys, key), max(len(keys) - 1, 0))
+        known = keys[index] == key if len(keys) else np.zeros(len(key), np.bool_)
+        cells = chunk.group[known], index[known]
+        total = total + csr_array((chunk.volume[known], cells), shape=total.shape)
+    return total
 
 
 def _topics(counts: Any, params: TopicParams) -> tuple[Floats, Floats]:
-    """Shares of topics in documents, and of flows in topics."""
+    """Return the shares of topics in documents, and of flows in topics."""
     try:
         from sklearn.decomposition import LatentDirichletAllocation
     except ImportError:
         raise MissingExtraError("scikit-learn", "analysis", "finding topics") from None
     model = LatentDirichletAllocation(params.topics, max_iter=params.rounds, random_state=params.seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of sparse matrices to come; nothing here hangs on it
+        warnings.simplefilter("ignore")  # deprecations of sparse matrices do not matter here
         hours = model.fit_transform(counts)
     flows = model.components_ / model.components_.sum(axis=1, keepdims=True)
     return np.asarray(hours, np.float64), np.asarray(flows, np.float64)
@@ -287,8 +282,8 @@ ANALYSIS = Analysis(
     TopicParams,
     run,
     __doc__ or "",
-    "Latent Dirichlet Allocation: hours are documents, flows are words. Tells the share of each topic in each hour, and the main "
-    "flows of each topic.",
+    "Latent Dirichlet Allocation: hours are documents, flows are words. Reports the share of each topic in each hour, and the "
+    "main flows of each topic.",
     compares=False,
     extra="analysis",
     examples=(

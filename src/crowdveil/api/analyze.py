@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdveil.analysis.study import Opened, StudyReading, opened, study_of
+from crowdveil.analysis.study import OpenedRelease, StudyReading, build_study, open_for_study
 from crowdveil.api.opened import rows_of
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.atomic import new_file
@@ -158,7 +158,7 @@ def _of_trajectories(
     stage("reading")
     trajectories: Trajectories = read(Trajectories, data, reading, notes)
     if trajectories.k_unit != "people":
-        notes.say("people are not known, so that trajectories are counted (name the column of people with --user).")
+        notes.add("people are not known, so that trajectories are counted (name the column of people with --user).")
     stage(analysis.name)
     found: Any = analysis.run(trajectories, params, progress)
     if output is not None:
@@ -171,7 +171,7 @@ def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReadi
     """The release, the zones that are asked about, and the original where it is given."""
     if isinstance(release, FlowRelease):
         flows = None if original is None else read(Flows, original, FlowReading.checked({}), notes)
-        return study_of(Opened(release), reading, flows, notes)
+        return build_study(OpenedRelease(release), reading, flows, notes)
     manifest, written = pipeline.sound_release(Path(release))
     if not written.is_flows:
         raise InputError(f"{release}: it holds trajectories, and analyses are of flows.")
@@ -185,4 +185,6 @@ def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReadi
     # Releases of earlier versions have the name of the file in place of its kind.
     if data.get("kind", "table" if not data.get("name", ".omx").endswith(".omx") else "") == "table":
         options = {"step": DEFAULT_STEP, **options}  # what a file is read with where nothing was said
-    return study_of(opened(written, options, rows_of(manifest), reading, flows, notes), reading, flows, notes)
+    return build_study(
+        open_for_study(written, options, rows_of(manifest), reading, flows, notes), reading, flows, notes
+    )

@@ -14,9 +14,9 @@ from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import read_pairing
-from crowdveil.io.read_back import flow_release_alone, trajectory_release_from
+from crowdveil.io.release_reader import load_flow_release_alone, load_trajectory_release
 from crowdveil.io.tables import check_ending
-from crowdveil.io.written import MANIFEST_FILE
+from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.model.canonical import with_canonical_source
 from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -24,7 +24,15 @@ from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import TrajectoryReading, read
 from crowdveil.registry import find_attack
-from crowdveil.report.attacks import ALL, Attacked, Exposed, attack_params, attacked, exposed, named_attacks
+from crowdveil.report.attack_results import (
+    ALL,
+    AttackResults,
+    ExposureResults,
+    attack_flow_release,
+    attack_params,
+    attack_trajectories,
+    named_attacks,
+)
 from crowdveil.run import pipeline
 from crowdveil.run.manifest import reading_again
 
@@ -41,7 +49,7 @@ def attack(
     progress: Progress = no_progress,
     stage: pipeline.Stage = lambda name: None,
     **options: Any,
-) -> Attacked | Exposed:
+) -> AttackResults | ExposureResults:
     """Attack trajectories, before and after they were anonymized, or a release of flows.
 
     `name` is that of an attack, or `all`. For trajectories `data` are the original ones; with the folder of a `release` (or a
@@ -72,15 +80,15 @@ def attack(
             check_ending(Path(output), ".json")
             file = files.enter_context(new_file(Path(output), overwrite=overwrite))
         stage("reading")
-        found: Attacked | Exposed
+        found: AttackResults | ExposureResults
         if takes is FlowRelease:
             published = _published(data)
             stage(name)
-            found = exposed(published, attacks, params)
+            found = attack_flow_release(published, attacks, params)
         else:
             original, opened, k = _before_and_after(data, release, pairing, reading, said)
             stage(name)
-            found = attacked(original, opened, attacks, params, k, progress)
+            found = attack_trajectories(original, opened, attacks, params, k, progress)
         if file is not None:
             found.write(file)
     return found
@@ -106,7 +114,7 @@ def _published(data: Any) -> Published:
             f"{data}: it holds trajectories; give the original trajectories, and this with --release, to attack them."
         )
     k = next((p["parameters"]["k"] for p in manifest["guarantees"] if p["name"] == FlowKAnonymity.name), None)
-    release = flow_release_alone(written, Zones.from_ids(written.tile_names), None, "UTC")
+    release = load_flow_release_alone(written, Zones.from_ids(written.tile_names), None, "UTC")
     return Published(release, k, rows_of(manifest))
 
 
@@ -125,7 +133,7 @@ def _before_and_after(
     if not isinstance(data, Trajectories):
         options = reading_again(manifest, options)
     original = read(Trajectories, data, TrajectoryReading.checked(options), notes)
-    opened = trajectory_release_from(written)
+    opened = load_trajectory_release(written)
     if pairing is not None:
         opened = replace(opened, source=read_pairing(pairing, original, published_numbers(opened)))
     return original, opened, manifest["method"]["parameters"].get("k")

@@ -6,17 +6,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crowdveil.compare.candidates import KINDS, kind_of, with_each_k
-from crowdveil.compare.flows import FlowComparison, SideBySide, candidates, matrices, side_by_side
-from crowdveil.compare.sweep import K, Sweep, swept, trials_of
-from crowdveil.compare.tables import SUMMARY_FILE, SWEEP_FILE, check_folder, write_found
+from crowdveil.compare.candidates import KINDS, data_kind_of, with_each_k
+from crowdveil.compare.flows import (
+    FlowComparison,
+    FlowComparisonParams,
+    candidates,
+    compare_flow_methods,
+    sample_matrices,
+)
+from crowdveil.compare.sweep import K, Sweep, run_sweep, sweep_candidates
+from crowdveil.compare.tables import SUMMARY_FILE, SWEEP_FILE, check_folder, write_comparison
 from crowdveil.compare.trajectories import K as K_OF_TRAJECTORIES
 from crowdveil.compare.trajectories import (
-    TrajectoriesSideBySide,
-    TrajectoryMethods,
-    sampled,
+    TrajectoryComparisonParams,
+    TrajectoryMethodComparison,
+    compare_trajectory_methods,
+    sample_trajectories,
     trajectory_candidates,
-    trajectory_methods,
 )
 from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
@@ -44,7 +50,7 @@ def compare(
     progress: Progress = no_progress,
     stage: pipeline.Stage = lambda name: None,
     **options: Any,
-) -> FlowComparison | TrajectoryMethods:
+) -> FlowComparison | TrajectoryMethodComparison:
     """Run methods with the same k on the same data. Nothing is published.
 
     `methods` are names, with parameters where wanted, as in `joint:splits=dyadic` or `joint:k=5`; all for flows where none are
@@ -61,13 +67,13 @@ def compare(
     >>> crowdveil.compare("cabs.csv", ["microaggregation", "swapmob"], k=[2, 4]).table  # doctest: +SKIP
     """
     check_folder(output, SUMMARY_FILE, overwrite=overwrite)
-    takes = kind_of(methods, Trajectories if trajectories or isinstance(data, Trajectories) else Flows)
+    takes = data_kind_of(methods, Trajectories if trajectories or isinstance(data, Trajectories) else Flows)
     other = Flows if takes is Trajectories else Trajectories
     if isinstance(data, other):
         wanted, got = KINDS[other][0], KINDS[takes][0]
         raise ParameterError(f"methods: wanted those for {wanted}, but got ones for {got}; name others.")
     said = notes if notes is not None else ReadNotes()
-    found: FlowComparison | TrajectoryMethods
+    found: FlowComparison | TrajectoryMethodComparison
     if takes is Trajectories:
         if suppress is not None or suppress_trips is not None:
             raise ParameterError(
@@ -75,20 +81,22 @@ def compare(
                 "for trajectories; leave it out."
             )
         values = {**options, "sample": sample, "seed": seed}
-        asked = {n: v for n, v in values.items() if n in TrajectoriesSideBySide.model_fields}
+        asked = {n: v for n, v in values.items() if n in TrajectoryComparisonParams.model_fields}
         reading = {n: v for n, v in options.items() if n not in asked}
         found = _compare_trajectories(
-            data, methods, K_OF_TRAJECTORIES if k is None else k, TrajectoriesSideBySide.checked(asked),
+            data, methods, K_OF_TRAJECTORIES if k is None else k, TrajectoryComparisonParams.checked(asked),
             TrajectoryReading.checked(reading), said, progress, stage,
         )  # fmt: skip
     else:
         ks = [10] if k is None else [k] if isinstance(k, int) else list(dict.fromkeys(k))
         asked = {"k": max(ks, default=0), "sample": sample, "seed": seed}
         budget = {"suppress": suppress, "suppress_trips": suppress_trips}
-        shared: SideBySide = SideBySide.checked(asked | {n: v for n, v in budget.items() if v is not None})
+        shared: FlowComparisonParams = FlowComparisonParams.checked(
+            asked | {n: v for n, v in budget.items() if v is not None}
+        )
         found = _compare_flows(data, methods, ks, shared, options, said, progress, stage)
     if output is not None:
-        write_found(found, output, overwrite=overwrite)
+        write_comparison(found, output, overwrite=overwrite)
     return found
 
 
@@ -96,7 +104,7 @@ def _compare_flows(
     data: Any,
     methods: Sequence[str] | None,
     ks: Sequence[int],
-    shared: SideBySide,
+    shared: FlowComparisonParams,
     options: dict[str, Any],
     notes: ReadNotes,
     progress: Progress,
@@ -107,29 +115,31 @@ def _compare_flows(
             raise ParameterError("k: several values were given, but no methods; name some with --methods.")
         methods = with_each_k(methods, [str(k) for k in ks])
     stage("reading")
-    flows = matrices(_flows(data, options, notes), shared.sample, shared.k)
+    flows = sample_matrices(_flows(data, options, notes), shared.sample, shared.k)
     chosen = candidates(methods, {"k": shared.k, **shared.budget}, flows)
     for candidate in chosen:
         check_k_feasible(flows, candidate.params)
-    return side_by_side(flows, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
+    return compare_flow_methods(flows, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
 
 
 def _compare_trajectories(
     data: Any,
     methods: Sequence[str] | None,
     k: int | Sequence[int],
-    shared: TrajectoriesSideBySide,
+    shared: TrajectoryComparisonParams,
     reading: TrajectoryReading,
     notes: ReadNotes,
     progress: Progress,
     stage: pipeline.Stage,
-) -> TrajectoryMethods:
+) -> TrajectoryMethodComparison:
     chosen = trajectory_candidates(methods, [k] if isinstance(k, int) else k)
     stage("reading")
-    paths = sampled(read(Trajectories, data, reading, notes), shared.sample, shared.seed)
+    paths = sample_trajectories(read(Trajectories, data, reading, notes), shared.sample, shared.seed)
     for candidate in chosen:
         check_k_feasible(paths, candidate.params)
-    return trajectory_methods(paths, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage)
+    return compare_trajectory_methods(
+        paths, chosen, shared, all_of_them=methods is None, progress=progress, stage=stage
+    )
 
 
 def sweep(
@@ -155,16 +165,16 @@ def sweep(
 
     >>> crowdveil.sweep("joint", "trips.parquet", k=[5, 10, 20], zones="zones.geojson").table  # doctest: +SKIP
     """
-    shared: SideBySide = SideBySide.checked({"sample": sample, "seed": seed})
-    chosen = trials_of(method, k, suppress, suppress_trips)
+    shared: FlowComparisonParams = FlowComparisonParams.checked({"sample": sample, "seed": seed})
+    chosen = sweep_candidates(method, k, suppress, suppress_trips)
     check_folder(output, SWEEP_FILE, overwrite=overwrite)
     stage("reading")
-    flows = matrices(_flows(data, options, notes), shared.sample, max(getattr(c.params, "k", 1) for c in chosen))
+    flows = sample_matrices(_flows(data, options, notes), shared.sample, max(getattr(c.params, "k", 1) for c in chosen))
     for candidate in chosen:
         check_k_feasible(flows, candidate.params)
-    found = swept(flows, chosen, shared.seed, progress, stage)
+    found = run_sweep(flows, chosen, shared.seed, progress, stage)
     if output is not None:
-        write_found(found, output, overwrite=overwrite)
+        write_comparison(found, output, overwrite=overwrite)
     return found
 
 

@@ -11,7 +11,7 @@ from crowdveil.api.opened import published_numbers
 from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import pairing_by_ids, read_pairing
-from crowdveil.io.read_back import flow_release_from, trajectory_release_from, trajectory_release_of
+from crowdveil.io.release_reader import load_flow_release, load_trajectory_release, wrap_trajectories
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.model.canonical import with_canonical_source
 from crowdveil.model.flows import Flows
@@ -19,7 +19,7 @@ from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, TrajectoryReading, read
-from crowdveil.report.measures import Measurement, measured, named_measures, parsed
+from crowdveil.report.measurement import Measurement, measured, named_measures, parsed
 from crowdveil.run import pipeline
 from crowdveil.run.manifest import reading_again
 from crowdveil.solve.od.assignment import steps_of_release
@@ -63,7 +63,7 @@ def measure(
     listed = named_measures(wanted, takes)
     found = measured(data, made, listed, all_of_them=measures is None, progress=progress, stage=stage)
     for sentence in found.notes:
-        said.say(sentence)
+        said.add(sentence)
     return found
 
 
@@ -102,7 +102,7 @@ def _beside(
     if written is None:
         made = release if isinstance(release, Release) else _published(data, release, pairing, options, notes)
     else:
-        made = flow_release_from(written, data) if of_flows else trajectory_release_from(written)
+        made = load_flow_release(written, data) if of_flows else load_trajectory_release(written)
         if isinstance(data, Flows) and isinstance(made, FlowRelease):
             steps_of_release(data, made)  # other time steps have a sentence of their own
             pipeline.refuse_other_original(manifest, written, data)
@@ -120,13 +120,11 @@ def _published(
     reading = {name: value for name, value in options.items() if name not in ("zones", "zone_id")}
     published = read(Trajectories, release, TrajectoryReading.checked(reading), notes)
     if pairing is not None:
-        return trajectory_release_of(
-            published, read_pairing(pairing, original, [str(i) for i in published.ids.tolist()])
-        )
+        return wrap_trajectories(published, read_pairing(pairing, original, [str(i) for i in published.ids.tolist()]))
     source = pairing_by_ids(original, published)
-    notes.say(
+    notes.add(
         "some published ids are none of the original's, so that it is not known which trajectory came of which."
         if source is None
         else "published ids are the original's: they are taken to say which trajectory came of which."
     )
-    return trajectory_release_of(published, source)
+    return wrap_trajectories(published, source)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.guarantees import Finding, Guarantee
-from crowdveil.io.release import TableFormat
+from crowdveil.io.release_writer import TableFormat
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_method

@@ -55,7 +55,7 @@ def plot(
 
     >>> crowdveil.plot("flows", "out", "flows.svg")  # doctest: +SKIP
     """
-    from crowdveil.report.release_plots import Wanted, draw, pareto
+    from crowdveil.report.release_plots import PlotOptions, draw, pareto
 
     if kind not in PLOTS:
         raise ParameterError(f"kind: wanted one of {', '.join(PLOTS)}, but got {kind!r}.")
@@ -66,4 +66,4 @@ def plot(
             pareto(Path(folder), file)
         else:
             manifest, written = pipeline.sound_release(Path(folder), but="report")
-            draw(kind, written, manifest, Wanted(top, tuple(zones)), file)
+            draw(kind, written, manifest, PlotOptions(top, tuple(zones)), file)

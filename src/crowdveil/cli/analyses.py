@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crowdveil import api
-from crowdveil.analysis.base import IN_THE_HOUSE, Analysis
+from crowdveil.analysis.base import CONFIDENTIAL, Analysis
 from crowdveil.analysis.heatmap_manifest import GEOJSON
 from crowdveil.analysis.study import Study, StudyReading
 from crowdveil.cli.console import progress_bar, show_notes
@@ -73,7 +73,7 @@ def perform(
             lines = found.lines()
         show_notes(notes)
         if original is not None:
-            lines = [*lines, IN_THE_HOUSE]
+            lines = [*lines, CONFIDENTIAL]
     click.echo("\n".join(lines))
     for file in (output, plot):
         if file is not None:

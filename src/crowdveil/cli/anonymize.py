@@ -12,7 +12,7 @@ from crowdveil.cli.main import StoppedError
 from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.cli.remote_jobs import Elsewhere, elsewhere, not_before_a_name, server_options
 from crowdveil.cli.remote_jobs import anonymize as run_there
-from crowdveil.engine import StoppedEarly
+from crowdveil.engine import StoppedEarlyError
 from crowdveil.errors import ParameterError
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
@@ -130,7 +130,7 @@ def perform(request: pipeline.Request, there: Elsewhere | None = None) -> None:
     try:
         with progress_bar() as (progress, stage):
             result = pipeline.run(request, progress, stage)
-    except StoppedEarly as stopped:
+    except StoppedEarlyError as stopped:
         raise StoppedError(f"Stopped; {stopped}") from None
     show_notes(result.notes)
     if request.pairing is not None:

@@ -13,14 +13,14 @@ from crowdveil.attacks.base import AllAttackParams, Attack
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
-from crowdveil.compare.candidates import IN_THE_HOUSE
+from crowdveil.compare.candidates import CONFIDENTIAL
 from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.reading import TrajectoryReading
 from crowdveil.registry import ATTACKS, find_attack
-from crowdveil.report.attacks import ALL, Attacked
+from crowdveil.report.attack_results import ALL, AttackResults
 
 _ZONES = ("zones", "zone_id")
 
@@ -68,8 +68,8 @@ def _command(name: str, params: type[Params], text: str, trajectories: bool) -> 
             click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
             return
         click.echo("\n".join(found.lines()))
-        if isinstance(found, Attacked):
-            click.echo(IN_THE_HOUSE)
+        if isinstance(found, AttackResults):
+            click.echo(CONFIDENTIAL)
         if output is not None:
             click.echo(f"{Path(output)}: written")
 

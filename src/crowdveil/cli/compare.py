@@ -9,10 +9,10 @@ import click
 from crowdveil import api
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
-from crowdveil.compare.candidates import IN_THE_HOUSE, kind_of
-from crowdveil.compare.flows import SideBySide
-from crowdveil.compare.tables import SUMMARY_FILE, check_folder, write_found
-from crowdveil.compare.trajectories import K, TrajectoriesSideBySide
+from crowdveil.compare.candidates import CONFIDENTIAL, data_kind_of
+from crowdveil.compare.flows import FlowComparisonParams
+from crowdveil.compare.tables import SUMMARY_FILE, check_folder, write_comparison
+from crowdveil.compare.trajectories import K, TrajectoryComparisonParams
 from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
@@ -32,7 +32,7 @@ def _call(
 ) -> None:
     names = None if methods is None else listed(methods)
     check_folder(output, SUMMARY_FILE, overwrite=overwrite)
-    of_trajectories = kind_of(names, Trajectories if trajectories else Flows) is Trajectories
+    of_trajectories = data_kind_of(names, Trajectories if trajectories else Flows) is Trajectories
     if trajectories and not of_trajectories:
         raise ParameterError("trajectories: the methods that were named are for flows; leave it out.")
     settings, reading = _SETTINGS[of_trajectories]
@@ -47,10 +47,10 @@ def _call(
     for label, reason in found.left_out.items():
         click.echo(f"note: {label} is left out: {reason}", err=True)
     click.echo("\n".join(found.lines()))
-    click.echo(f"\n{found.told()}")
-    click.echo(IN_THE_HOUSE)
+    click.echo(f"\n{found.caption()}")
+    click.echo(CONFIDENTIAL)
     if output is not None:
-        write_found(found, output, overwrite=overwrite)
+        write_comparison(found, output, overwrite=overwrite)
         click.echo(f"{output}: tables and plots written")
 
 
@@ -59,13 +59,13 @@ def _nothing_else(values: dict[str, Any], settings: type[Params], reading: type[
     known = {*settings.model_fields, *reading.model_fields}
     for name, value in values.items():
         if value is not None and name not in known:
-            kind = "flows" if settings is TrajectoriesSideBySide else "trajectories"
+            kind = "flows" if settings is TrajectoryComparisonParams else "trajectories"
             raise ParameterError(f"{name}: it is an option for {kind}, and the methods are not; leave it out.")
 
 
 def crowds(text: str) -> list[int]:
     """The k between commas, each once."""
-    checked = [SideBySide.checked({"k": each}).k for each in listed(text)]
+    checked = [FlowComparisonParams.checked({"k": each}).k for each in listed(text)]
     if not checked:
         raise ParameterError("k: wanted a number, or several with commas between, but got none.")
     return list(dict.fromkeys(checked))
@@ -77,13 +77,13 @@ def listed(text: str) -> list[str]:
 
 
 _SETTINGS: dict[bool, tuple[type[Params], type[Params]]] = {
-    False: (SideBySide, FlowReading),
-    True: (TrajectoriesSideBySide, TrajectoryReading),
+    False: (FlowComparisonParams, FlowReading),
+    True: (TrajectoryComparisonParams, TrajectoryReading),
 }
 _OPTIONS = list(
     {
         option.name: option
-        for model in (TrajectoriesSideBySide, SideBySide, TrajectoryReading, FlowReading)
+        for model in (TrajectoryComparisonParams, FlowComparisonParams, TrajectoryReading, FlowReading)
         for option in options_of(model)
         if option.name != "k"
     }.values()
@@ -102,7 +102,7 @@ command = click.Command(
         click.Option(["--trajectories"], is_flag=True, help="Compare methods for trajectories: all where none are named."),
         click.Option(["--k"], metavar="LIST",
                      help="Smallest crowd; or several with commas between, to see how the loss rises with them. "
-                     f"[{SideBySide().k} for flows, {', '.join(map(str, K))} for trajectories]"),
+                     f"[{FlowComparisonParams().k} for flows, {', '.join(map(str, K))} for trajectories]"),
         click.Option(["-o", "--output"], metavar="FOLDER", help="Also write tables (CSV) and plots (PNG) to this folder."),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier comparison in the folder."),
         *_OPTIONS,

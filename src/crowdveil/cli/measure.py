@@ -73,7 +73,7 @@ def _call(
         if picture is not None:
             found.plot(picture)
     show_notes(notes)
-    show_sentences(found.said())
+    show_sentences(found.sentences())
     click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
 
 

@@ -20,7 +20,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.archive import pack, unpack
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
-from crowdveil.io.written import MANIFEST_FILE
+from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.params import Params
 from crowdveil.remote import Remote, remote, with_paths
 from crowdveil.run import pipeline

@@ -10,10 +10,10 @@ from crowdveil import api
 from crowdveil.cli.compare import listed
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
-from crowdveil.compare.candidates import IN_THE_HOUSE
-from crowdveil.compare.flows import SideBySide
+from crowdveil.compare.candidates import CONFIDENTIAL
+from crowdveil.compare.flows import FlowComparisonParams
 from crowdveil.compare.sweep import SUPPRESS, K
-from crowdveil.compare.tables import SWEEP_FILE, check_folder, write_found
+from crowdveil.compare.tables import SWEEP_FILE, check_folder, write_comparison
 from crowdveil.errors import counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.reading import FlowReading
@@ -31,7 +31,7 @@ def _call(
         found = api.sweep(
             method, data, k=listed(k), suppress=None if suppress is None else listed(suppress),
             suppress_trips=None if suppress_trips is None else listed(suppress_trips), notes=notes,
-            progress=progress, stage=stage, **given(SideBySide, {name: values[name] for name in _SHARED}),
+            progress=progress, stage=stage, **given(FlowComparisonParams, {name: values[name] for name in _SHARED}),
             **given(FlowReading, values),
         )  # fmt: skip
     show_notes(notes)
@@ -40,9 +40,9 @@ def _call(
     click.echo("\n".join(found.lines()))
     click.echo(f"\nMeans of {counted(found.flows.steps, 'matrix', 'matrices')}.")
     click.echo(found.recommendation())
-    click.echo(IN_THE_HOUSE)
+    click.echo(CONFIDENTIAL)
     if output is not None:
-        write_found(found, output, overwrite=overwrite)
+        write_comparison(found, output, overwrite=overwrite)
         click.echo(f"{output}: table and plot written")
 
 
@@ -57,7 +57,7 @@ command = click.Command(
         click.Option(["--suppress"], metavar="LIST",
                      help=f"Budgets as shares, with commas between. [{','.join(SUPPRESS)} if the method has one]"),
         click.Option(["--suppress-trips"], metavar="LIST", help="Budgets as numbers of trips, with commas between."),
-        *[option for option in options_of(SideBySide) if option.name in _SHARED],
+        *[option for option in options_of(FlowComparisonParams) if option.name in _SHARED],
         click.Option(["-o", "--output"], metavar="FOLDER", help="Also write the table (CSV) and a plot (PNG) to this folder."),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier sweep in the folder."),
         *options_of(FlowReading),

@@ -1,1 +1,1 @@
-"""Methods compared on the same data: tables, sweeps and plots."""
+"""Compare methods on the same data: tables, sweeps and plots."""

@@ -1,4 +1,4 @@
-"""What comparisons of methods share: candidates by name, and tables for people."""
+"""Candidates of a comparison by name, and helpers for tables."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from crowdveil.params import Budgeted, Params, named_parameters
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_method
 
-IN_THE_HOUSE = "Nothing was published; these numbers are exact and stay in the house."
+CONFIDENTIAL = "Nothing was published; these numbers are exact and confidential."
 KINDS: dict[type, tuple[str, type[Release]]] = {
     Flows: ("flows", FlowRelease),
     Trajectories: ("trajectories", TrajectoryRelease),
 }
-"""What a method takes, in a word, and what comes of it."""
+"""The name of a method's input, and the type of its release."""
 
 Stage = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method with its parameters, and what it is called in the table."""
+    """A method with its parameters and its label in the table."""
 
     label: str
     method: Method
@@ -40,13 +40,12 @@ class Candidate:
 
     @classmethod
     def named(cls, text: str, shared: Mapping[str, Any]) -> Candidate:
-        """From `name` or `name:parameter=value:…`; `shared` parameters are for methods that have them."""
+        """Return the candidate of `name` or `name:parameter=value:…`; `shared` holds defaults for methods that have them."""
         name, given = named_parameters(text, "joint:splits=dyadic")
         method = find_method(name)
         values = {key: value for key, value in shared.items() if key in method.params.model_fields}
-        if not given.keys().isdisjoint(
-            Budgeted.model_fields
-        ):  # its own budget, of either kind, replaces the shared one
+        # A budget of its own, of either kind, replaces the shared one.
+        if not given.keys().isdisjoint(Budgeted.model_fields):
             values = {key: value for key, value in values.items() if key not in Budgeted.model_fields}
         label = ":".join((method.name, *(part.strip() for part in text.split(":")[1:])))
         try:
@@ -56,39 +55,40 @@ class Candidate:
 
     @property
     def k(self) -> int | None:
-        """Its smallest crowd, None where it has none."""
+        """Its k; None if it has none."""
         return getattr(self.params, "k", None)
 
     def run(self, data: Flows | Trajectories, seed: int, progress: Progress = no_progress) -> tuple[float, Any]:
-        """Processor seconds that it took, and what would be released."""
+        """Run the method; return processor seconds and the release, which is not written."""
         kind, wanted = KINDS[self.method.takes]
         begin = time.process_time()
         release = self.method.run(data, self.params, np.random.default_rng(seed), progress)
         if not isinstance(release, wanted):
-            raise ParameterError(f"{self.method.name}: wanted a method that releases {kind}; name another.")
+            raise ParameterError(f"{self.method.name}: wanted a method that releases {kind}; name another method.")
         return time.process_time() - begin, release
 
 
-def kind_of(names: Sequence[str] | None, otherwise: type = Flows) -> type:
-    """What the named methods take; raises unless every name is that of a method, with parameters that it has, and all take the
-    same. What to take `otherwise` counts where none is named.
+def data_kind_of(names: Sequence[str] | None, otherwise: type = Flows) -> type:
+    """Return the input type of the named methods, `otherwise` if none is named.
+
+    Raise unless every name is that of a method with valid parameters, and all methods take the same input.
     """
     if names is None:
         return otherwise
     if not [name for name in names if name.strip()]:
-        raise ParameterError("methods: wanted at least one, but got none; leave it out for all of them.")
+        raise ParameterError("methods: wanted at least one, but got none; omit the option for all of them.")
     first, *others = [Candidate.named(name, {}).method for name in names]
     for other in others:
         if other.takes is not first.takes:
             raise ParameterError(
                 f"methods: {first.name} is for {KINDS[first.takes][0]} and {other.name} for {KINDS[other.takes][0]}; "
-                "compare them apart."
+                "compare them in two runs."
             )
     return first.takes
 
 
 def with_each_k(names: Sequence[str], ks: Sequence[str]) -> list[str]:
-    """Each method that has a k once for each of them, and the others as they are."""
+    """Return each method with a k once for each of `ks`, and the others unchanged."""
     made = []
     for name in names:
         has_k = "k" in Candidate.named(name, {}).method.params.model_fields
@@ -98,12 +98,12 @@ def with_each_k(names: Sequence[str], ks: Sequence[str]) -> list[str]:
 
 
 def without_k(label: str) -> str:
-    """What a method is called whatever its k."""
+    """Return the label of a method without its k."""
     return ":".join(part for part in label.split(":") if not part.startswith("k="))
 
 
-def aligned(rows: list[list[str]]) -> list[str]:
-    """Rows of text below one another: the first column to the left, numbers to the right, a last remark as it is."""
+def align_columns(rows: list[list[str]]) -> list[str]:
+    """Align rows of text: the first column left, numbers right, the last remark unchanged."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:
@@ -113,11 +113,11 @@ def aligned(rows: list[list[str]]) -> list[str]:
 
 
 def mean_of_defined(values: Floats) -> float:
-    """Over those that are defined; NaN if none is."""
+    """Return the mean of the finite values; NaN if there are none."""
     defined = values[np.isfinite(values)]
     return float(defined.mean()) if len(defined) else float("nan")
 
 
 def numbers_or_null(values: list[float]) -> Any:
-    """A column of numbers, empty where one is undefined."""
+    """Return a column of numbers, null where undefined."""
     return pa.array([value if np.isfinite(value) else None for value in values], pa.float64())

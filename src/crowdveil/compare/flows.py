@@ -1,6 +1,6 @@
-"""Methods side by side on the same matrices: how coarse, how far off, how much suppressed, how long.
+"""Compare methods on the same matrices: generalization, error, suppression and time.
 
-Everything is done in memory. Nothing of it is a release, and the numbers are exact: they stay in the house.
+All is done in memory and nothing is published. The numbers are exact and therefore confidential.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import Field
 from crowdveil.compare.candidates import (
     Candidate,
     Stage,
-    aligned,
+    align_columns,
     mean_of_defined,
     numbers_or_null,
 )
@@ -32,27 +32,27 @@ from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_methods, find_measure
 
 SYMBOLS = ("Ḡ", "E", "D", "S")
-"""The measures of the table, as the papers call them."""
-MOST_MATRICES = 100
-"""How many matrices are taken where it is not said."""
+"""The measures of the table, by their symbols in the papers."""
+MAX_MATRICES = 100
+"""Default number of matrices."""
 DYADIC_TILES = 1000
-"""Largest map on which dyadic splits are tried unasked: beyond it they take very long."""
+"""Largest map on which dyadic splits run by default: beyond it they take very long."""
 
 
-class SideBySide(Budgeted):
-    """What all methods of a comparison share."""
+class FlowComparisonParams(Budgeted):
+    """Parameters that all methods of a comparison share."""
 
     k: int = Field(10, ge=2)
-    """Smallest crowd."""
+    """Minimum group size k."""
     sample: int | None = Field(None, ge=1)
-    """Take so many matrices, evenly spread over time, at most 100 without it; or so many trajectories, all without it."""
+    """Number of matrices, evenly spread over time (default: at most 100); or of trajectories (default: all)."""
     seed: int = Field(0, ge=0)
     """Seed of every random choice."""
 
 
 @dataclass(frozen=True, eq=False)
 class MethodResult:
-    """What came of one method: the measures of each matrix by symbol (NaN where undefined), seconds a matrix, and its k."""
+    """Result of one method: measures of each matrix by symbol (NaN where undefined), seconds per matrix, and its k."""
 
     label: str
     by_step: Mapping[str, Floats]
@@ -61,34 +61,34 @@ class MethodResult:
     k: int | None = None
 
     def mean(self, symbol: str) -> float:
-        """Over the matrices in which it is defined."""
+        """Return the mean over the matrices in which the measure is defined."""
         return mean_of_defined(self.by_step[symbol])
 
 
 @dataclass(frozen=True, eq=False)
 class FlowComparison:
-    """Methods side by side.
+    """Comparison of methods for flows.
 
     Attributes
     ----------
     flows
-        The matrices that they ran on.
+        The compared matrices.
     shared
         k, budget and seed.
     outcomes
-        Of each method, in the order asked for.
+        Result of each method, in the requested order.
     left_out
         Why methods are missing, by name.
     """
 
     flows: Flows
-    shared: SideBySide
+    shared: FlowComparisonParams
     outcomes: tuple[MethodResult, ...]
     left_out: Mapping[str, str]
 
     @property
     def table(self) -> pa.Table:
-        """A row for each method: the mean of each measure over matrices, processor seconds a matrix, and a remark."""
+        """A row per method: the mean of each measure over matrices, processor seconds per matrix, and a remark."""
         columns: dict[str, Any] = {"method": [found.label for found in self.outcomes]}
         for symbol in SYMBOLS:
             columns[find_measure(symbol).name] = numbers_or_null([found.mean(symbol) for found in self.outcomes])
@@ -98,7 +98,7 @@ class FlowComparison:
 
     @property
     def values(self) -> pa.Table:
-        """A row for each method, matrix and measure."""
+        """A row per method, matrix and measure."""
         steps = self.flows.steps
         methods = [found.label for found in self.outcomes for _ in range(steps * len(SYMBOLS))]
         names = [find_measure(symbol).name for symbol in SYMBOLS for _ in range(steps)] * len(self.outcomes)
@@ -107,33 +107,33 @@ class FlowComparison:
         return pa.table({"method": methods, "t": times, "measure": names, "value": numbers_or_null(numbers)})
 
     def lines(self) -> list[str]:
-        """The table for people."""
+        """Return the table as text."""
         head = ["method", *SYMBOLS, "seconds", ""]
         rows = [
             [found.label, *(shown(found.mean(s), s) for s in SYMBOLS), f"{found.seconds:.3g}", found.remark]
             for found in self.outcomes
         ]
-        return aligned([head, *rows])
+        return align_columns([head, *rows])
 
-    def told(self) -> str:
-        """What the numbers of the table are of."""
-        return f"Means of {counted(self.flows.steps, 'matrix', 'matrices')}; seconds of processor time a matrix."
+    def caption(self) -> str:
+        """Return what the numbers of the table mean."""
+        return f"Means of {counted(self.flows.steps, 'matrix', 'matrices')}; seconds of processor time per matrix."
 
 
 def remark_on(candidate: Candidate, flows: Flows) -> str:
-    """What sets it apart from methods that keep k and the budget."""
+    """Return how a method differs from those that guarantee k and the budget."""
     remarks, method = [], candidate.method
     if method.row_semantics == "noisy":
         remarks.append("noise in place of k")
     if not any(isinstance(guarantee, SuppressionBudget) for guarantee in method.guarantees(flows, candidate.params)):
-        remarks.append("budget not kept")
+        remarks.append("budget not guaranteed")
     if method.row_semantics == "overlapping":
         remarks.append("rows overlap")
     return ", ".join(remarks)
 
 
 def candidates(names: Sequence[str] | None, shared: Mapping[str, Any], flows: Flows) -> list[Candidate]:
-    """The methods that are named, each once; all for flows where none are, `joint` with dyadic splits too."""
+    """Return the distinct named methods; by default all for flows, `joint` with dyadic splits too."""
     if names is None:
         own = [name for name, method in all_methods().items() if method.takes is Flows]
         names = [n for name in own for n in ((name, "joint:splits=dyadic") if name == "joint" else (name,))]
@@ -142,30 +142,30 @@ def candidates(names: Sequence[str] | None, shared: Mapping[str, Any], flows: Fl
     return [Candidate.named(name, shared) for name in dict.fromkeys(names)]
 
 
-def evenly(steps: int, wanted: int | None) -> Ints:
-    """The numbers of so many time steps, evenly spread from the first to the last."""
-    number = min(steps, MOST_MATRICES if wanted is None else wanted)
+def spread_evenly(steps: int, wanted: int | None) -> Ints:
+    """Return the numbers of `wanted` time steps, evenly spread from the first to the last."""
+    number = min(steps, MAX_MATRICES if wanted is None else wanted)
     return np.linspace(0, steps - 1, number).round().astype(np.int64)
 
 
-def matrices(flows: Flows, wanted: int | None, k: int) -> Flows:
-    """The matrices that are compared on, with the tree that methods would build for themselves, built once.
+def sample_matrices(flows: Flows, wanted: int | None, k: int) -> Flows:
+    """Return the matrices to compare on, with the default tree of methods, built once.
 
-    Time steps of fewer than k people are suppressed whole by every method, and say nothing: they are not taken.
+    Time steps of fewer than k people are fully suppressed by every method, so they are not taken.
     """
     if len(flows) == 0:
-        raise InputError("input: there is no flow in it, so that nothing can be compared.")
+        raise InputError("input: there is no flow; wanted at least one.")
     held = np.flatnonzero(slice_sums(flows.offsets, flows.people) >= k)
-    steps = held[evenly(len(held), wanted)] if len(held) else np.arange(flows.steps)
+    steps = held[spread_evenly(len(held), wanted)] if len(held) else np.arange(flows.steps)
     taken = flows if len(steps) == flows.steps else flows.at_steps(steps)
     plain = taken.origin_tree is None and taken.destination_tree is None
     return with_trees(taken, "ward") if plain and taken.zones.located else taken
 
 
-def side_by_side(
+def compare_flow_methods(
     flows: Flows,
     chosen: Sequence[Candidate],
-    shared: SideBySide,
+    shared: FlowComparisonParams,
     *,
     all_of_them: bool,
     progress: Progress = no_progress,
@@ -173,9 +173,8 @@ def side_by_side(
 ) -> FlowComparison:
     """Run methods on the same matrices.
 
-    Each runs on the largest matrix alone before, so that compiling is not measured, and what cannot run at all is known
-    before the long work begins: it is an error if the method was named, and left out where `all_of_them` were wanted. A
-    method that fails on a later matrix is left out too.
+    Each first runs on the largest matrix alone, so that compilation is not measured and failures show early. A method that
+    fails there raises if it was named, and is left out with `all_of_them`. One that fails on a later matrix is left out.
     """
     left_out: dict[str, str] = {}
     largest = flows.at_steps(np.argmax(slice_sums(flows.offsets, flows.volume), keepdims=True))
@@ -193,7 +192,7 @@ def side_by_side(
             continue
         stage(candidate.label)
         try:
-            outcomes.append(outcome(candidate, flows, shared.seed, progress))
+            outcomes.append(run_candidate(candidate, flows, shared.seed, progress))
         except CrowdveilError as error:
             left_out[candidate.label] = str(error)
     if not outcomes:
@@ -201,19 +200,19 @@ def side_by_side(
     return FlowComparison(flows, shared, tuple(outcomes), left_out)
 
 
-def outcome(candidate: Candidate, flows: Flows, seed: int, progress: Progress = no_progress) -> MethodResult:
-    """Run one method on all matrices, and measure what would be released."""
+def run_candidate(candidate: Candidate, flows: Flows, seed: int, progress: Progress = no_progress) -> MethodResult:
+    """Run one method on all matrices, and measure its release."""
     seconds, release = candidate.run(flows, seed, progress)
     compared = OdComparison.between(flows, release)
     by_step = {symbol: find_measure(symbol).compute(compared) for symbol in SYMBOLS}
     if candidate.method.row_semantics == "noisy":
-        # Noise makes more trips than there were: what is missing of them says nothing of what was suppressed.
+        # Noise changes the number of trips, so missing trips do not measure suppression.
         by_step["S"] = np.full(flows.steps, np.nan)
     return MethodResult(candidate.label, by_step, seconds / flows.steps, remark_on(candidate, flows), candidate.k)
 
 
 def shown(value: float, symbol: str) -> str:
-    """A number for the table; "–" where it is undefined."""
+    """Format a number for the table; "–" where undefined."""
     if not np.isfinite(value):
         return "–"
     return f"{100 * value:.1f} %" if symbol == "S" else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"

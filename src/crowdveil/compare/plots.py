@@ -1,4 +1,4 @@
-"""Pictures of comparisons, as PNG. Needs matplotlib, which is imported when the first one is drawn."""
+"""Plots of comparisons as PNG. Needs matplotlib, which is imported for the first plot."""
 
 from __future__ import annotations
 
@@ -8,23 +8,20 @@ from typing import Any
 import numpy as np
 
 from crowdveil.compare.candidates import without_k
-from crowdveil.compare.drawing import looks
 from crowdveil.compare.flows import FlowComparison
+from crowdveil.compare.method_styles import method_styles
 from crowdveil.compare.sweep import Sweep, budget_shown
 from crowdveil.errors import counted
-from crowdveil.io.figure import new_figure
+from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.model.arrays import Floats
 
 _RATIOS = {"Ḡ": "generalization error Ḡ", "E": "reconstruction error E", "D": "distribution distance D"}
 _DIGITS = ((8, (1, 1.5, 2, 3, 5, 7)), (50, (1, 2, 5)), (500, (1, 3)), (np.inf, (1,)))
-"""First digits of the numbers on a logarithmic axis, by how many times the largest is the least at most."""
+"""First digits of tick labels on a logarithmic axis, by the upper bound of largest / smallest value."""
 
 
 def ratios(found: FlowComparison, file: Path) -> None:
-    """Box plots over matrices of each measure as a ratio to that of the first method; right of the line is worse.
-
-    Where there are several k, to that of the first method with the same k.
-    """
+    """Draw box plots over matrices of each measure as a ratio to the first method (with the same k); right is worse."""
     labels = [f"{outcome.label} *" if outcome.remark else outcome.label for outcome in found.outcomes]
     figure = new_figure(11, 1.6 + 0.36 * len(labels))
     axes = figure.subplots(1, len(_RATIOS), sharey=True)
@@ -45,15 +42,15 @@ def ratios(found: FlowComparison, file: Path) -> None:
     axes[0].set_yticks(range(len(labels)), labels)
     axes[0].set_ylim(len(labels) - 0.4, -0.6)
     marked = {remark for outcome in found.outcomes for remark in outcome.remark.split(", ") if remark}
-    apart = f"   (* {' or '.join(sorted(marked))})" if marked else ""
-    figure.suptitle(f"{_settings(found)}; {counted(found.flows.steps, 'matrix', 'matrices')}{apart}", fontsize=11)
+    remarks = f"   (* {' or '.join(sorted(marked))})" if marked else ""
+    figure.suptitle(f"{_settings(found)}; {counted(found.flows.steps, 'matrix', 'matrices')}{remarks}", fontsize=11)
     figure.savefig(file)
 
 
 def coarseness_and_loss(found: FlowComparison, file: Path) -> None:
-    """The mean Ḡ of each method against the mean share that it suppresses; lower left is better.
+    """Draw the mean Ḡ of each method against its mean suppressed share; lower left is better.
 
-    With the front, unless there are several k: a smaller one would be on it for being smaller.
+    The Pareto front is drawn only for a single k, since a smaller k always lies on it.
     """
     figure = new_figure(9, 5)
     axis = figure.subplots()
@@ -65,7 +62,7 @@ def coarseness_and_loss(found: FlowComparison, file: Path) -> None:
         )
     _draw_methods(axis, found, points)
     if not several_k(found):
-        _draw_front(axis, front(_like_with_like(found, points)), "front of those without a remark")
+        _draw_front(axis, front(_comparable(found, points)), "Pareto front (methods without a remark)")
     axis.set_xlabel("trips suppressed S, %")
     axis.set_ylabel("mean generalization error Ḡ, tiles")
     _log_axis(axis, np.array([error for _, error in points]), which="y")
@@ -76,13 +73,13 @@ def coarseness_and_loss(found: FlowComparison, file: Path) -> None:
 
 
 def error_by_k(found: FlowComparison, file: Path) -> None:
-    """The mean E of each method against its k, a line for each method, and the front; lower right is better."""
+    """Draw the mean E of each method against its k, and the Pareto front; lower right is better."""
     figure = new_figure(9, 5)
     axis = figure.subplots()
     points = [(float(outcome.k or np.nan), outcome.mean("E")) for outcome in found.outcomes]
     _draw_methods(axis, found, points)
-    best = front([(-k, error) for k, error in _like_with_like(found, points)])
-    _draw_front(axis, [(-k, error) for k, error in best], "front of those without a remark")
+    best = front([(-k, error) for k, error in _comparable(found, points)])
+    _draw_front(axis, [(-k, error) for k, error in best], "Pareto front (methods without a remark)")
     _k_axis(axis, [outcome.k for outcome in found.outcomes if outcome.k is not None])
     axis.set_ylabel("mean reconstruction error E")
     axis.set_ylim(bottom=0)
@@ -92,7 +89,7 @@ def error_by_k(found: FlowComparison, file: Path) -> None:
 
 
 def sweep(found: Sweep, file: Path) -> None:
-    """What the rule weighs by k, with a ring around what is recommended, and E by k with its front; a line for each budget."""
+    """Draw the criterion of the recommendation by k, with the recommended point circled, and E by k with its front."""
     symbols = list(dict.fromkeys((found.weighed, "E")))
     figure = new_figure(1 + 5 * len(symbols), 4.5)
     axes = np.atleast_1d(figure.subplots(1, len(symbols)))
@@ -105,9 +102,9 @@ def sweep(found: Sweep, file: Path) -> None:
 
 
 def _trials(axis: Any, found: Sweep, symbol: str) -> None:
-    """A measure by k."""
+    """Draw a measure by k, one line per budget."""
     budgets = {trial.budget: trial.budget_shown for trial in found.trials}
-    for budget, (color, marker) in zip(budgets, looks(), strict=False):
+    for budget, (color, marker) in zip(budgets, method_styles(), strict=False):
         points = [(t.k, t.outcome.mean(symbol)) for t in found.trials if t.budget == budget]
         name = None if budget is None else f"at most {budgets[budget]} suppressed"
         axis.plot(*zip(*points, strict=True), marker=marker, color=color, label=name)
@@ -117,7 +114,7 @@ def _trials(axis: Any, found: Sweep, symbol: str) -> None:
                   linestyle="none", label="recommended")  # fmt: skip
     if symbol == "E" and len(budgets) > 1:
         errors = [(-float(t.k), t.outcome.mean(symbol)) for t in found.trials if np.isfinite(t.outcome.mean(symbol))]
-        _draw_front(axis, [(-k, error) for k, error in front(errors)], "front: no k as large has less E")
+        _draw_front(axis, [(-k, error) for k, error in front(errors)], "Pareto front of k and E")
         axis.legend(handles=[axis.lines[-1]], fontsize=9, frameon=False)
     _k_axis(axis, [trial.k for trial in found.trials])
     axis.set_ylabel("mean generalization error Ḡ, tiles" if symbol == "Ḡ" else "mean reconstruction error E")
@@ -125,7 +122,7 @@ def _trials(axis: Any, found: Sweep, symbol: str) -> None:
 
 
 def front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points that no other is as low as in both numbers and lower in one, from left to right."""
+    """Return the Pareto front of points (lower is better in both numbers), from left to right."""
     chosen: list[tuple[float, float]] = []
     for x, y in sorted(points):
         if not chosen or y < chosen[-1][1]:
@@ -133,32 +130,32 @@ def front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return chosen
 
 
-def _like_with_like(found: FlowComparison, points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points of methods that keep k and the budget, with rows that do not overlap."""
+def _comparable(found: FlowComparison, points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points of methods that guarantee k and the budget, with rows that do not overlap."""
     pairs = zip(found.outcomes, points, strict=True)
     return [point for outcome, point in pairs if not outcome.remark and np.isfinite(point).all()]
 
 
 def several_k(found: FlowComparison) -> bool:
-    """Whether methods have different k."""
+    """Return whether methods have different k."""
     return len({outcome.k for outcome in found.outcomes if outcome.k is not None}) > 1
 
 
 def _draw_methods(axis: Any, found: FlowComparison, points: list[tuple[float, float]]) -> None:
-    """A line for each method through its k, hollow if it is not like the others; not where it is undefined."""
+    """Draw a line for each method through its k; hollow markers for methods with a remark; undefined points are omitted."""
     families: dict[str, list[int]] = {}
     for i, outcome in enumerate(found.outcomes):
         if np.isfinite(points[i]).all():
             families.setdefault(without_k(outcome.label), []).append(i)
-    for (name, places), (color, marker) in zip(families.items(), looks(), strict=False):
-        remark = found.outcomes[places[0]].remark
-        axis.plot(*zip(*(points[i] for i in places), strict=True), marker=marker, color=color, markersize=9,
-                  markerfacecolor="none" if remark else color, markeredgewidth=1.5, linewidth=1 if len(places) > 1 else 0,
+    for (name, members), (color, marker) in zip(families.items(), method_styles(), strict=False):
+        remark = found.outcomes[members[0]].remark
+        axis.plot(*zip(*(points[i] for i in members), strict=True), marker=marker, color=color, markersize=9,
+                  markerfacecolor="none" if remark else color, markeredgewidth=1.5, linewidth=1 if len(members) > 1 else 0,
                   label=f"{name} ({remark})" if remark else name)  # fmt: skip
 
 
 def _draw_front(axis: Any, points: list[tuple[float, float]], name: str) -> None:
-    """A broad line behind what nothing else beats in both."""
+    """Draw a broad line behind the points of the front."""
     if points:
         axis.plot(*zip(*points, strict=True), color="#f0c808", linewidth=9, alpha=0.35, zorder=0, marker="o", markersize=15,
                   markeredgewidth=0, label=name)  # fmt: skip
@@ -171,12 +168,12 @@ def _k_axis(axis: Any, values: list[int]) -> None:
     ticks = sorted(set(values))
     axis.set_xticks(ticks, [str(k) for k in ticks])
     axis.xaxis.set_minor_locator(NullLocator())
-    axis.set_xlabel("k, smallest crowd")
+    axis.set_xlabel("k, minimum group size")
     axis.grid(alpha=0.3)
 
 
 def _boxes(axis: Any, boxes: list[Floats]) -> None:
-    """A box for each method, from quartile to quartile, with whiskers from the least to the largest."""
+    """Draw a box for each method, from quartile to quartile, with whiskers from minimum to maximum."""
     axis.boxplot(
         boxes, positions=range(len(boxes)), orientation="horizontal", widths=0.6, whis=(0, 100), patch_artist=True,
         boxprops={"facecolor": "#cfe2f0", "edgecolor": "#0072b2"}, medianprops={"color": "#0072b2", "linewidth": 2},
@@ -185,7 +182,7 @@ def _boxes(axis: Any, boxes: list[Floats]) -> None:
 
 
 def _log_axis(axis: Any, values: Floats, which: str = "x") -> None:
-    """A logarithmic axis with plain numbers: few of them where it spans decades, more where it does not."""
+    """Set a logarithmic axis with plain numbers, fewer of them if it spans decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     defined = values[np.isfinite(values) & (values > 0)]
@@ -203,13 +200,13 @@ def _log_axis(axis: Any, values: Floats, which: str = "x") -> None:
 
 
 def _ratio(values: Floats, first: Floats) -> Floats:
-    """Where both are defined and above 0, which a logarithm needs."""
+    """Return the ratios where both values are defined and above 0, as a logarithm needs."""
     good = np.isfinite(values) & np.isfinite(first) & (values > 0) & (first > 0)
     return values[good] / first[good]
 
 
 def _settings(found: FlowComparison) -> str:
     budget = budget_shown(found.shared.suppress, found.shared.suppress_trips)
-    crowds = sorted({outcome.k for outcome in found.outcomes if outcome.k is not None})
-    k = f"{crowds[0]} to {crowds[-1]}" if several_k(found) else f"{found.shared.k}"
+    ks = sorted({outcome.k for outcome in found.outcomes if outcome.k is not None})
+    k = f"{ks[0]} to {ks[-1]}" if several_k(found) else f"{found.shared.k}"
     return f"k = {k}, at most {budget.replace('%', ' %')} suppressed"

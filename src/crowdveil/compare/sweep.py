@@ -1,4 +1,4 @@
-"""One method with several k and budgets on the same matrices, and which of them to take."""
+"""Run one method with several k and budgets on the same matrices, and recommend one of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.compare.candidates import Candidate, Stage, aligned, numbers_or_null
-from crowdveil.compare.flows import SYMBOLS, MethodResult, outcome, shown
+from crowdveil.compare.candidates import Candidate, Stage, align_columns, numbers_or_null
+from crowdveil.compare.flows import SYMBOLS, MethodResult, run_candidate, shown
 from crowdveil.errors import CrowdveilError, InputError, ParameterError
 from crowdveil.model.flows import Flows
 from crowdveil.params import Budgeted
@@ -18,14 +18,14 @@ from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import find_measure
 
 K, SUPPRESS = (5, 10, 20), ("5%", "10%", "20%")
-"""What is tried where it is not said."""
-BEARABLE = 2
-"""How many times as coarse as it could be a release may be, for a larger k or for fewer suppressed trips."""
+"""Default values."""
+ACCEPTABLE = 2
+"""Maximum factor of the error that a larger k or a smaller budget may cost."""
 
 
 @dataclass(frozen=True, eq=False)
 class SweepPoint:
-    """What came of one k and one budget, a share or a number of trips; both are None where the method has none."""
+    """Result of one k and one budget, a share or a number of trips; both are None for a method without a budget."""
 
     k: int
     suppress: float | None
@@ -34,7 +34,7 @@ class SweepPoint:
 
     @property
     def budget(self) -> float | None:
-        """The share or the number; all trials of a sweep have the same kind."""
+        """The share or the number of trips; all trials of a sweep have the same kind."""
         return self.suppress if self.suppress_trips is None else self.suppress_trips
 
     @property
@@ -50,13 +50,13 @@ class Sweep:
     Attributes
     ----------
     method
-        Its name, with the parameters that stayed the same.
+        Its name, with the parameters that are not swept.
     flows
         The matrices that it ran on.
     trials
-        By budget, then by k, both rising.
+        By budget, then by k, both ascending.
     left_out
-        Why trials are missing, by what they are called.
+        Why trials are missing, by label.
     """
 
     method: str
@@ -65,7 +65,7 @@ class Sweep:
     left_out: Mapping[str, str]
 
     def _budgets(self) -> dict[str, Any]:
-        """The column of budgets: shares, or numbers of trips."""
+        """Return the column of budgets: shares, or numbers of trips."""
         trips = [trial.suppress_trips for trial in self.trials]
         if any(number is not None for number in trips):
             return {"suppress_trips": pa.array(trips, pa.int64())}
@@ -73,37 +73,33 @@ class Sweep:
 
     @property
     def table(self) -> pa.Table:
-        """A row for each k and budget, with the means over matrices."""
-        columns: dict[str, Any] = {
-            "k": [trial.k for trial in self.trials],
-            **self._budgets(),
-        }
+        """A row per k and budget, with the means over matrices."""
+        columns: dict[str, Any] = {"k": [trial.k for trial in self.trials], **self._budgets()}
         for symbol in SYMBOLS:
             columns[find_measure(symbol).name] = numbers_or_null([trial.outcome.mean(symbol) for trial in self.trials])
         return pa.table(columns)
 
     def lines(self) -> list[str]:
-        """The table for people."""
+        """Return the table as text."""
         rows = [
             [f"{trial.k}", trial.budget_shown, *(shown(trial.outcome.mean(s), s) for s in SYMBOLS), ""]
             for trial in self.trials
         ]
-        return aligned([["k", "suppress", *SYMBOLS, ""], *rows])
+        return align_columns([["k", "suppress", *SYMBOLS, ""], *rows])
 
     @property
     def weighed(self) -> str:
-        """What the rule weighs: Ḡ; for a method without a budget E, which counts what is suppressed too."""
+        """The criterion: Ḡ; for a method without a budget E, which includes suppressed trips."""
         return "E" if all(trial.budget is None for trial in self.trials) else "Ḡ"
 
     @property
     def recommended(self) -> SweepPoint | None:
-        """The trial to take by the rule of `recommend`; None where nothing could be published."""
-        triples = [(trial.k, trial.budget, trial.outcome.mean(self.weighed)) for trial in self.trials]
-        place = recommend(triples)
-        return None if place is None else self.trials[place]
+        """The trial that `recommend` chooses; None if nothing could be published."""
+        best = recommend([(trial.k, trial.budget, trial.outcome.mean(self.weighed)) for trial in self.trials])
+        return None if best is None else self.trials[best]
 
     def recommendation(self) -> str:
-        """What to take and why, in one sentence."""
+        """Return the recommendation and its reasons, in one sentence."""
         best = self.recommended
         if best is None:
             steps = "" if self.flows.step_s is None else " or longer time steps"
@@ -115,7 +111,7 @@ class Sweep:
         budgets = sorted({s for k, s in defined if k == least and s is not None})
         if best.budget is not None and len(budgets) > 1:
             reasons.append(
-                f"{best.budget_shown} is the least budget whose {self.weighed} at k = {least} "
+                f"{best.budget_shown} is the smallest budget whose {self.weighed} at k = {least} "
                 f"({error[least, best.budget]:.3g}) is at most twice that of "
                 f"{shown_as[budgets[-1]]} ({error[least, budgets[-1]]:.3g})"
             )
@@ -138,31 +134,31 @@ class Sweep:
 
 
 def recommend(trials: Sequence[tuple[int, float | None, float]]) -> int | None:
-    """The place of the (k, budget, Ḡ) to take: at the least bearable budget, the largest bearable k.
+    """Return the index of the recommended (k, budget, Ḡ): the largest acceptable k at the smallest acceptable budget.
 
-    A budget is bearable if its Ḡ at the smallest k is at most twice that of the largest budget: to suppress more would
-    not make it much finer. A k is bearable if its Ḡ at that budget is at most twice that of the smallest k: more
-    protection is not paid for with much coarser places. What is undefined is not taken.
+    A budget is acceptable if its Ḡ at the smallest k is at most twice that of the largest budget: more suppression would not
+    make areas much finer. A k is acceptable if its Ḡ at that budget is at most twice that of the smallest k. Undefined values
+    are ignored.
     """
     defined = [(k, suppress, error) for k, suppress, error in trials if np.isfinite(error)]
     if not defined:
         return None
     least = min(k for k, _, _ in defined)
     budgets = sorted(((s, e) for k, s, e in defined if k == least), key=lambda pair: pair[0] or 0)
-    budget = next(s for s, error in budgets if error <= BEARABLE * budgets[-1][1])
+    budget = next(s for s, error in budgets if error <= ACCEPTABLE * budgets[-1][1])
     at_least = next(e for s, e in budgets if s == budget)
-    best = max(k for k, s, error in defined if s == budget and error <= BEARABLE * at_least)
+    best = max(k for k, s, error in defined if s == budget and error <= ACCEPTABLE * at_least)
     return next(i for i, (k, s, error) in enumerate(trials) if (k, s) == (best, budget) and np.isfinite(error))
 
 
-def trials_of(
+def sweep_candidates(
     method: str, k: Sequence[Any], suppress: Sequence[Any] | None, suppress_trips: Sequence[Any] | None = None
 ) -> list[Candidate]:
-    """The method with each budget and each k, smallest first; checked before anything is read."""
+    """Return the method with each budget and each k, smallest first; parameters are checked before data is read."""
     plain = Candidate.named(method, {})
     if plain.method.takes is not Flows:
         raise ParameterError(
-            f"{plain.method.name}: wanted a method for flows, but this one is for trajectories; name another."
+            f"{plain.method.name}: wanted a method for flows, but this one is for trajectories; name another method."
         )
     if "k" not in plain.method.params.model_fields:
         raise ParameterError(f"{plain.method.name}: it has no k, so there is nothing to sweep; name another method.")
@@ -170,18 +166,16 @@ def trials_of(
     has_budget = issubclass(plain.method.params, Budgeted)
     for name, values in budgets.items():
         if values is not None and not has_budget:
-            raise ParameterError(f"{plain.method.name}: it has no budget; leave out {name}, or name another method.")
+            raise ParameterError(f"{plain.method.name}: it has no budget; omit {name}, or name another method.")
     if suppress is not None and suppress_trips is not None:
-        raise ParameterError(
-            "suppress: wanted shares or numbers of trips (suppress_trips), but got both; leave one out."
-        )
+        raise ParameterError("suppress: wanted shares or numbers of trips (suppress_trips), but got both; omit one.")
     for name in ("k", *budgets):
         if f":{name}=" in method.replace(" ", "").replace("-", "_"):
             option = name.replace("_", "-")
-            raise ParameterError(f"{method}: {name} is what is swept; name its values with --{option} instead.")
+            raise ParameterError(f"{method}: {name} is swept; give its values with --{option} instead.")
     for name, values in {"k": k, **budgets}.items():
         if values is not None and not list(values):
-            raise ParameterError(f"{name}: wanted values with commas between, but got none; name at least one.")
+            raise ParameterError(f"{name}: wanted values separated by commas, but got none; give at least one.")
     wanted: list[dict[str, Any]] = [{}]
     if has_budget and suppress_trips is not None:
         wanted = [{"suppress_trips": n} for n in suppress_trips]
@@ -193,26 +187,26 @@ def trials_of(
 
 
 def _budget(candidate: Candidate) -> tuple[float | None, int | None]:
-    """The share and the number of trips that may be suppressed; None where there is none."""
+    """Return the budget as a share and as a number of trips; None if not given."""
     params = candidate.params
     return (params.suppress, params.suppress_trips) if isinstance(params, Budgeted) else (None, None)
 
 
-def swept(
+def run_sweep(
     flows: Flows,
     chosen: Sequence[Candidate],
     seed: int,
     progress: Progress = no_progress,
     stage: Stage = lambda name: None,
 ) -> Sweep:
-    """Run every trial on the same matrices; one that fails is left out, and all of them failing is an error."""
+    """Run every trial on the same matrices; one that fails is left out; raise if all fail."""
     found, left_out = [], {}
     for candidate in chosen:
         k, budget = getattr(candidate.params, "k", 0), _budget(candidate)
         label = f"k = {k}" + ("" if budget == (None, None) else f", {budget_shown(*budget)} suppressed")
         stage(label)
         try:
-            found.append(SweepPoint(k, budget[0], outcome(candidate, flows, seed, progress), budget[1]))
+            found.append(SweepPoint(k, budget[0], run_candidate(candidate, flows, seed, progress), budget[1]))
         except CrowdveilError as error:
             left_out[label] = str(error)
     if not found:
@@ -221,7 +215,7 @@ def swept(
 
 
 def budget_shown(share: float | None, trips: int | None) -> str:
-    """A budget as it is given on the command line."""
+    """Format a budget as on the command line."""
     if trips is not None:
         return f"{trips:,} trips"
     return "–" if share is None else f"{100 * share:g}%"

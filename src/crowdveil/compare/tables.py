@@ -1,4 +1,4 @@
-"""Comparisons and sweeps as a folder of tables and pictures."""
+"""Write comparisons and sweeps as a folder of tables and plots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from crowdveil.compare import plots
 from crowdveil.compare.flows import FlowComparison
 from crowdveil.compare.sweep import Sweep
-from crowdveil.compare.trajectories import TrajectoryMethods
+from crowdveil.compare.trajectories import TrajectoryMethodComparison
 from crowdveil.compare.trajectory_plots import distortion_by_window
 from crowdveil.errors import MissingExtraError
 from crowdveil.io.atomic import check_target, new_folder
@@ -22,16 +22,16 @@ SUMMARY_FILE, VALUES_FILE, SWEEP_FILE = "summary.csv", "compare.csv", "sweep.csv
 Draw = Callable[[Path], None]
 
 
-def write_found(
-    found: FlowComparison | TrajectoryMethods | Sweep, folder: str | Path, *, overwrite: bool = False
+def write_comparison(
+    found: FlowComparison | TrajectoryMethodComparison | Sweep, folder: str | Path, *, overwrite: bool = False
 ) -> None:  # fmt: skip
-    """Write tables and pictures to a folder, all or nothing; without matplotlib the tables alone, and say so."""
-    tables, pictures, missing = _tables(found), _pictures(found), None
+    """Write tables and plots to a folder atomically; without matplotlib write the tables alone, then raise."""
+    tables, drawings, missing = _tables(found), _plots(found), None
     with new_folder(Path(folder), overwrite=overwrite, mark_file=next(iter(tables))) as target:
         for name, table in tables.items():
             write_table(table, target / name)
         try:
-            for name, draw in pictures.items():
+            for name, draw in drawings.items():
                 draw(target / name)
         except MissingExtraError as error:
             missing = error
@@ -40,21 +40,21 @@ def write_found(
 
 
 def check_folder(target: str | Path | None, mark_file: str, *, overwrite: bool) -> None:
-    """Raise unless a folder can be written to at the end."""
+    """Raise unless the target folder can be written."""
     if target is not None:
         check_target(Path(target).absolute(), overwrite=overwrite, mark_file=mark_file)
 
 
-def _tables(found: FlowComparison | TrajectoryMethods | Sweep) -> dict[str, pa.Table]:
+def _tables(found: FlowComparison | TrajectoryMethodComparison | Sweep) -> dict[str, pa.Table]:
     if isinstance(found, Sweep):
         return {SWEEP_FILE: found.table}
     return {SUMMARY_FILE: found.table, VALUES_FILE: found.values}
 
 
-def _pictures(found: FlowComparison | TrajectoryMethods | Sweep) -> dict[str, Draw]:
+def _plots(found: FlowComparison | TrajectoryMethodComparison | Sweep) -> dict[str, Draw]:
     if isinstance(found, Sweep):
         return {"sweep.png": partial(plots.sweep, found)}
-    if isinstance(found, TrajectoryMethods):
+    if isinstance(found, TrajectoryMethodComparison):
         return {"distortion.png": partial(distortion_by_window, found)}
     by_k = {"error-by-k.png": partial(plots.error_by_k, found)} if plots.several_k(found) else {}
     return {

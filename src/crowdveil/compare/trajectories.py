@@ -1,6 +1,6 @@
-"""Methods for trajectories side by side on the same data: how far range queries are off, how much is missing, how long it took.
+"""Compare methods for trajectories on the same data: distortion of range queries, suppressed trajectories and time.
 
-Everything is done in memory. Nothing of it is a release, and the numbers are exact: they stay in the house.
+All is done in memory and nothing is published. The numbers are exact and therefore confidential.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import Field
 from crowdveil.compare.candidates import (
     Candidate,
     Stage,
-    aligned,
+    align_columns,
     mean_of_defined,
     numbers_or_null,
     with_each_k,
@@ -31,34 +31,34 @@ from crowdveil.registry import all_methods, find_measure
 
 MEASURES = ("sid", "aid")
 K = (2, 4, 8)
-"""What is tried where it is not said: as in the paper."""
+"""Default values, as in the paper."""
 WARM_UP = 200
-"""So many trajectories are enough to compile what a method needs."""
+"""Number of trajectories that suffices to compile the kernels of a method."""
 
 
-class TrajectoriesSideBySide(RangeQueryParams):
-    """What all methods of a comparison of trajectories share."""
+class TrajectoryComparisonParams(RangeQueryParams):
+    """Parameters that all methods of a comparison of trajectories share."""
 
     sample: int | None = Field(None, ge=2)
-    """Take so many trajectories, drawn at random; without it all of them."""
+    """Number of trajectories, drawn at random. Default: all."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryOutcome:
-    """What came of one method.
+    """Result of one method.
 
     Attributes
     ----------
     label, k
-        What it is called, and its smallest crowd, None where it has none.
+        Its label, and its k (None if it has none).
     by_window
-        The distortion in each window, by name of measure.
+        Distortion in each window, by name of measure.
     removed
-        Share of trajectories that are not in the release.
+        Share of suppressed trajectories.
     seconds
         Processor seconds.
     remark
-        What sets it apart from methods with a proven guarantee.
+        How it differs from methods with a proven guarantee.
     """
 
     label: str
@@ -70,23 +70,23 @@ class TrajectoryOutcome:
 
 
 @dataclass(frozen=True, eq=False)
-class TrajectoryMethods:
-    """Methods for trajectories side by side.
+class TrajectoryMethodComparison:
+    """Comparison of methods for trajectories.
 
     Attributes
     ----------
     data
-        The trajectories that they ran on.
+        The compared trajectories.
     shared
-        What was asked of all of them.
+        Shared parameters.
     outcomes
-        Of each method, in the order asked for.
+        Result of each method, in the requested order.
     left_out
         Why methods are missing, by name.
     """
 
     data: Trajectories
-    shared: TrajectoriesSideBySide
+    shared: TrajectoryComparisonParams
     outcomes: tuple[TrajectoryOutcome, ...]
     left_out: Mapping[str, str]
 
@@ -97,7 +97,7 @@ class TrajectoryMethods:
 
     @property
     def table(self) -> pa.Table:
-        """A row for each method: the mean of each distortion over windows, the share removed, processor seconds, a remark."""
+        """A row per method: mean distortion over windows, suppressed share, processor seconds, and a remark."""
         columns: dict[str, Any] = {
             "method": [found.label for found in self.outcomes],
             "k": pa.array([found.k for found in self.outcomes], pa.int64()),
@@ -111,7 +111,7 @@ class TrajectoryMethods:
 
     @property
     def values(self) -> pa.Table:
-        """A row for each method, measure and window."""
+        """A row per method, measure and window."""
         cells = [
             (found.label, found.k, name, window, value)
             for found in self.outcomes
@@ -123,7 +123,7 @@ class TrajectoryMethods:
         return pa.table({**columns, "value": numbers_or_null(value)})
 
     def lines(self) -> list[str]:
-        """A table for people, a column for each measure and window."""
+        """Return the table as text, a column per measure and window."""
         titles = [f"{find_measure(name).symbol} {window}" for name in MEASURES for window in self.windows]
         head = ["method", *titles, "removed", "seconds", ""]
         rows = [
@@ -136,27 +136,27 @@ class TrajectoryMethods:
             ]
             for found in self.outcomes
         ]
-        return aligned([head, *rows])
+        return align_columns([head, *rows])
 
-    def told(self) -> str:
-        """What the numbers of the table are of."""
+    def caption(self) -> str:
+        """Return what the numbers of the table mean."""
         return (
-            f"{counted(len(self.data), 'trajectory', 'trajectories')}; {self.shared.queries:,} queries for each longest time of "
-            "a query in seconds; seconds of processor time."
+            f"{counted(len(self.data), 'trajectory', 'trajectories')}; {self.shared.queries:,} queries for each maximum query "
+            "duration in seconds; seconds of processor time."
         )
 
 
 def trajectory_candidates(names: Sequence[str] | None, ks: Sequence[int]) -> list[Candidate]:
-    """The methods that are named, each once and with each k; all for trajectories where none are."""
+    """Return the distinct named methods with each k; by default all for trajectories."""
     if names is None:
         names = [name for name, method in all_methods().items() if method.takes is Trajectories]
     return [Candidate.named(name, {}) for name in dict.fromkeys(with_each_k(names, [str(k) for k in ks]))]
 
 
-def sampled(data: Trajectories, wanted: int | None, seed: int) -> Trajectories:
-    """The trajectories that are compared on."""
+def sample_trajectories(data: Trajectories, wanted: int | None, seed: int) -> Trajectories:
+    """Return a random sample of trajectories, or all of them."""
     if len(data) == 0:
-        raise InputError("input: there is no trajectory in it, so that nothing can be compared.")
+        raise InputError("input: there is no trajectory; wanted at least one.")
     if wanted is None or wanted >= len(data):
         return data
     keep = np.zeros(len(data), np.bool_)
@@ -164,23 +164,23 @@ def sampled(data: Trajectories, wanted: int | None, seed: int) -> Trajectories:
     return data.where(keep)
 
 
-def trajectory_methods(
+def compare_trajectory_methods(
     data: Trajectories,
     chosen: Sequence[Candidate],
-    shared: TrajectoriesSideBySide,
+    shared: TrajectoryComparisonParams,
     *,
     all_of_them: bool,
     progress: Progress = no_progress,
     stage: Stage = lambda name: None,
-) -> TrajectoryMethods:
+) -> TrajectoryMethodComparison:
     """Run methods on the same trajectories.
 
-    Each runs on a few of them before, so that compiling is not measured. What cannot run is an error if the method was named, and
-    left out where `all_of_them` were wanted.
+    Each first runs on a few of them, so that compilation is not measured. A method that fails raises if it was named, and is
+    left out with `all_of_them`.
     """
     left_out: dict[str, str] = {}
     outcomes = []
-    few, warm = sampled(data, WARM_UP, shared.seed), set[str]()
+    few, warm = sample_trajectories(data, WARM_UP, shared.seed), set[str]()
     compared: TrajectoryComparison | None = None
     for candidate in chosen:
         try:
@@ -198,18 +198,18 @@ def trajectory_methods(
         stage(f"measuring {candidate.label}")
         compared = TrajectoryComparison(data, release) if compared is None else compared.with_release(release)
         by_window = {name: find_measure(name).of(compared, shared)[0] for name in MEASURES}
-        # A release may hold several pieces of one trajectory.
+        # A release may hold several segments of one trajectory.
         left = len(np.unique(release.source)) if release.source is not None else len(release)
         remark = "" if candidate.method.status == "proven" else candidate.method.status
         removed = max(1 - left / len(data), 0.0)
         outcomes.append(TrajectoryOutcome(candidate.label, candidate.k, by_window, removed, seconds, remark))
     if not outcomes:
         raise InputError(next(iter(left_out.values())))
-    return TrajectoryMethods(data, shared, tuple(outcomes), left_out)
+    return TrajectoryMethodComparison(data, shared, tuple(outcomes), left_out)
 
 
 def _warm_up(candidate: Candidate, few: Trajectories, seed: int) -> None:
-    """Compile what a method needs; a few trajectories may be too few for it, which says nothing."""
+    """Compile the kernels of a method; a few trajectories may be too few for it, which is ignored."""
     try:
         candidate.run(few, seed)
     except InputError:

@@ -1,29 +1,30 @@
-"""Pictures of comparisons of trajectories, as PNG."""
+"""Plots of comparisons of trajectories as PNG."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from crowdveil.compare.candidates import without_k
-from crowdveil.compare.drawing import looks
-from crowdveil.compare.trajectories import MEASURES, TrajectoryMethods
+from crowdveil.compare.method_styles import method_styles
+from crowdveil.compare.trajectories import MEASURES, TrajectoryMethodComparison
 from crowdveil.errors import counted
-from crowdveil.io.figure import new_figure
+from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.registry import find_measure
 
 
-def distortion_by_window(found: TrajectoryMethods, file: Path) -> None:
-    """A row for each k, a column for each measure: distortion by window, a line for each method. Methods without k are in each
-    row; hollow markers are of methods without a proven guarantee.
+def distortion_by_window(found: TrajectoryMethodComparison, file: Path) -> None:
+    """Draw distortion by window: a row per k, a column per measure, a line per method.
+
+    Methods without k are in each row; hollow markers are of methods without a proven guarantee.
     """
-    crowds: list[int | None] = [*sorted({outcome.k for outcome in found.outcomes if outcome.k is not None})] or [None]
+    ks: list[int | None] = [*sorted({outcome.k for outcome in found.outcomes if outcome.k is not None})] or [None]
     families = dict.fromkeys(without_k(outcome.label) for outcome in found.outcomes)
-    look = dict(zip(families, looks(), strict=False))
-    figure = new_figure(11, 1.2 + 2.9 * len(crowds))
-    axes = figure.subplots(len(crowds), len(MEASURES), squeeze=False, sharex=True)
+    look = dict(zip(families, method_styles(), strict=False))
+    figure = new_figure(11, 1.2 + 2.9 * len(ks))
+    axes = figure.subplots(len(ks), len(MEASURES), squeeze=False, sharex=True)
     top = {name: max(float(outcome.by_window[name].max()) for outcome in found.outcomes) for name in MEASURES}
     handles = {}
-    for row, k in zip(axes, crowds, strict=True):
+    for row, k in zip(axes, ks, strict=True):
         for axis, name in zip(row, MEASURES, strict=True):
             for outcome in found.outcomes:
                 if outcome.k not in (k, None):
@@ -43,10 +44,10 @@ def distortion_by_window(found: TrajectoryMethods, file: Path) -> None:
             axis.grid(alpha=0.3)
     for axis in axes[-1]:
         axis.set_xticks(range(len(found.windows)), [str(window) for window in found.windows])
-        axis.set_xlabel("longest time of a query, seconds")
+        axis.set_xlabel("maximum query duration, seconds")
     for row in axes:
         row[0].set_ylabel("distortion")
-    queries = f"{found.shared.queries:,} queries a window, radius up to {found.shared.radius_m:g} m"
+    queries = f"{found.shared.queries:,} queries per window, radius up to {found.shared.radius_m:g} m"
     figure.suptitle(
         f"{counted(len(found.data), 'trajectory', 'trajectories')}; {queries}; lower is better", fontsize=11
     )

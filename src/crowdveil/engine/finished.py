@@ -1,4 +1,4 @@
-"""A folder that keeps the arrays of finished partitions, so that a run can go on where it was cut short."""
+"""Keep the arrays of finished partitions in a folder, so that an interrupted run can resume."""
 
 from __future__ import annotations
 
@@ -16,57 +16,57 @@ import numpy.typing as npt
 from crowdveil.errors import GuaranteeViolatedError, OutputError, counted
 
 Arrays = tuple[npt.NDArray[Any], ...]
-"""What comes of a partition."""
+"""Result of a partition."""
 
 KEY_FILE = "key.json"
 _PARTIAL = ".partial"
 _BROKEN = (OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, zipfile.BadZipFile)
-"""What reading a batch can raise that was cut short or changed."""
+"""Errors of reading a truncated or changed batch."""
 
 
-class StoppedEarly(KeyboardInterrupt):
-    """An interrupt of a run whose finished time steps are kept; its text says how many, and what to do."""
+class StoppedEarlyError(KeyboardInterrupt):
+    """Interrupt of a run whose finished time steps are kept; its text has their number and how to resume."""
 
 
-class Kept(Protocol):
+class KeptPartitions(Protocol):
     """Finished partitions that are kept for another run."""
 
-    def told(self) -> str | None:
-        """How many are kept and where; None where nothing is."""
+    def describe(self) -> str | None:
+        """Describe how many are kept and where; None if nothing is."""
         ...
 
     def remove(self) -> None:
-        """Take them away."""
+        """Remove them."""
         ...
 
 
 @contextmanager
-def kept_until_done(kept: Kept) -> Iterator[None]:
-    """Keep what is finished inside; removed when all went well, or a guarantee turned out broken."""
+def keep_until_done(kept: KeptPartitions) -> Iterator[None]:
+    """Keep partitions that finish in the block; remove them on success, or if a guarantee is violated."""
     try:
         yield
     except KeyboardInterrupt:
-        if (told := kept.told()) is None:
+        if (kept_text := kept.describe()) is None:
             raise
-        raise StoppedEarly(f"{told}; run the same command again to go on from them.") from None
+        raise StoppedEarlyError(f"{kept_text}; run the same command again to resume from them.") from None
     except GuaranteeViolatedError:
-        kept.remove()  # whatever is wrong may lie in what was kept
+        kept.remove()  # the cause may be in the kept partitions
         raise
     kept.remove()
 
 
-class FinishedSteps:
-    """Finished partitions in a folder, in batches, beside a key that says which run they belong to.
+class FinishedPartitions:
+    """Finished partitions in a folder, in batches, with the key of their run.
 
     Parameters
     ----------
     folder
-        Made, for its owner alone, when partitions are first asked for: what it holds was not verified.
+        Created with mode 0700 by the first `load`: its content is not verified and confidential.
     key
-        All that the results depend on, by kind ("parameters", "data"), as plain values that JSON can hold.
+        All that the results depend on, by kind ("parameters", "data"), as plain JSON values.
     entropy
-        What random choices are drawn from, where no seed was given. It is kept with the key, in a file for its owner alone, and
-        removed with it; where the folder has that of an earlier run, it is that one.
+        Entropy of random choices if no seed was given. It is kept in the key file (mode 0600) and removed with it; the
+        entropy of an earlier run in the folder takes precedence.
     """
 
     def __init__(self, folder: Path, key: Mapping[str, Any], entropy: int | None = None) -> None:
@@ -74,40 +74,40 @@ class FinishedSteps:
         self._found = 0
         self._saved: dict[str, int] = {}
         self.total = 0
-        """Partitions last asked for."""
+        """Partitions of the last `load`."""
         self._key: dict[str, Any] = json.loads(json.dumps(dict(key)))
         self._rounds = 0
         self._counts = self._known_counts()
 
     @property
     def kept(self) -> int:
-        """Partitions in the folder, of those last asked for."""
-        # An interrupt may come right after a file got its name, so the files say what was saved, and no counter beside them.
+        """Number of kept partitions, of those of the last `load`."""
+        # An interrupt may come right after a file was renamed, so files are counted, not saves.
         return self._found + sum(n for name, n in self._saved.items() if (self.folder / name).exists())
 
     @property
     def used(self) -> bool:
-        """Whether any partitions were asked for."""
+        """Whether `load` was called."""
         return self._rounds > 0
 
     def load(self, count: int) -> dict[int, Arrays]:
-        """The kept ones of `count` partitions, by number; batches that are broken are passed over.
+        """Return the kept ones of `count` partitions by number; broken batches are skipped.
 
-        Each call is a round of its own, so that a method may hand over several kinds of work, one after the other.
+        Each call is a round of its own, so that a method may map several tasks in sequence.
         """
         known = self._counts[self._rounds : self._rounds + 1]
         if known not in ([], [count]):
             raise _of_another_run(self.folder, ["number of time steps"])
         self._counts += [] if known else [count]
         self._rounds += 1
-        with _told(self.folder):
+        with _write_errors(self.folder):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._new_file(KEY_FILE) as file:
             file.write(json.dumps(self._content(), indent=2).encode())
         kept: dict[int, Arrays] = {}
         for path in self.folder.glob(f"{self._rounds}-*.npz"):
             with suppress(*_BROKEN):
-                kept.update(_unpacked(path))
+                kept.update(_unpack(path))
         self._found, self._saved, self.total = len(kept), {}, count
         return kept
 
@@ -116,20 +116,20 @@ class FinishedSteps:
         return {"key": self._key, "partitions": self._counts, **drawn}
 
     def save(self, batch: Mapping[int, Arrays]) -> None:
-        """Put away a batch of the partitions last asked for."""
-        # Named after a partition in it: a run does each partition once, so no two batches share a name.
+        """Save a batch of the partitions of the last `load`."""
+        # Named after a partition in it: a run does each partition once, so names are unique.
         name = f"{self._rounds}-{min(batch)}.npz"
         self._saved[name] = len(batch)
         with self._new_file(name) as file:
-            contents, joined = _packed(batch)
+            contents, joined = _pack(batch)
             np.savez(file, contents=np.frombuffer(contents, np.uint8), joined=np.frombuffer(joined, np.uint8))
 
-    def told(self) -> str | None:
-        """How many are kept and where; None where none were asked for."""
+    def describe(self) -> str | None:
+        """Describe how many are kept and where; None before the first `load`."""
         return f"{self.kept:,} of {counted(self.total, 'time step')} are kept in {self.folder}" if self.used else None
 
     def remove(self) -> None:
-        """Take the folder away; anything in it that is not ours stays, and the folder with it."""
+        """Remove the kept files, and the folder if it holds no others."""
         with suppress(OSError):
             for path in self.folder.iterdir():
                 if path.name == KEY_FILE or path.suffix in (".npz", _PARTIAL):
@@ -137,12 +137,12 @@ class FinishedSteps:
             self.folder.rmdir()
 
     def _known_counts(self) -> list[int]:
-        """The numbers of partitions that the folder tells of; raises unless it is new, empty, or of the same run."""
-        with _told(self.folder):
+        """Return the numbers of partitions in the key file; raise unless the folder is new, empty, or of the same run."""
+        with _write_errors(self.folder):
             if not self.folder.exists():
                 return []
             if not self.folder.is_dir():
-                raise OutputError(f"{self.folder}: wanted a folder to resume from, but this is a file; name another.")
+                raise OutputError(f"{self.folder}: wanted a folder to resume from, but this is a file; name a folder.")
             names = [path.name for path in self.folder.iterdir() if path.suffix != _PARTIAL]
             if not names:
                 return []
@@ -152,7 +152,7 @@ class FinishedSteps:
                 entropy = content.get("entropy")
             except (FileNotFoundError, ValueError, TypeError, LookupError):
                 raise OutputError(
-                    f"{self.folder}: the folder holds no finished time steps of ours; name another to resume from."
+                    f"{self.folder}: the folder holds no finished time steps; name another to resume from."
                 ) from None
         check_key(self.folder, key, self._key)
         if (entropy is None) != (self.entropy is None):
@@ -162,9 +162,9 @@ class FinishedSteps:
 
     @contextmanager
     def _new_file(self, name: str) -> Iterator[IO[bytes]]:
-        """A file that is there whole or not at all."""
+        """Yield a file that is written atomically."""
         temporary = self.folder / f"{name}-{os.getpid()}{_PARTIAL}"
-        with _told(self.folder):
+        with _write_errors(self.folder):
             temporary.touch(mode=0o600)
             with temporary.open("wb") as file:
                 yield file
@@ -172,7 +172,7 @@ class FinishedSteps:
 
 
 def check_key(folder: Path | str, kept: Mapping[str, Any], key: Mapping[str, Any]) -> None:
-    """Raise if what is kept in a folder belongs to a run with another key."""
+    """Raise if the kept partitions belong to a run with another key."""
     differ = [kind for kind in {**key, **kept} if kept.get(kind) != key.get(kind)]
     if differ:
         raise _of_another_run(folder, differ)
@@ -186,8 +186,8 @@ def _of_another_run(folder: Path | str, differ: list[str]) -> OutputError:
     )
 
 
-def _packed(batch: Mapping[int, Arrays]) -> tuple[bytes, bytes]:
-    """A list of the arrays, and all of them end to end: an entry for each would take longer than most tasks."""
+def _pack(batch: Mapping[int, Arrays]) -> tuple[bytes, bytes]:
+    """Return a list of the arrays, and their concatenated bytes: one entry each would take longer than most tasks."""
     contents = [[i, [[_plain(a).str, a.shape] for a in arrays]] for i, arrays in batch.items()]
     return json.dumps(contents).encode(), b"".join(a.tobytes() for arrays in batch.values() for a in arrays)
 
@@ -198,8 +198,8 @@ def _plain(array: npt.NDArray[Any]) -> np.dtype[Any]:
     return array.dtype
 
 
-def _unpacked(path: Path) -> dict[int, Arrays]:
-    # Opened here, since numpy leaves a broken archive open.
+def _unpack(path: Path) -> dict[int, Arrays]:
+    # Opened here, since numpy does not close a broken archive.
     with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
         contents, joined = json.loads(file["contents"].tobytes()), file["joined"].tobytes()
     found, at = {}, 0
@@ -207,7 +207,7 @@ def _unpacked(path: Path) -> dict[int, Arrays]:
         arrays = []
         for kind, shape in listed:
             dtype, size = np.dtype(kind), int(np.prod(shape, dtype=np.int64))
-            # A copy, since an array of ours may be written to and begins where the processor likes it.
+            # A copy is writable and aligned.
             arrays.append(np.frombuffer(joined, dtype, size, at).reshape(shape).copy())
             at += size * dtype.itemsize
         found[int(partition)] = tuple(arrays)
@@ -215,8 +215,8 @@ def _unpacked(path: Path) -> dict[int, Arrays]:
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
-    """Say in one sentence why finished time steps could not be kept."""
+def _write_errors(folder: Path) -> Iterator[None]:
+    """Turn an OSError while keeping partitions into an OutputError of one sentence."""
     try:
         yield
     except OSError as error:

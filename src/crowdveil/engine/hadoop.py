@@ -1,4 +1,4 @@
-"""Files wherever Spark has them (file:, hdfs:, s3a:), through Hadoop's own file systems, by what the driver's Java knows."""
+"""Files of Spark's file systems (file:, hdfs:, s3a:), through Hadoop's classes in the driver's Java."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from crowdveil.errors import InputError, OutputError
 
 
 class HadoopFiles:
-    """Folders and files by their addresses; one without a scheme is where Spark would look for it."""
+    """Folders and files by address; one without a scheme is resolved as Spark does."""
 
     def __init__(self, context: Any) -> None:
         self._jvm = context._jvm
@@ -21,83 +21,82 @@ class HadoopFiles:
             system = path.getFileSystem(self._conf)
         except Exception as error:
             raise OutputError(
-                f"{address}: Spark cannot reach such a place ({type(error).__name__}); check the address, and its jars."
+                f"{address}: Spark cannot reach this address ({type(error).__name__}); check it and its jars."
             ) from error
-        # Local files come with hidden files of checksums: nobody wants these in a release.
+        # The raw local file system writes no hidden checksum files, which do not belong in a release.
         if system.getScheme() == "file" and hasattr(system, "getRawFileSystem"):
             system = system.getRawFileSystem()
         return system, path
 
     def exists(self, address: str) -> bool:
-        """Whether there is a file or folder."""
+        """Return whether there is a file or folder."""
         system, path = self._at(address)
         return bool(system.exists(path))
 
     def is_folder(self, address: str) -> bool:
-        """Whether there is a folder."""
+        """Return whether there is a folder."""
         system, path = self._at(address)
         return bool(system.exists(path)) and bool(system.getFileStatus(path).isDirectory())
 
     def names(self, address: str) -> list[str]:
-        """Names in a folder, in order; those that Spark and Hadoop hide are left out."""
+        """Return the names in a folder, sorted, without hidden ones of Spark and Hadoop."""
         return sorted(name for name, _, _ in self.listed(address) if not name.startswith((".", "_")))
 
     def listed(self, address: str) -> list[tuple[str, int, int]]:
-        """Name, length and time of change of what is in a folder; of a file, its own."""
+        """Return name, length and modification time of each file of a folder, or of a file."""
         system, path = self._at(address)
         found = system.listStatus(path)
         return [(f.getPath().getName(), int(f.getLen()), int(f.getModificationTime())) for f in found]
 
     def fingerprint(self, address: str) -> list[list[Any]]:
-        """What tells a file, or a folder of files, from what was there at another time: names, lengths, times of change."""
+        """Return names, lengths and modification times, which change when a file or folder does."""
         if not self.exists(address):
             raise InputError(f"{address}: there is no such file.")
         return sorted(list(entry) for entry in self.listed(address))
 
     def make_folder(self, address: str, *, private: bool = False) -> None:
-        """Make a folder and those above it; a private one is for its owner alone."""
+        """Create a folder and its parents; a private one is readable by its owner only."""
         system, path = self._at(address)
         self._must(system.mkdirs(path), address)
         if private:
             self.hide(address)
 
     def hide(self, address: str) -> None:
-        """Let nobody but the owner read a file or look into a folder, where the file system has owners."""
+        """Make a file or folder readable by its owner only, if the file system has owners."""
         system, path = self._at(address)
         mode = "700" if system.getFileStatus(path).isDirectory() else "600"
         system.setPermission(path, self._jvm.org.apache.hadoop.fs.permission.FsPermission(mode))
 
     def move(self, here: str, there: str) -> None:
-        """Rename a file or folder; at once where the file system can."""
+        """Rename a file or folder; atomically if the file system can."""
         system, path = self._at(here)
         self._must(system.rename(path, self._jvm.org.apache.hadoop.fs.Path(there)), there)
 
     def remove(self, address: str) -> None:
-        """Remove a file, or a folder with all that is in it; nothing happens if there is none."""
+        """Remove a file or folder if it exists."""
         system, path = self._at(address)
         system.delete(path, True)
 
     def put(self, here: Path, there: str) -> None:
-        """Copy a file from this machine."""
+        """Copy a file from this machine to an address."""
         system, path = self._at(there)
         system.copyFromLocalFile(False, True, self._jvm.org.apache.hadoop.fs.Path(here.absolute().as_uri()), path)
 
     def fetch(self, there: str, here: Path) -> None:
-        """Copy a file or a folder to this machine."""
+        """Copy a file or folder to this machine."""
         system, path = self._at(there)
         system.copyToLocalFile(False, path, self._jvm.org.apache.hadoop.fs.Path(here.absolute().as_uri()), True)
 
-    def beside(self, address: str, name: str) -> str:
-        """The address of another name in the same folder."""
-        path = self._jvm.org.apache.hadoop.fs.Path(address)
-        above = path.getParent()
-        return name if above is None else f"{above.toString().rstrip('/')}/{name}"
+    def sibling(self, address: str, name: str) -> str:
+        """Return the address of another name in the same folder."""
+        parent = self._jvm.org.apache.hadoop.fs.Path(address).getParent()
+        return name if parent is None else f"{parent.toString().rstrip('/')}/{name}"
 
     def name(self, address: str) -> str:
-        """The last part of an address."""
+        """Return the last part of an address."""
         return str(self._jvm.org.apache.hadoop.fs.Path(address).getName())
 
     @staticmethod
     def _must(done: bool, address: str) -> None:
         if not done:
-            raise OutputError(f"{address}: cannot be written; name another place with -o.")
+            raise OutputError(f"{address}: cannot be written; name another path with -o.")

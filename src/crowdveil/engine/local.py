@@ -1,4 +1,4 @@
-"""Partitions on the threads of this machine."""
+"""Run partitions on the threads of this machine."""
 
 from __future__ import annotations
 
@@ -9,51 +9,51 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
 from typing import Protocol, TypeVar
 
-from crowdveil.engine.finished import Arrays, FinishedSteps
+from crowdveil.engine.finished import Arrays, FinishedPartitions
 from crowdveil.interrupts import kernels_stopped
 from crowdveil.progress import Progress, no_progress
 
 T = TypeVar("T")
 Task = Callable[[int], Arrays]
-"""The work of one partition, by its number from 0. Pure: a number gives the same arrays, whenever it is called."""
+"""The task of one partition, by its number from 0. Pure: equal numbers give equal arrays."""
 
 TICK_S = 0.1
-"""How often progress is told."""
+"""Seconds between calls of progress."""
 STOP_S = 1.0
-"""How long running tasks are waited for after an interrupt."""
+"""Seconds to wait for running tasks after an interrupt."""
 KEEP_S = 2.0
-"""How often finished partitions are put away, where they are kept: what is lost at most when a run is killed."""
+"""Seconds between saves of finished partitions: the most work that a killed run loses."""
 
 
 class Engine(Protocol):
-    """Something that can run partitions."""
+    """Protocol of engines that run partitions."""
 
     def map(self, task: Task, count: int, progress: Progress = no_progress) -> list[Arrays]:
-        """Do the task for partitions 0 to `count` - 1; results in their order, whatever ran when.
+        """Run the task for partitions 0 to `count` - 1 and return results in this order.
 
-        `progress` is called in the caller's thread with a number of done partitions that rises and ends at `count`. If
-        tasks fail, no more are started, and the error of the lowest failing partition is raised as it is.
+        `progress` is called in the caller's thread with an ascending number of done partitions that ends at `count`. If
+        tasks fail, no more are started, and the error of the lowest failing partition is raised unchanged.
         """
         ...
 
 
 class LocalEngine:
-    """Threads of this machine; tasks run side by side as far as they let go of the interpreter's lock, as kernels do.
+    """Threads of this machine; tasks run in parallel while they release the interpreter lock, as kernels do.
 
     Parameters
     ----------
     threads
-        How many; by default one for each processor.
+        Number of threads; by default one per processor.
     finished
-        Where to keep finished partitions, and to take those from that were finished before.
+        Store of finished partitions, to save to and to resume from.
     """
 
-    def __init__(self, threads: int | None = None, finished: FinishedSteps | None = None) -> None:
+    def __init__(self, threads: int | None = None, finished: FinishedPartitions | None = None) -> None:
         self.threads = threads or os.cpu_count() or 1
         self.finished = finished
 
     def map(self, task: Task, count: int, progress: Progress = no_progress) -> list[Arrays]:
-        """Do the task for partitions 0 to `count` - 1; see `Engine.map`."""
+        """Run the task for partitions 0 to `count` - 1; see `Engine.map`."""
         work = _Work(task, count, {} if self.finished is None else self.finished.load(count))
         try:
             self._supervise(work, progress)
@@ -65,22 +65,22 @@ class LocalEngine:
         return [work.results[partition] for partition in range(count)]
 
     def _supervise(self, work: _Work, progress: Progress) -> None:
-        """Start the threads and stay beside them: the caller's thread can tell progress and be interrupted."""
+        """Start the threads; the caller's thread reports progress and can be interrupted."""
         pool = ThreadPoolExecutor(self.threads)
         running: list[Future[None]] = []
         try:
-            running = [pool.submit(work.go_on) for _ in range(min(self.threads, work.left))]
-            told, kept = 0, time.monotonic()
+            running = [pool.submit(work.run) for _ in range(min(self.threads, work.left))]
+            reported, kept = 0, time.monotonic()
             while wait(running, TICK_S).not_done:
-                if told < (done := len(work.results)) < work.count:
-                    progress(told := done, work.count)
+                if reported < (done := len(work.results)) < work.count:
+                    progress(reported := done, work.count)
                 if time.monotonic() - kept > KEEP_S:
                     self._keep(work)
                     kept = time.monotonic()
         except BaseException as error:
-            work.stopped = True  # no other task begins
+            work.stopped = True  # no other task starts
             if isinstance(error, KeyboardInterrupt):
-                # Kernels end at once; other code is not waited for long, and what comes of it is lost.
+                # Kernels end at once; other code is waited for only briefly, and its results are lost.
                 with kernels_stopped():
                     wait(running, STOP_S)
             else:
@@ -108,11 +108,11 @@ def apart(work: Callable[[], T]) -> T:
 
 
 class _Work:
-    """What is to be done and what came of it; threads take one partition at a time from it.
+    """Tasks and results; threads take one partition at a time.
 
-    A thread takes the next partition itself, which costs a microsecond where a future for each would cost thirty, and
-    keeps all threads busy to the end. Partitions are taken in order, so when one fails, all before it have been
-    taken and run to their end: the lowest failing partition is always among those seen.
+    Taking a partition costs a microsecond, where a future each would cost thirty, and keeps all threads busy to the end.
+    Partitions are taken in order, so when one fails, all before it run to their end: the lowest failing partition is always
+    among those seen.
     """
 
     def __init__(self, task: Task, count: int, results: dict[int, Arrays]) -> None:
@@ -124,8 +124,8 @@ class _Work:
         self._not_kept: dict[int, Arrays] = {}
         self._lock = Lock()
 
-    def go_on(self) -> None:
-        """Do partitions until there are none left, or something stopped the work."""
+    def run(self) -> None:
+        """Run partitions until there are none left, or the work is stopped."""
         while (partition := self._take()) is not None:
             try:
                 arrays = self.task(partition)
@@ -141,7 +141,7 @@ class _Work:
             return None if self.stopped else next(self._next, None)
 
     def not_kept(self) -> dict[int, Arrays]:
-        """Partitions done since this was last asked."""
+        """Return the partitions done since the last call."""
         with self._lock:
             batch, self._not_kept = self._not_kept, {}
         return batch

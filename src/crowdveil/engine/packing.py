@@ -1,7 +1,7 @@
-"""Rows in packs: all rows of a piece that have one key are one value of bytes, so that a cluster moves few and large things.
+"""Serialize the rows of one key in a chunk as one binary value, so that a cluster shuffles few large values.
 
-What moves rows between executors looks at each of them, and at each value of each. Packs pass through it as they are, and are
-opened where they are needed. A pack holds one Arrow record batch without its schema, which both ends know.
+A shuffle inspects every value of every row. Serialized batches pass through it unchanged and are read where they are needed.
+Each holds one Arrow record batch without its schema, which reader and writer share.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 PACK_ROWS = 1_000_000
-"""Rows that are put into packs together: the more, the larger packs are."""
+"""Rows that are grouped by key at a time: more rows give larger batches."""
 
 
 def in_runs(rows: pa.Table, keys: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each key, keys rising; rows of one key keep their order."""
+    """Yield the rows of each key, keys ascending; rows of one key keep their order."""
     if len(rows) == 0:
         return
     order = np.argsort(keys, kind="stable")
@@ -28,13 +28,13 @@ def in_runs(rows: pa.Table, keys: np.ndarray[Any, np.dtype[np.int64]]) -> Iterat
 
 
 def packed(batch: pa.RecordBatch) -> bytes:
-    """Some rows as bytes."""
+    """Return a record batch as bytes."""
     content: bytes = batch.serialize().to_pybytes()
     return content
 
 
 def unpacked(packs: Any, schema: pa.Schema) -> pa.Table:
-    """The rows of all packs in a column of bytes, in the order of packs."""
-    # A pack is read where it lies: a buffer of Arrow is cut from the column, and nothing is copied.
+    """Return the rows of all serialized batches in a binary column, in order."""
+    # Each batch is a slice of the column's buffer; nothing is copied.
     batches = [pa.ipc.read_record_batch(pack.as_buffer(), schema) for pack in packs]
     return pa.Table.from_batches(batches, schema)

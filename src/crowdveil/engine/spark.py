@@ -1,4 +1,4 @@
-"""Partitions on the executors of a Spark cluster. The only file that imports pyspark; see `crowdveil.engine` for what to add."""
+"""Run partitions on the executors of a Spark cluster. The only file that imports pyspark; see `crowdveil.engine`."""
 
 from __future__ import annotations
 
@@ -23,48 +23,48 @@ from crowdveil.errors import InputError, MissingExtraError, ParameterError
 from crowdveil.progress import Progress, no_progress
 
 Frame = Any
-"""A data frame of Spark: rows that lie on the cluster. What is done with one is said here and done there."""
-Batches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-Group = Callable[[pa.Table], pa.Table]
+"""A data frame of Spark: rows on the cluster, evaluated there."""
+BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+GroupFunction = Callable[[pa.Table], pa.Table]
 T = TypeVar("T")
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
-    # Few rows may take long: groups are not put together because they are small.
+    # A few rows may take long, so small groups are not coalesced.
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-    # Packs of rows are large: few of them are a piece.
+    # Serialized batches are large: few of them are a chunk.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024**2),
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
-"""What our queries run with. They have a session of their own beside that of the user, whose settings stay as they are."""
+"""Settings of queries. They run in a new session, so that the settings of the user's session do not change."""
 TASKS_A_SLOT = 4
-"""Tasks that a grouping has for each that can run at a time: enough to even out, and few enough to cost nothing."""
+"""Tasks of a grouping per slot: enough to balance load, and few enough to cost nothing."""
 _OWN = {
     "spark.app.name": "crowdveil",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
 }
-"""What a session that we start ourselves has besides."""
+"""Further settings of a session that is started here."""
 
 
 class SparkEngine:
-    """A session of Spark, and what partitions need of it: read, map, group, gather, write.
+    """A Spark session with the operations of partitions: read, map, group, collect, write.
 
     Parameters
     ----------
     session
-        The user's session, or one of our own. Queries run in a new session beside it, on the same executors.
+        The user's session, or one started here. Queries run in a new session on the same executors.
     """
 
     def __init__(self, session: Any) -> None:
         if not hasattr(session, "newSession") or type(session).__module__.startswith("pyspark.sql.connect"):
             raise ParameterError(
-                "spark: wanted a session of the classic kind, but got another; make it with SparkSession.builder.master(...)."
+                "spark: wanted a classic session, not Spark Connect; create it with SparkSession.builder.master(...)."
             )
         self.session = session.newSession()
         for name, value in SETTINGS.items():
@@ -76,13 +76,13 @@ class SparkEngine:
 
     @property
     def slots(self) -> int:
-        """Tasks that run at a time."""
+        """Number of tasks that run in parallel."""
         return max(int(self.context.defaultParallelism), 1)
 
     # Data in
 
     def read(self, data: Any) -> Frame:
-        """Rows of a path as Spark takes it (a CSV has text in all columns), or of a data frame of the user's session."""
+        """Return the rows of a path (a CSV has text in all columns), or of a data frame of the user's session."""
         if not isinstance(data, str | Path):
             name = f"crowdveil_{uuid.uuid4().hex}"
             data.createOrReplaceGlobalTempView(name)
@@ -99,7 +99,7 @@ class SparkEngine:
         return self.act(lambda: self.session.read.parquet(path))
 
     def _separator(self, path: str) -> str:
-        """The sign that stands most often in the first line."""
+        """Return the most frequent delimiter in the first line."""
         first = self.session.read.text(path).limit(1).collect()
         if not first:
             raise InputError(f"{path}: the file is empty; wanted a header and at least one row.")
@@ -107,12 +107,12 @@ class SparkEngine:
         return max(",;\t|", key=line.count)
 
     def table(self, table: pa.Table) -> Frame:
-        """A small table from here, for all executors."""
+        """Return a small local table as a frame."""
         return self.session.createDataFrame(table)
 
     @staticmethod
     def schema(frame: Frame) -> pa.Schema:
-        """The columns of a frame, as partitions see them."""
+        """Return the Arrow schema of a frame."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
         schema: pa.Schema = to_arrow_schema(frame.schema, timezone="UTC")
@@ -121,24 +121,24 @@ class SparkEngine:
     # Work
 
     def sql(self, text: str, **frames: Frame) -> Frame:
-        """A query over frames, which stand in it as {name}."""
-        # Spark would name frames by itself, and forget the names after the query; and with a name it forgets the kept rows.
+        """Return a query over frames, which appear in it as {name}."""
+        # Spark's own names of frames end with the query, and the persisted rows with them.
         names = {}
-        for place, frame in frames.items():
-            names[place] = f"crowdveil_{uuid.uuid4().hex}"
-            frame.createOrReplaceTempView(names[place])
+        for name, frame in frames.items():
+            names[name] = f"crowdveil_{uuid.uuid4().hex}"
+            frame.createOrReplaceTempView(names[name])
         return self.session.sql(text.format(**names))
 
-    def map_rows(self, frame: Frame, function: Batches, schema: pa.Schema) -> Frame:
-        """The rows that a function makes of pieces of the rows, wherever they lie; it is sent to each executor once."""
+    def map_rows(self, frame: Frame, function: BatchFunction, schema: pa.Schema) -> Frame:
+        """Map a function over chunks of the rows where they are; it is sent to each executor once."""
         sent = self.context.broadcast(function)
         with _quiet():
-            return frame.mapInArrow(lambda pieces: telling(sent.value, pieces), _spark_schema(schema))
+            return frame.mapInArrow(lambda chunks: telling(sent.value, chunks), _spark_schema(schema))
 
-    def map_groups(self, frame: Frame, key: str, function: Group, schema: pa.Schema, groups: int) -> Frame:
-        """The rows that a function makes of all rows with one value in column `key`; there are about so many `groups`."""
+    def map_groups(self, frame: Frame, key: str, function: GroupFunction, schema: pa.Schema, groups: int) -> Frame:
+        """Map a function over all rows of one value in column `key`; `groups` is their approximate number."""
         sent = self.context.broadcast(function)
-        # Groups go to tasks by a hash: with twice as many tasks few groups must share one.
+        # Groups are hashed to tasks: with twice as many tasks few groups share one.
         tasks = min(max(2 * groups, self.slots), 20_000)
         placed = frame.repartition(tasks, key)
         with _quiet():
@@ -146,7 +146,7 @@ class SparkEngine:
 
     @contextmanager
     def kept(self, frame: Frame) -> Iterator[Frame]:
-        """Keep rows on the disks of the executors once they are made, as several queries need them."""
+        """Persist rows on the disks of the executors in the block, for several queries."""
         from pyspark import StorageLevel
 
         frame.persist(StorageLevel.DISK_ONLY)
@@ -158,18 +158,18 @@ class SparkEngine:
     # Data out
 
     def gather(self, frame: Frame, progress: Progress = no_progress) -> pa.Table:
-        """Few rows, here."""
+        """Collect few rows as a local table."""
         with _quiet():
             table: pa.Table = self.act(frame.toArrow, progress)
         return table
 
     def write(self, frame: Frame, path: str, by: str | None = None, progress: Progress = no_progress) -> None:
-        """Write rows as a folder of Parquet files, by the values of a column if one is given; whole or not at all."""
+        """Write rows as a folder of Parquet files, partitioned by a column if given, atomically."""
         writer = frame.write.mode("overwrite")
         self.act(lambda: (writer.partitionBy(by) if by else writer).parquet(path), progress)
 
     def act(self, action: Callable[[], T], progress: Progress = no_progress) -> T:
-        """Do what reaches the cluster, and stay beside it: progress is told in tasks, and an interrupt ends it there too."""
+        """Run an action on the cluster; report progress in tasks, and cancel its jobs on an interrupt."""
         group = f"crowdveil-{uuid.uuid4().hex}"
 
         def work() -> T:
@@ -180,7 +180,7 @@ class SparkEngine:
             done = pool.submit(work)
             try:
                 while wait([done], TICK_S).not_done:
-                    self._tell(group, progress)
+                    self._report(group, progress)
                 return done.result()
             except KeyboardInterrupt:
                 self.context.cancelJobGroup(group)
@@ -188,7 +188,7 @@ class SparkEngine:
             except Exception as error:
                 raise in_one_sentence(error) from error
 
-    def _tell(self, group: str, progress: Progress) -> None:
+    def _report(self, group: str, progress: Progress) -> None:
         tracker = self.context.statusTracker()
         stages = [tracker.getStageInfo(s) for j in tracker.getJobIdsForGroup(group)
                   if (job := tracker.getJobInfo(j)) for s in job.stageIds]  # fmt: skip
@@ -198,7 +198,7 @@ class SparkEngine:
             progress(min(sum(stage.numCompletedTasks for stage in known), total), total)
 
     def close(self) -> None:
-        """Forget what the user's session was asked to show us."""
+        """Drop the views of the user's frames."""
         for name in self._views:
             self.session.catalog.dropGlobalTempView(name)
         self._views.clear()
@@ -206,7 +206,7 @@ class SparkEngine:
 
 @contextmanager
 def spark_engine(spark: Any = None, master: str | None = None) -> Iterator[SparkEngine]:
-    """An engine on the user's session, or on one that is started here and stopped at the end."""
+    """Yield an engine on the user's session, or on one that is started here and stopped at the end."""
     engine = SparkEngine(spark if spark is not None else _start(master))
     try:
         yield engine
@@ -217,7 +217,7 @@ def spark_engine(spark: Any = None, master: str | None = None) -> Iterator[Spark
 
 
 def _start(master: str | None) -> Any:
-    """A session of our own, on all cores of this machine by default. What spark-submit set already stays as it is."""
+    """Start a session, on all cores of this machine by default. Settings of spark-submit take precedence."""
     try:
         from pyspark import SparkConf
         from pyspark.errors import PySparkRuntimeError
@@ -225,26 +225,26 @@ def _start(master: str | None) -> Any:
     except ImportError:
         raise MissingExtraError("pyspark", "spark", "--engine spark") from None
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
-        raise ParameterError("--engine spark needs Java 17 or newer: install it, or set JAVA_HOME to where it is.")
+        raise ParameterError("--engine spark needs Java 17 or newer: install it, or set JAVA_HOME to its folder.")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf()
     if SparkSession.getActiveSession() is not None:
-        raise ParameterError("--engine spark: a session of Spark runs here already; give it as spark=.")
+        raise ParameterError("--engine spark: a Spark session is active already; give it as spark=.")
     if master is not None:
         conf.set("spark.master", master)
     settings = {"spark.master": "local[*]", **_OWN}
     if conf.get("spark.master", "local[*]").startswith("local"):
-        # Executors of this machine see the same files, so they take this very code.
+        # Executors of this machine have the same files, so they import this code.
         settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
     for name, value in settings.items():
         if not conf.contains(name):
             conf.set(name, value)
     try:
-        with _no_words_of_java():
+        with _silent_stderr():
             return SparkSession.builder.config(conf=conf).getOrCreate()
     except PySparkRuntimeError:
         raise ParameterError(
-            "--engine spark: Java did not start; install Java 17 or newer, or set JAVA_HOME to where it is."
+            "--engine spark: Java did not start; install Java 17 or newer, or set JAVA_HOME to its folder."
         ) from None
     except Exception as error:
         raise ParameterError(
@@ -253,8 +253,8 @@ def _start(master: str | None) -> Any:
 
 
 @contextmanager
-def _no_words_of_java() -> Iterator[None]:
-    """Give what is started inside nowhere to write its warnings: whoever runs a command reads sentences there."""
+def _silent_stderr() -> Iterator[None]:
+    """Discard the warnings of processes started in the block; stderr is for the user's messages."""
     before = os.dup(2)
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), 2)
@@ -267,7 +267,7 @@ def _no_words_of_java() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without pyspark's warnings of a pandas that it was not tried with: no data passes through pandas here."""
+    """Suppress pyspark's warnings about untested pandas versions: no data passes through pandas here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         yield

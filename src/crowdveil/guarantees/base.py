@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict
 
 from crowdveil.errors import GuaranteeViolatedError, counted
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories

@@ -10,7 +10,7 @@ import numpy as np
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
 from crowdveil.guarantees.trajectories import OTHER_NUMBER, WHOSE
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 
 _BLOCK = 2_000_000

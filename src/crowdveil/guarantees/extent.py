@@ -11,8 +11,8 @@ from pydantic import Field
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
 from crowdveil.guarantees.original import NEEDS_ORIGINAL, original_zones
-from crowdveil.io.values import codes
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.values import encode_ids
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import PUBLISHED, STATES
@@ -154,7 +154,7 @@ def _rows_naming(written: WrittenRelease, areas: Mask) -> int:
 
 
 def _published(written: WrittenRelease) -> Mask:
-    """Return which rows do not aggregate small flows."""
-    number, labels, _ = codes(written.values("state"))
+    """Rows that are not small destinations taken together."""
+    number, labels, _ = encode_ids(written.values("state"))
     published: Mask = np.array([label == STATES[PUBLISHED] for label in labels], bool)
     return published[number]

@@ -14,7 +14,7 @@ from crowdveil.guarantees.original import step_volumes, volumes_by_step, volumes
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.guarantees.painting import blocks, by_step
 from crowdveil.guarantees.runs import Runs
-from crowdveil.io.written import FLOW_COLUMNS, WrittenRelease
+from crowdveil.io.written_release import FLOW_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import STATES

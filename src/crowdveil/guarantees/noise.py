@@ -10,7 +10,7 @@ from pydantic import Field
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 
 
 class DifferentialPrivacy(Guarantee):

@@ -16,8 +16,8 @@ from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
 from crowdveil.guarantees.painting import Block, blocks, by_step
 from crowdveil.guarantees.runs import Runs, distinct
-from crowdveil.io.parallel import in_order
-from crowdveil.io.written import NO_TIME, WrittenRelease
+from crowdveil.io.parallel import run_ordered
+from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask, row_slices, take_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
@@ -275,7 +275,7 @@ class _Sums:
         self.sure_of_people: Mask = one_pair | (original.k_unit == "trips" or original.person_ids is not None)
         order, (step, origin, destination) = by_step(rows.step, rows.origin, rows.destination)
         painted = blocks(runs, step, origin, destination, flows=np.diff(original.offsets))
-        self.crossed = sum(in_order(partial(self._add, block) for block in painted))
+        self.crossed = sum(run_ordered(partial(self._add, block) for block in painted))
         if order is not None:
             for sums in (self.volume, self.people, *self._weight):
                 sums[order] = sums.copy()

@@ -51,10 +51,10 @@ class SectorKAnonymity(SectorGuarantee):
         return f"Every sector of the map has locations of at least {self.k:,} {self.k_unit}."
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
-        """Check the numbers in the file; with the original count locations and people of each sector again."""
+        """Look at the numbers in the file; with the original count locations and people in each sector anew."""
         if written.counts != self.k_unit:
             return self.make_finding(True, {"counts_differ": 1})
-        small = int((written.crowd < self.k).sum())
+        small = int((written.people < self.k).sum())
         if small or original is None:
             return self.make_finding(small > 0, {"sectors": len(written), "small": small})
         sector = sector_of(written, original)
@@ -62,9 +62,9 @@ class SectorKAnonymity(SectorGuarantee):
         locations = np.bincount(sector[inside], minlength=len(written))
         pairs = np.sort(sector[inside] * original.people + _person(original)[inside])
         first = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
-        people = np.bincount(first // original.people, minlength=len(written))
-        wrong = int(((locations != written.locations) | (people != written.crowd)).sum())
-        small = int((people < self.k).sum())
+        crowd = np.bincount(first // original.people, minlength=len(written))
+        wrong = int(((locations != written.locations) | (crowd != written.people)).sum())
+        small = int((crowd < self.k).sum())
         return self.make_finding(
             small + wrong > 0, {"sectors": len(written), "small": small, "wrong": wrong}, with_original=True
         )
@@ -166,7 +166,7 @@ class WellFormedSectors(SectorGuarantee):
             faults.append("wrong_area")
         elif not np.allclose(written.locations_per_km2, written.locations / area, rtol=1e-9, atol=0):
             faults.append("wrong_density")
-        if np.any(written.locations < written.crowd):
+        if np.any(written.locations < written.people):
             faults.append("few_locations")
         return self.make_finding(bool(faults), {"sectors": len(written), **dict.fromkeys(faults, 1)})
 

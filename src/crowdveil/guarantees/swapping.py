@@ -10,7 +10,7 @@ import numpy as np
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
 from crowdveil.guarantees.trajectories import OTHER_NUMBER
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.trajectories import Trajectories
 
@@ -37,9 +37,9 @@ class OriginalPoints(_ComparedWithTrajectories):
         """Return the guarantee in one sentence."""
         return "Every published location with its time is one of the original data, and none is more frequent than originally."
 
-    def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
-        """Look up each written point among the original points, and count equal ones."""
-        here, there = written.points_beside(original)
+    def check_from(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
+        """Look each written point up among the original ones, and count equal ones."""
+        here, there = written.number_points(original)
         size = int(max(here.max(initial=-1), there.max(initial=-1))) + 1
         more = np.bincount(here, minlength=size) - np.bincount(there, minlength=size)
         strange = int(more[more > 0].sum())
@@ -126,10 +126,10 @@ def _rising(number: Ints) -> Ints:
     return np.cumsum(np.diff(number, prepend=number[:1]) != 0)
 
 
-def _owners(written: WrittenRelease, original: Trajectories, k_unit: str) -> Ints:
-    """Return the owner of each written point; -1 where several owners or none have a point of that location and time."""
-    here, there = written.points_beside(original)
-    whose = (original.person if k_unit == "people" else np.arange(len(original)))[original.trajectory]
+def _owners(written: WrittenRelease, original: Trajectories, counts: str) -> Ints:
+    """Whose each written point is; -1 where several have a point of that place and time, or nobody has."""
+    here, there = written.number_points(original)
+    whose = (original.person if counts == "people" else np.arange(len(original)))[original.trajectory]
     owner = np.full(int(max(here.max(initial=-1), there.max(initial=-1))) + 1, -1)
     owner[there] = whose
     # An owner that is not the last one at a location and time shares it.

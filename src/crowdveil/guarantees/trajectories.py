@@ -11,7 +11,7 @@ import numpy as np
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, Splitting, faults_in, flags
 from crowdveil.guarantees.outlines import broken_outlines
-from crowdveil.io.written import TRAJECTORY_COLUMNS, WrittenRelease
+from crowdveil.io.written_release import TRAJECTORY_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Ints
 
 OTHER_NUMBER = "the files have another number of trajectories than the release."

@@ -1,4 +1,7 @@
-"""A folder of plain files as one zip file, and back. The same files make the same bytes; nothing of a zip file is trusted."""
+"""Pack a folder of plain files as a zip file, and unpack it.
+
+Equal files give equal bytes. A zip file is untrusted input: names, sizes and kinds of entries are checked.
+"""
 
 from __future__ import annotations
 
@@ -11,93 +14,98 @@ from pathlib import Path
 
 from crowdveil.errors import InputError
 
-FILES_MOST = 64
+MAX_FILES = 64
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=, -]{0,119}")
-"""A name that means the same everywhere, and no other place than the folder that it stands in."""
-_WHEN = (1980, 1, 1, 0, 0, 0)
-_PIECE = 1 << 20
-_PACKED = (".parquet", ".pq", ".png", ".zip")
-"""Endings of files that are packed by themselves."""
+"""A file name that is valid on every system and cannot leave its folder."""
+_FIXED_DATE = (1980, 1, 1, 0, 0, 0)
+_CHUNK_BYTES = 1 << 20
+_COMPRESSED = (".parquet", ".pq", ".png", ".zip")
+"""Suffixes of formats that are compressed already."""
 
 
 def pack(folder: Path, target: Path) -> None:
-    """Write the files of a folder, in the order of their names and without times or owners."""
+    """Write the files of a folder as a zip file, sorted by name, without times or owners."""
     with zipfile.ZipFile(target, "w") as archive:
         for path in sorted(p for p in folder.iterdir() if p.is_file()):
-            entry = zipfile.ZipInfo(path.name, _WHEN)
+            entry = zipfile.ZipInfo(path.name, _FIXED_DATE)
             entry.external_attr = (stat.S_IFREG | 0o644) << 16
-            entry.compress_type = zipfile.ZIP_STORED if path.suffix in _PACKED else zipfile.ZIP_DEFLATED
-            entry.file_size = path.stat().st_size  # so that large ones get the fields that they need
+            entry.compress_type = zipfile.ZIP_STORED if path.suffix in _COMPRESSED else zipfile.ZIP_DEFLATED
+            entry.file_size = path.stat().st_size  # large entries need 64-bit fields
             with path.open("rb") as source, archive.open(entry, "w") as packed:
-                while piece := source.read(_PIECE):
-                    packed.write(piece)
+                while chunk := source.read(_CHUNK_BYTES):
+                    packed.write(chunk)
 
 
-def check_archive(path: Path, name: str, most: int) -> None:
-    """Raise unless a zip file holds plain files that together are no larger than `most` bytes. Unpacks nothing."""
-    with _opened(path, name) as archive:
-        _entries(archive, name, most)
+def check_archive(path: Path, name: str, max_bytes: int) -> None:
+    """Raise unless a zip file holds plain files of at most `max_bytes` bytes in total. Unpack nothing."""
+    with _open(path, name) as archive:
+        _check_entries(archive, name, max_bytes)
 
 
-def unpack(path: Path, folder: Path, most: int, name: str = "release.zip") -> None:
+def unpack(path: Path, folder: Path, max_bytes: int, name: str = "release.zip") -> None:
     """Write the files of a zip file into a folder that is new or empty."""
-    with _opened(path, name) as archive:
-        entries = _entries(archive, name, most)
+    with _open(path, name) as archive:
+        entries = _check_entries(archive, name, max_bytes)
         folder.mkdir(exist_ok=True)
         for entry in entries:
             write_entry(archive, entry, folder / entry.filename, name)
 
 
-def _opened(path: Path, name: str) -> zipfile.ZipFile:
+def _open(path: Path, name: str) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, OverflowError):
         raise _broken(name) from None
 
 
-def _entries(archive: zipfile.ZipFile, name: str, most: int) -> list[zipfile.ZipInfo]:
+def _check_entries(archive: zipfile.ZipFile, name: str, max_bytes: int) -> list[zipfile.ZipInfo]:
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
-    if not entries or len(entries) > FILES_MOST or len({n.lower() for n in names}) < len(names):
-        raise InputError(f"{name}: wanted a zip file of 1 to {FILES_MOST} files with different names.")
+    if not entries or len(entries) > MAX_FILES or len({n.lower() for n in names}) < len(names):
+        raise InputError(f"{name}: wanted a zip file of 1 to {MAX_FILES} files with distinct names.")
     if not all(PLAIN_NAME.fullmatch(n) for n in names):
-        raise InputError(f"{name}: wanted plain files without folders in the zip file; pack those of a release alone.")
+        raise InputError(f"{name}: wanted plain files without folders in the zip file; pack only the release's files.")
     for entry in entries:
         if not is_plain_entry(entry):
             raise InputError(f"{name}: wanted plain files in the zip file, no links and nothing encrypted.")
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise InputError(f"{name}: wanted files that are stored or deflated in the zip file.")
-    if sum(entry.file_size for entry in entries) > most:
-        raise InputError(f"{name}: the zip file is too large once it is unpacked; at most {most >> 20:,} MiB may be.")
+    check_unpacked_size(entries, name, max_bytes)
     return entries
 
 
+def check_unpacked_size(entries: list[zipfile.ZipInfo], name: str, max_bytes: int) -> None:
+    """Raise if entries of a zip file have more than `max_bytes` bytes once unpacked."""
+    if sum(entry.file_size for entry in entries) > max_bytes:
+        raise InputError(f"{name}: the unpacked files are too large; wanted at most {max_bytes >> 20:,} MiB.")
+
+
 def is_plain_entry(entry: zipfile.ZipInfo) -> bool:
-    """Whether an entry of a zip file is a plain file: no link, no device, nothing encrypted."""
+    """Return whether an entry of a zip file is a plain file: no link, no device, not encrypted."""
     return stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG) and not entry.flag_bits & 0x1
 
 
 def write_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, name: str) -> None:
-    """Write a file out of a zip file, of no more than the size that it says; `name` is what messages call the zip file."""
-    # x: nothing that is there is written over, and no link is followed.
+    """Write an entry of a zip file to a new file. `name` is the zip file's name in messages."""
+    # Mode x overwrites no file and follows no link.
     with target.open("xb") as file:
-        for piece in _pieces(archive, entry, name):
-            file.write(piece)
+        for chunk in _read_chunks(archive, entry, name):
+            file.write(chunk)
 
 
-def _pieces(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Iterator[bytes]:
-    """The content of a file; whatever is wrong with it, the zip file is broken, and so it is if it is larger than it says."""
+def _read_chunks(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Iterator[bytes]:
+    """Yield the content of an entry; raise if it is broken or larger than declared."""
     left = entry.file_size
     try:
         with archive.open(entry) as packed:
-            while piece := packed.read(min(_PIECE, left + 1)):
-                left -= len(piece)
+            while chunk := packed.read(min(_CHUNK_BYTES, left + 1)):
+                left -= len(chunk)
                 if left < 0:
                     raise _broken(name)
-                yield piece
+                yield chunk
     except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError, OSError, zlib.error):
         raise _broken(name) from None
 
 
 def _broken(name: str) -> InputError:
-    return InputError(f"{name}: the zip file is broken; pack it anew.")
+    return InputError(f"{name}: the zip file is broken; pack it again.")

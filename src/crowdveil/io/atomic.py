@@ -1,4 +1,4 @@
-"""Writing so that there is either all of it or nothing: to a temporary place beside the target, then moved."""
+"""Write files and folders atomically: to a temporary path next to the target, then by a rename."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from crowdveil.errors import OutputError
-from crowdveil.io.exchange import exchange
+from crowdveil.io.rename_exchange import exchange_paths
 
 MARK = ".crowdveil-partial"
 OLD = ".old"
-"""Ending of the name that a whole folder has while another takes its place in two moves; see `recover`."""
+"""Suffix of a complete folder while it is replaced in two renames; see `recover`."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
 def new_folder(target: Path, *, overwrite: bool, mark_file: str) -> Iterator[Path]:
-    """A temporary folder that becomes `target` if all goes well, and is removed if anything goes wrong.
+    """Yield a temporary folder that becomes `target` on success and is removed on failure.
 
-    A folder that is there already is replaced only if `overwrite` is set and it holds `mark_file`, so that nothing but
-    an earlier release can be lost.
+    An existing folder is replaced only with `overwrite` and if it holds `mark_file`: only an earlier release can be lost.
     """
     target = Path(target).absolute()
     check_target(target, overwrite=overwrite, mark_file=mark_file)
-    temporary = _beside(target)
+    temporary = _temporary_path(target)
     with write_errors(target), _parents(target), _in_use(temporary):
         try:
             temporary.mkdir()
@@ -41,12 +40,12 @@ def new_folder(target: Path, *, overwrite: bool, mark_file: str) -> Iterator[Pat
 
 
 def check_target(target: Path, *, overwrite: bool, mark_file: str) -> None:
-    """Raise unless a release can be put at `target`. What a killed run left is put right first."""
+    """Raise unless a release can be written to `target`. Recover from a killed run first."""
     recover(target)
     if not target.exists():
         return
     if not target.is_dir():
-        raise OutputError(f"{target}: wanted a folder to write to, but this is a file; name another with -o.")
+        raise OutputError(f"{target}: wanted a folder to write to, but this is a file; name a folder with -o.")
     if not any(target.iterdir()):
         return
     if not overwrite:
@@ -57,11 +56,11 @@ def check_target(target: Path, *, overwrite: bool, mark_file: str) -> None:
 
 @contextmanager
 def new_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A temporary file that becomes `target` if all goes well, and is removed if anything goes wrong."""
+    """Yield a temporary file that becomes `target` on success and is removed on failure."""
     target = Path(target).absolute()
     check_file(target, overwrite=overwrite)
     recover(target)
-    temporary = _beside(target, target.suffix)
+    temporary = _temporary_path(target, target.suffix)
     with write_errors(target), _parents(target), _in_use(temporary):
         try:
             yield temporary
@@ -71,22 +70,22 @@ def new_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
 
 
 def check_file(target: Path, *, overwrite: bool) -> None:
-    """Raise unless a file can be put at `target`."""
+    """Raise unless a file can be written to `target`."""
     if target.is_dir():
-        raise OutputError(f"{target}: wanted a file to write to, but this is a folder; name another with -o.")
+        raise OutputError(f"{target}: wanted a file to write to, but this is a folder; name a file with -o.")
     if target.exists() and not overwrite:
         raise OutputError(f"{target}: the file exists; name another with -o, or replace it with --overwrite.")
 
 
 @contextmanager
 def _parents(target: Path) -> Iterator[None]:
-    """Make the folders above the target, and take those that were made away again if anything goes wrong."""
+    """Create the parent folders of the target, and remove the created ones on failure."""
     missing = [folder for folder in target.parents if not folder.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield
     except BaseException:
-        with suppress(OSError):  # somebody else may have put something there by now
+        with suppress(OSError):  # another process may have written there
             for folder in missing:
                 folder.rmdir()
         raise
@@ -94,7 +93,7 @@ def _parents(target: Path) -> Iterator[None]:
 
 @contextmanager
 def write_errors(target: Path) -> Iterator[None]:
-    """Say in one sentence why something could not be written."""
+    """Turn an OSError while writing into an OutputError of one sentence."""
     try:
         yield
     except OSError as error:
@@ -103,7 +102,7 @@ def write_errors(target: Path) -> Iterator[None]:
                 f"{target}: the disk is full, so nothing was written; free some space and run again."
             ) from None
         reason = error.strerror or type(error).__name__
-        raise OutputError(f"{target}: cannot be written ({reason}); name another place with -o.") from None
+        raise OutputError(f"{target}: cannot be written ({reason}); name another path with -o.") from None
 
 
 _used: set[Path] = set()
@@ -112,7 +111,7 @@ _used: set[Path] = set()
 
 @contextmanager
 def _in_use(temporary: Path) -> Iterator[None]:
-    """Keep a temporary path from being taken for one that an earlier run left, and have it removed if the process is ended."""
+    """Register a temporary path: `recover` spares it and `remove_unfinished` removes it."""
     _used.add(temporary)
     try:
         yield
@@ -122,13 +121,13 @@ def _in_use(temporary: Path) -> Iterator[None]:
 
 @contextmanager
 def scratch_folder() -> Iterator[str]:
-    """Make a folder for temporary files; it is removed at the end, also by `remove_unfinished`."""
+    """Create a folder for temporary files; remove it at the end, also by `remove_unfinished`."""
     with tempfile.TemporaryDirectory(prefix="crowdveil-") as folder, _in_use(Path(folder)):
         yield folder
 
 
 def remove_unfinished() -> None:
-    """Remove the temporary folders and files of this process: for one that ends at once, without leaving its contexts."""
+    """Remove the temporary paths of this process, for a process that exits without leaving its contexts."""
     for path in sorted(_used):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -137,16 +136,16 @@ def remove_unfinished() -> None:
                 path.unlink(missing_ok=True)
 
 
-def _beside(target: Path, ending: str = "") -> Path:
-    """A name next to the target that tells who writes there; on one file system, so that the move is atomic."""
-    return target.with_name(f".{target.name}{MARK}-{socket.gethostname()}-{os.getpid()}{ending}")
+def _temporary_path(target: Path, suffix: str = "") -> Path:
+    """Return a path next to the target with host and process id; the same file system makes the rename atomic."""
+    return target.with_name(f".{target.name}{MARK}-{socket.gethostname()}-{os.getpid()}{suffix}")
 
 
 def recover(target: Path) -> None:
-    """Put right what runs that were killed on this machine left: nothing is touched that has not our mark in its name.
+    """Clean up after runs that were killed on this machine; only paths with `MARK` in their name are touched.
 
-    A folder that was moved aside for another one goes back to its place if that is empty. All else is removed: unfinished
-    folders and files, and replaced ones. What runs on other machines left stays, since they may still be at work.
+    A complete folder that was renamed to make way returns to the target if that is missing. Unfinished and replaced
+    folders and files are removed. Paths of other machines stay, since their runs may still be active.
     """
     target = Path(target).absolute()
     prefix = f".{target.name}{MARK}-{socket.gethostname()}-"
@@ -154,7 +153,7 @@ def recover(target: Path) -> None:
         left = [
             path
             for path in target.parent.glob(f"{glob.escape(prefix)}*")
-            if path not in _used and of_dead(path.name.removeprefix(prefix))
+            if path not in _used and is_of_dead_process(path.name.removeprefix(prefix))
         ]
         for path in sorted(left):
             if path.name.endswith(OLD) and path.is_dir():
@@ -168,9 +167,9 @@ def recover(target: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
-def of_dead(ending: str) -> bool:
-    """Whether a name ends with the number of a process that is no more."""
-    number = ending.split(".")[0]
+def is_of_dead_process(suffix: str) -> bool:
+    """Return whether the end of a name holds the id of a process that has ended."""
+    number = suffix.split(".")[0]
     return number.isdecimal() and not _alive(int(number))
 
 
@@ -185,14 +184,14 @@ def _alive(process: int) -> bool:
 
 
 def _move(temporary: Path, target: Path) -> None:
-    """Put the finished folder in place; what it replaces is then at `temporary`, to be removed.
+    """Rename the finished folder to the target; a replaced folder ends up at `temporary`, to be removed.
 
-    Where the system can exchange two names, there is a whole folder at the target at every moment. Elsewhere there is none
-    between two moves; a run that is killed there leaves a whole one under a name that `recover` knows.
+    Where the system can exchange two names, the target is a complete folder at every moment. Elsewhere it is missing
+    between two renames; `recover` restores it after a run that was killed there.
     """
     if not (target.exists() and any(target.iterdir())):
         temporary.rename(target)
-    elif not exchange(temporary, target):
+    elif not exchange_paths(temporary, target):
         old = temporary.with_name(temporary.name + OLD)
         target.rename(old)
         try:
@@ -200,4 +199,4 @@ def _move(temporary: Path, target: Path) -> None:
         except BaseException:
             old.rename(target)
             raise
-        old.rename(temporary)  # a name with the ending stands for a whole folder, and this one is about to be removed
+        old.rename(temporary)  # OLD marks a folder to restore, and this one is to be removed

@@ -1,4 +1,4 @@
-"""Attributes of zones as a table: values of JSON or of a database, column by column."""
+"""Attributes of zones as a table, from values of JSON or of a database."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-COLUMNS_MOST = 2000
+MAX_COLUMNS = 2000
 
 
 def attribute_table(rows: int, columns: dict[str, list[Any]]) -> pa.Table:
-    """A table of columns; values of different kinds in one column become text. Raises ValueError where there are too many."""
-    if len(columns) > COLUMNS_MOST:
+    """Return a table of columns; values of mixed types become text. Raise ValueError for too many columns."""
+    if len(columns) > MAX_COLUMNS:
         raise ValueError("too many columns")
-    if not columns:  # a table without columns cannot tell how many rows it has
+    if not columns:  # a plain table without columns has no row count
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))])
     return pa.table({name: _column(values) for name, values in columns.items()})
 

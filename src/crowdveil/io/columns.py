@@ -1,4 +1,4 @@
-"""Which column means what: named by the user, or guessed from the usual names with a message."""
+"""Roles of columns: named by the user, or guessed from the usual names with a note."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ USUAL: dict[str, tuple[str, ...]] = {
     "weight": (),
     "zone_id": ("zone_id", "tile_id", "id", "zone", "tile", "objectid", "locationid", "location_id", "geoid", "fid"),
 }  # fmt: skip
-"""For each role, the names that are recognized, best first; compared without case."""
+"""Recognized names of each role, best first; compared without case."""
 _VALUE = r"\s*[+-]?\d[\d.,:/+\sTZeE-]*"
 """A number or a time."""
 _OTHER_SIGNS = r"[\s:^~#/\x00-\x1f]"
-"""What may separate values that are not separated as they should be."""
+"""Characters that may separate values in place of a supported delimiter."""
 
 
 def find_column(source: Source, role: str, named: str | None, notes: ReadNotes) -> str | None:
-    """The column for `role`: the one that the user named, else the first usual name that is there, else None."""
+    """Return the column for `role`: the one that the user named, else the first usual name found, else None."""
     if named is not None:
         if named in source.columns:
             return named
-        near = [] if headless(source) else difflib.get_close_matches(named, source.columns, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"{listed(source)}."
+        near = [] if lacks_header(source) else difflib.get_close_matches(named, source.columns, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"{describe_columns(source)}."
         raise InputError(f"{source.name}: there is no column {named} for --{_option(role)}; {hint}")
     by_lower = {c.lower(): c for c in reversed(source.columns)}
     for rank, usual in enumerate(USUAL[role]):
         if usual in by_lower:
             refuse_repeated_name([c for c in source.columns if c.lower() == usual], role, source)
             if rank or by_lower[usual] != usual:
-                notes.say(
+                notes.add(
                     f"column {by_lower[usual]} is taken as {_option(role)} (name another with --{_option(role)})."
                 )
             return by_lower[usual]
@@ -70,33 +70,34 @@ def refuse_repeated_name(columns: list[str], role: str, source: Source) -> None:
 
 
 def need_column(source: Source, role: str, named: str | None, notes: ReadNotes) -> str:
-    """As `find_column`, but it must be there."""
+    """Return the column for `role` as `find_column` does; raise if there is none."""
     column = find_column(source, role, named, notes)
     if column is None:
         near = difflib.get_close_matches(USUAL[role][0], source.columns, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}? " if near and not headless(source) else ""
+        hint = f"did you mean {near[0]}? " if near and not lacks_header(source) else ""
         raise InputError(
-            f"{source.name}: wanted a column {USUAL[role][0]}, but {listed(source)}; {hint}name it with --{_option(role)}."
+            f"{source.name}: wanted a column {USUAL[role][0]}, but {describe_columns(source)}; {hint}"
+            f"name it with --{_option(role)}."
         )
     return column
 
 
-def headless(source: Source) -> bool:
-    """Whether the first line of a CSV looks like data: its names are values then, and must not be told."""
+def lacks_header(source: Source) -> bool:
+    """Return whether the first line of a CSV looks like data; its values must not appear in a message."""
     return source.delimiter is not None and any(re.fullmatch(_VALUE, name) for name in source.columns)
 
 
-def listed(source: Source) -> str:
-    """The columns that there are, for a message."""
-    if headless(source):
-        return "its first line looks like data and not like a header with names, which it needs"
+def describe_columns(source: Source) -> str:
+    """Describe the columns of a source for a message."""
+    if lacks_header(source):
+        return "its first line looks like data and not like a header with column names"
     if len(source.columns) == 1 and re.search(_OTHER_SIGNS, source.columns[0]):
         return "it has one column only: values must be separated by commas, semicolons, tabs or |"
     return f"it has {', '.join(source.columns[:12])}"
 
 
 def find_columns(source: Source, named: Mapping[str, str | None], notes: ReadNotes) -> dict[str, str | None]:
-    """`find_column` for several roles."""
+    """Return the column of each role as `find_column` does."""
     return {role: find_column(source, role, name, notes) for role, name in named.items()}
 
 

@@ -1,4 +1,4 @@
-"""Coordinate systems that files name: only those that are known here, and none that has a library open another file."""
+"""Coordinate reference systems named in files: only safe forms, none that makes a library open another file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from crowdveil.errors import InputError
 
 WGS84 = "OGC:CRS84"
-TEXT_MOST = 100_000
+MAX_TEXT = 100_000
 _NAMED = re.compile(
     r"[A-Za-z]{2,12}:[A-Za-z0-9]{1,12}"
     r"|urn:(ogc|x-ogc):def:crs:[A-Za-z]{2,12}:[0-9.]{0,12}:[A-Za-z0-9]{1,12}"
     r"|https?://www\.opengis\.net/def/crs/[A-Za-z]{2,12}/[0-9.]{1,12}/[A-Za-z0-9]{1,12}"
 )
-"""An authority and a code, in the ways that files write them; the last is a name, which nothing is asked for."""
+"""An authority and a code in the usual spellings; the URL is a name and is never requested."""
 _TEXT = re.compile(r"\s*[A-Z][A-Z0-9_]{3,20}\s*\[")
 """The beginning of WKT."""
 _OTHER_FILES = re.compile(
@@ -23,15 +23,15 @@ _OTHER_FILES = re.compile(
 )
 
 
-def known_crs(given: Any, name: str) -> Any:
-    """A coordinate system from an authority's code, WKT or PROJJSON; raises where it is anything else."""
+def parse_crs(given: Any, name: str) -> Any:
+    """Return a coordinate system from an authority's code, WKT or PROJJSON; raise for anything else."""
     from pyproj import CRS
     from pyproj.exceptions import CRSError
 
     if isinstance(given, CRS):
         return given
     text = json.dumps(given) if isinstance(given, dict) else given
-    if not isinstance(text, str) or len(text) > TEXT_MOST or _OTHER_FILES.search(text + " "):
+    if not isinstance(text, str) or len(text) > MAX_TEXT or _OTHER_FILES.search(text + " "):
         raise _unknown(name)
     if isinstance(given, dict):
         if '"source_crs"' in text:  # bound to a transformation, which may name a file
@@ -45,4 +45,4 @@ def known_crs(given: Any, name: str) -> Any:
 
 
 def _unknown(name: str) -> InputError:
-    return InputError(f"{name}: its coordinate system is not known; name one as EPSG:4326 does.")
+    return InputError(f"{name}: unknown coordinate system; name one by its code, such as EPSG:4326.")

@@ -1,4 +1,4 @@
-"""Trips and flows from files to `Flows`: grouped by step, origin and destination, out of core."""
+"""Read trips and flows from files as `Flows`: grouped by time step, origin and destination, out of core."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any
 import pyarrow as pa
 
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.io.engine import engine, fetch
-from crowdveil.io.grouping import engine_can_read, group_sql, read_in_engine, read_piecewise, to_flows
+from crowdveil.io.duckdb_engine import engine, fetch
+from crowdveil.io.duckdb_reader import can_read_in_duckdb, read_in_duckdb
 from crowdveil.io.hierarchy import build_hierarchy
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_grouping import group_sql, read_in_chunks, to_flows
 from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames, find_od_columns
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import open_source
-from crowdveil.io.steps import Steps, step_seconds
 from crowdveil.io.tiling import zones_for
 from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.time_steps import TimeSteps, step_seconds
 from crowdveil.io.times import Clock, refuse_spread
-from crowdveil.io.values import codes
-from crowdveil.io.weights import in_units, unusable
+from crowdveil.io.values import encode_ids
+from crowdveil.io.weights import find_unusable_weights, to_weight_units
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.trips import Trips
@@ -51,37 +52,37 @@ def read_flows(
     notes: ReadNotes | None = None,
     **columns: str | None,
 ) -> Flows:
-    """Read trips (a row each) or flows (a row with a volume each) as flows by time step.
+    """Read trips (one row each) or flows (one row with a volume each) as flows by time step.
 
     Parameters
     ----------
     data
         A path to a CSV, Parquet or OMX file, an Arrow table, a data frame, or `Trips`.
     zones, zone_id
-        The zones, as `read_zones` takes them. Without any, zones are the ids that come up.
+        The zones, as for `read_zones`. Without them, the ids found in the data are the zones.
     grid, h3, voronoi
-        A tessellation made here, for data with coordinates: squares ("500m"), H3 cells of a resolution, or
+        A tessellation for data with coordinates: squares ("500m"), H3 cells of a resolution, or
         the Voronoi cells of points in a file.
     matrix
-        The matrix of an OMX file; all of them, as time steps, where their names are times. `origin` names its lookup.
+        The matrix of an OMX file. Default: all matrices, as time steps, if their names are times. `origin` names the lookup.
     step
-        Length of a time step ("15min", "1h", "1d"), or "all" for one matrix. 1h where the data has times.
+        Length of a time step ("15min", "1h", "1d"), or "all" for one matrix. Default: 1h if the data has times.
     tz
-        The zone that steps are cut in, and that times without a zone are in.
+        Time zone of the time steps, and of times without a zone.
     time_format, any_years
-        How times are written where it is not recognized, and whether times of any years are allowed.
+        Format of times that is not recognized; whether any year is allowed.
     user_case_sensitive, user_ignore_case
-        Whether ids that differ only in upper and lower case are different people, or one; different, with a note, by default.
+        Whether ids that differ only in case are different people, or one. Default: different, with a note.
     drop_invalid
-        Leave out rows that cannot be used, and count them in `notes`, instead of stopping.
+        Drop rows that cannot be used and count them in `notes`, instead of raising.
     hierarchy, destination_hierarchy
-        Trees over the zones, as `build_hierarchy` takes them, for methods that generalize; of destinations only where
-        they have another than origins.
+        Trees over the zones, as for `build_hierarchy`, for methods that generalize. Destinations have the origins' tree
+        by default.
     members
-        Keep who is behind each flow, for methods that put flows together.
+        Keep the person ids of each flow, for methods that merge flows.
     columns
         Names of columns by role: origin, destination, origin_lon, origin_lat, destination_lon, destination_lat, time,
-        user, volume, people, weight. Guessed from the usual names where not given, except weight.
+        user, volume, people, weight. All but weight are guessed from the usual names if not given.
     """
     notes = notes if notes is not None else ReadNotes()
     if hierarchy is not None or destination_hierarchy is not None:
@@ -99,29 +100,29 @@ def read_flows(
         known = None if zones is None else read_zones(zones, zone_id=zone_id, notes=notes)
         return read_omx(Path(data), zones=known, matrix=matrix, lookup=columns.get("origin"), notes=notes)
     source = open_source(data)
-    found = find_od_columns(source, columns, by_place(zones, grid, h3, voronoi), notes)
+    found = find_od_columns(source, columns, by_coordinates(zones, grid, h3, voronoi), notes)
     given = zones_for(source, found, zones, zone_id, grid, h3, voronoi, notes)
-    seconds = step_of(step, found, notes)
+    seconds = resolve_step_seconds(step, found, notes)
     form, ids = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
-    if given is None or not engine_can_read(source, found, given):
-        flows = read_piecewise(source, found, given, step is None, seconds, tz, form, ids, drop_invalid, members, notes)
+    if given is None or not can_read_in_duckdb(source, found, given):
+        flows = read_in_chunks(source, found, given, step is None, seconds, tz, form, ids, drop_invalid, members, notes)
     else:
-        flows = read_in_engine(source, found, given, seconds, tz, form, ids, drop_invalid, members, notes)
+        flows = read_in_duckdb(source, found, given, seconds, tz, form, ids, drop_invalid, members, notes)
     refuse_spread(int(flows.t[0]), int(flows.t[-1]), form, f"{source.name}, column {found.time}")
     return flows
 
 
-def by_place(zones: Any, grid: Any, h3: Any, voronoi: Any) -> bool:
-    """Whether zones are to be made around coordinates; only one way to have zones can be asked for."""
-    ways = (("--grid", grid), ("--h3", h3), ("--voronoi", voronoi), ("--zones", zones))
-    tiled = [option for option, value in ways if value is not None]
+def by_coordinates(zones: Any, grid: Any, h3: Any, voronoi: Any) -> bool:
+    """Return whether zones are a tessellation of coordinates; raise if more than one source of zones is given."""
+    options = (("--grid", grid), ("--h3", h3), ("--voronoi", voronoi), ("--zones", zones))
+    tiled = [option for option, value in options if value is not None]
     if len(tiled) > 1:
-        raise ParameterError(f"{' and '.join(tiled)} were given, but only one way to make zones can be used.")
+        raise ParameterError(f"{' and '.join(tiled)} exclude each other; give one of them.")
     return bool(tiled) and tiled[0] != "--zones"
 
 
 def with_trees(flows: Flows, hierarchy: Any, destination_hierarchy: Any = None) -> Flows:
-    """Flows with trees over their zones; without one of their own, destinations have that of the origins."""
+    """Return flows with trees over their zones; destinations have the origins' tree by default."""
     origin = None if hierarchy is None else build_hierarchy(flows.zones, hierarchy)
     destination = origin if destination_hierarchy is None else build_hierarchy(flows.zones, destination_hierarchy)
     return replace(flows, origin_tree=origin, destination_tree=destination)
@@ -141,13 +142,13 @@ def read_trips(
     notes: ReadNotes | None = None,
     **columns: str | None,
 ) -> Trips:
-    """Read trips into memory, for data small enough; parameters as in `read_flows`."""
+    """Read trips into memory; parameters as in `read_flows`."""
     notes = notes if notes is not None else ReadNotes()
     source = open_source(data)
     found = find_od_columns(source, columns, False, notes)
     if found.is_flows:
         raise InputError(
-            f"{source.name}: wanted trips, one a row, but column {found.volume} holds volumes; read it as flows."
+            f"{source.name}: wanted one trip per row, but column {found.volume} holds volumes; read it as flows."
         )
     given = zones_for(source, found, zones, zone_id, None, None, None, notes)
     form, ids = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
@@ -157,7 +158,7 @@ def read_trips(
     known, final = reader.names.finish()
     o, d = (table[c].to_numpy() for c in "od")
     columns_of = set(table.column_names)
-    person = codes(table["person"])[0] if "person" in columns_of else None
+    person = encode_ids(table["person"])[0] if "person" in columns_of else None
     reader.count_people()
     return Trips(
         known,
@@ -170,7 +171,7 @@ def read_trips(
 
 
 def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UTC", members: bool = False) -> Flows:
-    """Group trips in memory to flows by time step; with `members`, keep who is behind each flow."""
+    """Group trips in memory to flows by time step; with `members`, keep the person ids of each flow."""
     seconds = None if trips.t is None else step_seconds(DEFAULT_STEP if step is None else step)
     columns: dict[str, Any] = {"o": trips.origin, "d": trips.destination}
     if trips.t is not None:
@@ -178,21 +179,21 @@ def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UT
     if trips.person is not None:
         columns["person"] = trips.person
     if trips.weight is not None:
-        reasons = [reason for reason, rows in unusable(trips.weight).items() if rows.any()]
+        reasons = [reason for reason, rows in find_unusable_weights(trips.weight).items() if rows.any()]
         if reasons:
-            raise InputError(f"trips: some weights {reasons[0]}; give weights of a usual size.")
-        columns["weight"] = in_units(trips.weight)
+            raise InputError(f"trips: some weights {reasons[0]}; give weights inside these bounds.")
+        columns["weight"] = to_weight_units(trips.weight)
     with engine() as connection:
         connection.register("rows", pa.table(columns))
-        steps = Steps(seconds, tz) if seconds else None
+        steps = TimeSteps(seconds, tz) if seconds else None
         step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
         names = [*columns, "members"] if members else list(columns)
         grouped = fetch(connection, group_sql(step_sql, "rows", names))
     return to_flows(grouped, trips.zones, None, steps, "person" in columns, None)
 
 
-def step_of(step: str | int | None, columns: OdColumns, notes: ReadNotes) -> int | None:
-    """Seconds of a time step as it was asked for, or as data with these columns usually has it; None for one matrix."""
+def resolve_step_seconds(step: str | int | None, columns: OdColumns, notes: ReadNotes) -> int | None:
+    """Return the seconds of a time step, by default one hour if the data has times; None for one matrix."""
     if columns.time is None:
         if step not in (None, "all"):
             raise InputError(
@@ -200,5 +201,5 @@ def step_of(step: str | int | None, columns: OdColumns, notes: ReadNotes) -> int
             )
         return None
     if step is None and not columns.is_flows:
-        notes.say("time steps of one hour are made (choose another length with --step, or all for one matrix).")
+        notes.add("time steps are one hour long (choose another length with --step, or all for one matrix).")
     return step_seconds(DEFAULT_STEP if step is None else step)

@@ -1,7 +1,7 @@
-"""Features in: FlatGeobuf and shapefiles by GDAL, told which of its drivers to take and left no choice.
+"""Read FlatGeobuf and shapefiles with GDAL, each by one fixed driver.
 
-GDAL guesses a driver from what a file holds, and some of its drivers run commands that they find there, open other files and ask
-servers. pyogrio has no way to name one, so its library is called directly.
+GDAL guesses a driver from the content of a file, and some drivers run commands, open other files or contact servers.
+pyogrio cannot fix the driver, so its library is called directly.
 """
 
 from __future__ import annotations
@@ -20,38 +20,37 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError
-from crowdveil.io.archive import is_plain_entry, write_entry
+from crowdveil.io.archive import check_unpacked_size, is_plain_entry, write_entry
 from crowdveil.model.arrays import Labels
 
 DRIVERS = {".fgb": "FlatGeobuf", ".shp": "ESRI Shapefile"}
-"""The driver of an ending; no other is ever taken."""
+"""The only driver of each suffix."""
 MAGIC = {".fgb": b"fgb\x03fgb", ".shp": b"\x00\x00\x27\x0a"}
-ZIP_MOST = 4 << 30
-"""Bytes of a zipped shapefile once it is unpacked."""
-_PARTS = (".shp", ".shx", ".dbf", ".prj", ".cpg")
+MAX_UNPACKED_BYTES = 4 << 30
+_SHAPEFILE_SUFFIXES = (".shp", ".shx", ".dbf", ".prj", ".cpg")
 _VECTOR = 0x04
 
 
 def read_with_gdal(path: Path) -> tuple[pa.Table, Labels, Any]:
-    """Attributes, shapes and coordinate system of a FlatGeobuf file, a shapefile or a zipped one; ValueError if it is broken."""
+    """Return attributes, shapes and coordinate system of a FlatGeobuf file or (zipped) shapefile; ValueError if broken."""
     if path.suffix.lower() == ".zip":
         with tempfile.TemporaryDirectory(prefix="crowdveil-") as folder:
-            return _read(_unzipped(path, Path(folder)))
+            return _read(_unzip(path, Path(folder)))
     return _read(path)
 
 
 def _read(path: Path) -> tuple[pa.Table, Labels, Any]:
     import shapely
 
-    ending = path.suffix.lower()
+    suffix = path.suffix.lower()
     with path.open("rb") as file:
-        if not file.read(16).startswith(MAGIC[ending]):
-            raise ValueError("not what its name says")
+        if not file.read(16).startswith(MAGIC[suffix]):
+            raise ValueError("another format than its name has")
     full = path.resolve()
     if str(full).startswith("/vsi"):
         raise ValueError("no file")
     library = _library()
-    with _quiet(library), _dataset(library, full, DRIVERS[ending]) as dataset:
+    with _quiet(library), _dataset(library, full, DRIVERS[suffix]) as dataset:
         if library.GDALDatasetGetLayerCount(dataset) != 1:
             raise ValueError("not one layer")
         layer = library.GDALDatasetGetLayer(dataset, 0)
@@ -65,8 +64,8 @@ def _read(path: Path) -> tuple[pa.Table, Labels, Any]:
 
 @cache
 def _library() -> Any:
-    """The GDAL that pyogrio brings, with types of what is called."""
-    import pyogrio  # noqa: F401  (registers drivers, and says where GDAL's and PROJ's tables lie)
+    """Return the GDAL library of pyogrio with the types of the functions called here."""
+    import pyogrio  # noqa: F401  (registers drivers and the paths of GDAL's and PROJ's tables)
     from pyogrio import _ogr
 
     library = ctypes.CDLL(_ogr.__file__)
@@ -90,7 +89,7 @@ def _library() -> Any:
             function.restype, function.argtypes = result, arguments
     except AttributeError:
         raise InputError(
-            "this installation's GDAL cannot be told which format to read; write the zones as GeoJSON, GeoPackage or GeoParquet."
+            "this installation's GDAL lacks a needed function; write the zones as GeoJSON, GeoPackage or GeoParquet."
         ) from None
     return library
 
@@ -109,7 +108,7 @@ def _dataset(library: Any, path: Path, driver: str) -> Iterator[Any]:
     allowed = (ctypes.c_char_p * 2)(driver.encode(), None)
     opened = library.GDALOpenEx(str(path).encode(), _VECTOR, allowed, None, None)
     if not opened:
-        raise ValueError("not what its name says")
+        raise ValueError("another format than its name has")
     try:
         yield opened
     finally:
@@ -130,36 +129,33 @@ def _crs(library: Any, layer: Any) -> str | None:
 
 
 def _arrow(library: Any, layer: Any) -> pa.Table:
-    stream = (ctypes.c_void_p * 5)()  # Arrow's struct of a stream: four functions and its data
+    stream = (ctypes.c_void_p * 5)()  # ArrowArrayStream: four functions and private data
     options = (ctypes.c_char_p * 2)(b"INCLUDE_FID=NO", None)
     if not library.OGR_L_GetArrowStream(layer, ctypes.addressof(stream), options):
         raise ValueError("no rows")
     return pa.RecordBatchReader._import_from_c(ctypes.addressof(stream)).read_all()
 
 
-def _unzipped(path: Path, folder: Path) -> Path:
-    """The one shapefile of a zip file, unpacked by ourselves: no links, no other names, nothing larger than it may be."""
+def _unzip(path: Path, folder: Path) -> Path:
+    """Unpack the one shapefile of a zip file under fixed names: no links, and no file above the size limit."""
     try:
         with zipfile.ZipFile(path) as archive:
-            entries = {Path(e.filename).suffix.lower(): e for e in _members(path, archive)}
-            for ending, entry in entries.items():
-                write_entry(archive, entry, folder / f"zones{ending}", str(path))
+            entries = {Path(e.filename).suffix.lower(): e for e in _shapefile_entries(path, archive)}
+            for suffix, entry in entries.items():
+                write_entry(archive, entry, folder / f"zones{suffix}", str(path))
     except (zipfile.BadZipFile, OSError, NotImplementedError, OverflowError, zlib.error):
         raise InputError(f"{path}: the zip file is broken; pack it again.") from None
     return folder / "zones.shp"
 
 
-def _members(path: Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+def _shapefile_entries(path: Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     found = [e for e in archive.infolist() if not e.is_dir() and not Path(e.filename).name.startswith("._")]
     shapes = [e for e in found if e.filename.lower().endswith(".shp")]
     if len(shapes) != 1:
         raise InputError(f"{path}: wanted exactly one shapefile in the zip file, but it has {len(shapes)}.")
     stem = shapes[0].filename[:-4].lower()
-    parts = [e for e in found if e.filename.lower() in [stem + ending for ending in _PARTS]]
-    if not all(is_plain_entry(e) for e in parts):
+    entries = [e for e in found if e.filename.lower() in [stem + suffix for suffix in _SHAPEFILE_SUFFIXES]]
+    if not all(is_plain_entry(e) for e in entries):
         raise InputError(f"{path}: wanted plain files in the zip file, no links and nothing encrypted.")
-    if sum(e.file_size for e in parts) > ZIP_MOST:
-        raise InputError(
-            f"{path}: the zip file is too large once it is unpacked; at most {ZIP_MOST >> 20:,} MiB may be."
-        )
-    return parts
+    check_unpacked_size(entries, str(path), MAX_UNPACKED_BYTES)
+    return entries

@@ -1,7 +1,7 @@
-"""Features out: shapes with their properties as GeoJSON, one a line.
+"""Write features (shapes with properties) as GeoJSON, one per line.
 
-Every polygon is valid as it is written. Rounding corners one by one can make borders cross; so shapes are put on the grid of the
-written decimals first, where corners and borders stay apart.
+Every written polygon is valid. Rounding vertices one by one can make borders cross, so such shapes are first snapped to the
+grid of the written decimals.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from crowdveil.model.tessellation import outlines
 from crowdveil.model.zones import Zones
 
 COORDINATE_DECIMALS = 6
-"""Decimals of degrees in what is written: a tenth of a meter."""
+"""Decimals of written degrees: about 0.1 m."""
 GRID = 10.0**-COORDINATE_DECIMALS
 
 
 def write_features(features: Iterable[tuple[dict[str, Any], Any]], path: Path) -> None:
-    """Write pairs of properties and shape (None for no shape)."""
+    """Write pairs of properties and shape (None for no shape) as a FeatureCollection."""
     with path.open("w", encoding="utf-8") as file:
         file.write('{"type": "FeatureCollection", "features": [')
         for i, (properties, shape) in enumerate(features):
-            geometry = None if shape is None else geometry_of(shape)
+            geometry = None if shape is None else to_geojson_geometry(shape)
             feature = {"type": "Feature", "properties": properties, "geometry": geometry}
             file.write((",\n" if i else "\n") + json.dumps(feature, ensure_ascii=False))
         file.write("\n]}\n")
 
 
-def geometry_of(shape: Any) -> dict[str, Any]:
-    """The geometry of GeoJSON, within ±180° of longitude."""
+def to_geojson_geometry(shape: Any) -> dict[str, Any]:
+    """Return a shape as a GeoJSON geometry, within ±180° of longitude."""
     import shapely
 
     geometry: dict[str, Any] = json.loads(shapely.to_geojson(_valid(_rounded(cut_at_date_line(shape)), shape)))
     return geometry
 
 
-def on_grid(shapes: Labels) -> Labels:
-    """Shapes with corners of the written decimals; those that would cross themselves are put on the grid as a whole."""
+def snap_to_grid(shapes: Labels) -> Labels:
+    """Round shapes to the written decimals; snap those that would cross themselves as a whole."""
     import shapely
 
     found = np.array(_rounded(shapes), dtype=object)
@@ -54,11 +54,11 @@ def on_grid(shapes: Labels) -> Labels:
     return found
 
 
-def joined(shapes: Labels) -> Any:
-    """One outline around shapes that are on the grid, on the grid as well."""
+def union_outline(shapes: Labels) -> Any:
+    """Return the union of shapes on the grid, itself on the grid."""
     import shapely
 
-    # Shapes too small for the grid are left as they are; so may be points.
+    # Shapes smaller than the grid, and points, stay as they are.
     return shapely.union_all(shapes, grid_size=GRID if np.all(np.isin(shapely.get_type_id(shapes), (3, 6))) else None)
 
 
@@ -69,7 +69,7 @@ def _rounded(shape: Any) -> Any:
 
 
 def _valid(rounded: Any, shape: Any) -> Any:
-    """The rounded shape if it is valid, and the nearest valid one on the grid if not."""
+    """Return the rounded shape if it is valid, else the nearest valid one on the grid."""
     import shapely
 
     if rounded.geom_type not in ("Polygon", "MultiPolygon") or rounded.is_valid:
@@ -78,7 +78,7 @@ def _valid(rounded: Any, shape: Any) -> Any:
     if not snapped.is_valid:
         parts = shapely.get_parts(shapely.make_valid(snapped))
         snapped = shapely.union_all([part for part in parts if part.geom_type in ("Polygon", "MultiPolygon")])
-    # What is smaller than the grid keeps all of its digits.
+    # A shape smaller than the grid keeps all digits.
     return cut_at_date_line(shape) if snapped.is_empty else snapped
 
 

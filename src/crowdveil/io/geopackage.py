@@ -1,7 +1,7 @@
-"""Features in: GeoPackage by Python's own SQLite, reading the plain tables of one layer and nothing else.
+"""Read features from a GeoPackage with Python's own SQLite: the plain tables of one layer and nothing else.
 
-A GeoPackage is a database, and databases can hold tables that are other files, and views and triggers that run code. Here an
-authorizer lets no statement touch anything but the rows that are asked for.
+A database can hold tables that are other files, and views and triggers that run code. An authorizer therefore lets each
+statement read one plain table only.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError
-from crowdveil.io.attributes import COLUMNS_MOST, attribute_table
+from crowdveil.io.attributes import MAX_COLUMNS, attribute_table
+from crowdveil.io.duckdb_engine import quote_identifier
 from crowdveil.model.arrays import Labels
 
-VALUE_MOST = 256 << 20
+MAX_VALUE_BYTES = 256 << 20
 _RTREE = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE\s+\S+\s+USING\s+rtree\s*\(", re.IGNORECASE)
 _TABLE = re.compile(r"\s*CREATE\s+TABLE\b", re.IGNORECASE)
 _ENVELOPES = (0, 32, 48, 48, 64)
 
 
 def read_geopackage(path: Path) -> tuple[pa.Table, Labels, Any, int]:
-    """Attributes, shapes, coordinate system (None for none) and number of layers, of which the first is read.
+    """Return attributes, shapes and coordinate system (or None) of the first layer, and the number of layers.
 
-    Raises ValueError or sqlite3.Error for what is broken, and InputError where there is more to say.
+    Raise ValueError or sqlite3.Error for a broken file, and InputError for what needs its own message.
     """
     import shapely
 
@@ -56,11 +57,11 @@ def read_geopackage(path: Path) -> tuple[pa.Table, Labels, Any, int]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    # Immutable: no journal or log beside the file is looked for, and nothing is locked.
+    # Immutable: SQLite looks for no journal next to the file and locks nothing.
     db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
     try:
         db.text_factory = lambda held: held.decode("utf-8", "replace")
-        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_MOST)
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
         db.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA cell_size_check = ON")
@@ -70,7 +71,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _plain_tables(db: sqlite3.Connection, path: Path) -> dict[str, str]:
-    """Names of the plain tables, by themselves in small letters; refuses what is neither one nor an index of places."""
+    """Return the names of the plain tables by lower-case name; raise for views and virtual tables but spatial indexes."""
     db.set_authorizer(_only("sqlite_master"))
     found = {}
     for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_master"):
@@ -84,11 +85,11 @@ def _plain_tables(db: sqlite3.Connection, path: Path) -> dict[str, str]:
 
 
 def _columns(db: sqlite3.Connection, plain: dict[str, str], layer: str, geometry: str) -> list[str]:
-    """Columns of a layer but for its shapes and its row numbers."""
+    """Return the columns of a layer without its shapes and row numbers."""
     name = plain[layer.lower()]
     db.set_authorizer(None)
-    listed = db.execute(f"PRAGMA table_info({_quoted(name)})").fetchall()
-    if len(listed) > COLUMNS_MOST:
+    listed = db.execute(f"PRAGMA table_info({quote_identifier(name)})").fetchall()
+    if len(listed) > MAX_COLUMNS:
         raise ValueError("too many columns")
     return [
         c for _, c, kind, _, _, key in listed if c.lower() != geometry.lower() and not (key and "INT" in kind.upper())
@@ -98,11 +99,11 @@ def _columns(db: sqlite3.Connection, plain: dict[str, str], layer: str, geometry
 def _rows(db: sqlite3.Connection, plain: dict[str, str], table: str, columns: tuple[str, ...]) -> list[Any]:
     name = plain[table.lower()]
     db.set_authorizer(_only(name))
-    return db.execute(f"SELECT {', '.join(map(_quoted, columns))} FROM {_quoted(name)}").fetchall()
+    return db.execute(f"SELECT {', '.join(map(quote_identifier, columns))} FROM {quote_identifier(name)}").fetchall()
 
 
 def _only(table: str) -> Any:
-    """Lets a statement read one table, and call no function."""
+    """Return an authorizer that lets a statement read one table and call no function."""
 
     def allowed(action: int, first: str | None, *_: Any) -> int:
         known = action == sqlite3.SQLITE_SELECT or (
@@ -111,10 +112,6 @@ def _only(table: str) -> Any:
         return sqlite3.SQLITE_OK if known else sqlite3.SQLITE_DENY
 
     return allowed
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _crs(known: list[Any], srs: Any) -> Any:
@@ -126,7 +123,7 @@ def _crs(known: list[Any], srs: Any) -> Any:
 
 
 def _wkb(held: Any) -> bytes | None:
-    """The shape behind the head that a GeoPackage puts before it."""
+    """Return the WKB behind the header of a GeoPackage geometry."""
     if held is None:
         return None
     if not isinstance(held, bytes) or len(held) < 8 or held[:2] != b"GP":

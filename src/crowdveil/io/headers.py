@@ -1,4 +1,4 @@
-"""The head of a table, looked at before anything else is read: how many columns there are, and what separates them."""
+"""Check the header of a table before it is read: the number of columns and the delimiter."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from crowdveil.errors import InputError, counted
 
 DELIMITERS = (",", ";", "\t", "|")
 MAX_COLUMNS = 10_000
-"""Columns that a table may have. Every column takes memory before a value of it is read."""
+"""Columns of a table. Every column takes memory before a value of it is read."""
 MAX_HEADER_BYTES = 4 << 20
-"""Bytes that the first line of a CSV may have."""
+"""Bytes of the first line of a CSV."""
 HEAD_BYTES = 1 << 16
 _FOOTER_START = 64
-"""Bytes at the start of a Parquet footer that tell how many elements its schema has."""
+"""Bytes at the start of a Parquet footer that hold the number of schema elements."""
 
 
 def refuse_wide(name: str, columns: int) -> None:
     """Raise if a table has too many columns."""
     if columns > MAX_COLUMNS:
         raise InputError(
-            f"{name}: wanted at most {counted(MAX_COLUMNS, 'column')}, but there are more; leave out columns that are not needed."
+            f"{name}: wanted at most {counted(MAX_COLUMNS, 'column')}, but there are more; remove columns that are not needed."
         )
 
 
 def csv_head(stream: Any, name: str) -> bytes:
-    """Return the beginning of a CSV with its whole first line; a line that is too long is refused before it is read."""
+    """Return the beginning of a CSV with its whole first line; raise if the line is too long."""
     head: bytes = stream.read(HEAD_BYTES)
     while b"\n" not in head and b"\r" not in head and len(head) < MAX_HEADER_BYTES:
         more = stream.read(HEAD_BYTES)
@@ -37,15 +37,15 @@ def csv_head(stream: Any, name: str) -> bytes:
     first = head.splitlines()[0] if head.strip() else b""
     if len(first) >= MAX_HEADER_BYTES:
         raise InputError(
-            f"{name}: the first line is longer than {MAX_HEADER_BYTES >> 20} MB; wanted a header with the names of the columns."
+            f"{name}: the first line is longer than {MAX_HEADER_BYTES >> 20} MB; wanted a header with column names."
         )
-    # Whatever the delimiter is, each of these signs ends a column at most.
+    # An upper bound of the columns for every delimiter.
     refuse_wide(name, 1 + max(first.count(sign.encode()) for sign in DELIMITERS))
     return head
 
 
 def delimiter_of(header: str, row: str | None) -> str:
-    """Return what separates columns: the sign that cuts header and first row alike, else the one that is there most often."""
+    """Return the delimiter that splits header and first row into equally many columns, else the most frequent one."""
 
     def score(sign: str) -> tuple[bool, int]:
         cut = [len(next(csv.reader([line], delimiter=sign), [])) for line in (header, row or "")]
@@ -55,10 +55,10 @@ def delimiter_of(header: str, row: str | None) -> str:
 
 
 def refuse_wide_parquet(path: Path) -> None:
-    """Raise if a Parquet file has too many columns: its footer begins with their number, so that nothing else need be read.
+    """Raise if a Parquet file has too many columns, by reading only the start of its footer.
 
     The footer is in Thrift's compact protocol: field 1, the version as a varint, then field 2, the list of schema elements.
-    A file that begins otherwise is left to its reader.
+    A file with another footer is left to its reader.
     """
     with path.open("rb") as file:
         size = file.seek(0, 2)
@@ -89,7 +89,7 @@ def _schema_elements(start: bytes) -> int | None:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a variable-length number that begins at a place, and the place behind it."""
+    """Return the variable-length number at an offset, and the offset after it."""
     value = shift = 0
     while at < len(data):
         byte = data[at]

@@ -1,4 +1,4 @@
-"""Trees over zones: made by name, or read from a table of levels or of parents; and written as a table."""
+"""Build trees over zones by name or from a table of levels or parents, and write them as a table."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from crowdveil.model.zones import Zones
 
 
 def build_hierarchy(zones: Zones, kind: str | Path | pa.Table) -> Hierarchy:
-    """A tree over zones: "ward", "kd", "quadtree" or "h3", or a table or file of levels or of parents.
+    """Build a tree over zones: "ward", "kd", "quadtree" or "h3", or from a table or file of levels or parents.
 
-    A table of levels has the tile's id first, then a column for each level from fine to coarse. A table of parents has
-    the columns node and parent.
+    A table of levels has the tile's id first, then one column per level from fine to coarse. A table of parents has the
+    columns node and parent.
     """
     if isinstance(kind, str) and kind in BUILDERS:
         return build(zones, kind)
@@ -26,7 +26,7 @@ def build_hierarchy(zones: Zones, kind: str | Path | pa.Table) -> Hierarchy:
 
 
 def hierarchy_table(tree: Hierarchy, zones: Zones) -> pa.Table:
-    """The nodes of a tree, children before parents: number, parent, number of tiles, and a leaf's tile."""
+    """Return the nodes of a tree, children before parents: number, parent, number of tiles, and a leaf's tile."""
     tile = [None] * len(tree.parent)
     for leaf, node in enumerate(tree.leaf_node.tolist()):
         tile[node] = zones.ids[tree.leaf_tile[leaf]]

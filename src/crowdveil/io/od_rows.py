@@ -1,4 +1,4 @@
-"""Rows of trips or flows, piece by piece: zones as indices, times on the wall, and what is wrong with a row."""
+"""Read rows of trips or flows in chunks: zones as indices, local times, and problems of rows."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, ParameterError, rows_that
-from crowdveil.io.columns import find_columns, listed
+from crowdveil.io.columns import describe_columns, find_columns
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.parallel import in_order
-from crowdveil.io.person_ids import IdRules, PeopleSeen, distinct_alike
+from crowdveil.io.parallel import run_ordered
+from crowdveil.io.person_ids import DistinctPeople, IdRules, count_case_variants
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import (
     Clock,
     far_reason,
     far_years,
+    note_assumed_zone,
+    note_clock_changes,
+    note_number_unit,
     odd_times,
     read_seconds,
     run_lengths,
-    say_clock,
-    say_unit,
-    say_zone,
 )
-from crowdveil.io.values import codes, comma_reason, decimal_commas, natural, read_floats
-from crowdveil.io.weights import in_units, unusable
+from crowdveil.io.values import comma_reason, decimal_commas, encode_ids, natural_key, read_floats
+from crowdveil.io.weights import find_unusable_weights, to_weight_units
 from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
 from crowdveil.model.tessellation import locate
 from crowdveil.model.zones import Zones
 
-PLACES = ("origin", "destination")
+ENDS = ("origin", "destination")
 NO_TIME = "have no usable time in column"
 ROLES = (
     "origin", "destination", "origin_lon", "origin_lat", "destination_lon", "destination_lat",
@@ -47,7 +47,7 @@ ROLES = (
 
 @dataclass(frozen=True)
 class OdColumns:
-    """Which column of the input means what; None where there is none."""
+    """The input column of each role; None if there is none."""
 
     origin: str | None = None
     destination: str | None = None
@@ -63,97 +63,99 @@ class OdColumns:
 
     @property
     def by_id(self) -> bool:
-        """Whether places are zone ids, and not coordinates."""
+        """Whether origins and destinations are zone ids, not coordinates."""
         return self.origin is not None
 
     @property
     def is_flows(self) -> bool:
-        """Whether a row is a flow with its volume, and not one trip."""
+        """Whether a row is a flow with a volume, not one trip."""
         return self.volume is not None
 
-    def coordinates(self, place: str) -> tuple[str, str]:
-        """The columns of longitude and latitude of the origin or the destination."""
-        return getattr(self, f"{place}_lon"), getattr(self, f"{place}_lat")
+    def coordinates(self, end: str) -> tuple[str, str]:
+        """Return the columns of longitude and latitude of "origin" or "destination"."""
+        return getattr(self, f"{end}_lon"), getattr(self, f"{end}_lat")
 
     @property
     def used(self) -> list[str]:
-        """All columns that are read."""
+        """All columns to read."""
         return [c for c in (getattr(self, role) for role in ROLES) if c is not None]
 
 
-def find_od_columns(source: Source, named: dict[str, str | None], by_place: bool, notes: ReadNotes) -> OdColumns:
-    """Find the columns. `by_place`: the user asked for a tessellation, so coordinates are wanted, not ids."""
-    strange = [name for name in named if name not in ROLES]
-    if strange:
-        raise ParameterError(f"{strange[0]}: there is no such option; columns are named by {', '.join(ROLES)}.")
+def find_od_columns(source: Source, named: dict[str, str | None], by_coordinates: bool, notes: ReadNotes) -> OdColumns:
+    """Find the columns of all roles. With `by_coordinates`, coordinates are needed and ids are ignored."""
+    unknown = [name for name in named if name not in ROLES]
+    if unknown:
+        raise ParameterError(f"{unknown[0]}: there is no such option; columns are named by {', '.join(ROLES)}.")
     roles = {role: named.get(role) for role in ROLES}
-    by_place = by_place or (roles["origin"] is None and roles["origin_lon"] is not None)
-    wanted = {r: n for r, n in roles.items() if not _skip(r, by_place)}
+    by_coordinates = by_coordinates or (roles["origin"] is None and roles["origin_lon"] is not None)
+    wanted = {r: n for r, n in roles.items() if not _skip(r, by_coordinates)}
     found = OdColumns(**find_columns(source, wanted, notes))
-    if by_place or found.origin is None or found.destination is None:
-        found = OdColumns(**find_columns(source, {r: n for r, n in roles.items() if r not in PLACES}, notes))
+    if by_coordinates or found.origin is None or found.destination is None:
+        found = OdColumns(**find_columns(source, {r: n for r, n in roles.items() if r not in ENDS}, notes))
         missing = [r for r in ROLES[2:6] if getattr(found, r) is None]
         if missing:
-            wanted_text = "coordinates of origin and destination" if by_place else "columns origin and destination"
+            wanted_text = (
+                "coordinates of origin and destination" if by_coordinates else "columns origin and destination"
+            )
             raise InputError(
-                f"{source.name}: wanted {wanted_text}, but {listed(source)}; name them with "
-                + ("--origin-lon, --origin-lat, --destination-lon and --destination-lat." if by_place
+                f"{source.name}: wanted {wanted_text}, but {describe_columns(source)}; name them with "
+                + ("--origin-lon, --origin-lat, --destination-lon and --destination-lat." if by_coordinates
                    else "--origin and --destination.")
             )  # fmt: skip
     if found.is_flows and found.weight is not None:
         raise InputError(
             f"{source.name}: wanted volumes or weights, but there are both (columns {found.volume} and {found.weight}); "
-            "weights are for trips, so leave out --weight."
+            "weights are for trips, so omit --weight."
         )
     return found
 
 
-def _skip(role: str, by_place: bool) -> bool:
-    return (role in PLACES) if by_place else role.endswith(("_lon", "_lat"))
+def _skip(role: str, by_coordinates: bool) -> bool:
+    return (role in ENDS) if by_coordinates else role.endswith(("_lon", "_lat"))
 
 
 @dataclass
 class Problems:
-    """What is wrong with rows, by reason: how many, and the first of them."""
+    """Unusable rows by reason: their count and the first row numbers."""
 
     count: dict[str, int] = field(default_factory=dict)
     first: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, reason: str, bad: Mask | None, start: int) -> None:
-        """Count the rows of a piece that begins at row `start`."""
+        """Count the bad rows of a chunk that begins at row `start`."""
         if bad is not None and bad.any():
             rows = np.flatnonzero(bad)
             self.add_count(reason, len(rows), (rows[:5] + start + 1).tolist())
 
     def add_count(self, reason: str, n: int, rows: list[int]) -> None:
-        """Count `n` rows whose first are `rows`, from 1."""
+        """Count `n` rows; `rows` are the numbers of the first ones, from 1."""
         self.count[reason] = self.count.get(reason, 0) + n
         self.first[reason] = (self.first.get(reason, []) + rows)[:5]
 
     def settle(self, name: str, drop_invalid: bool, notes: ReadNotes) -> None:
-        """Stop with the first reason, or note what was left out."""
+        """Raise with the first reason, or count the rows as dropped."""
         for reason, n in self.count.items():
             if not drop_invalid:
                 hint = "name the form of the times with --time-format, " if reason.startswith(NO_TIME) else ""
                 raise InputError(
-                    f"{name}: {rows_that(self.first[reason], n, reason)}; {hint}mend them, or leave them out with --drop-invalid."
+                    f"{name}: {rows_that(self.first[reason], n, reason)}; {hint}fix them, or drop them with --drop-invalid."
                 )
             notes.drop(reason, n)
 
 
 class ZoneNames:
-    """Zone ids to indices: of zones that are given, or of names as they come up; all of these may be known already."""
+    """Zone ids as indices, of given zones or of ids as they appear in the data."""
 
-    def __init__(self, zones: Zones | None, *, came_up: bool = False) -> None:
+    def __init__(self, zones: Zones | None, *, from_data: bool = False) -> None:
         self.zones = zones
-        self.came_up = came_up or zones is None
+        self.from_data = from_data or zones is None
         self._seen: dict[str, int] = {}
         self._last: dict[str, tuple[Labels, Indices]] = {}
         self._lock = Lock()
 
     def indices(self, column: Any, what: str) -> tuple[Indices, Mask | None]:
-        """The zone of each row, and the rows whose zone is not known."""
-        code, labels, missing = codes(column, what)
+        """Return the zone index of each row, and the rows whose zone is unknown."""
+        code, labels, missing = encode_ids(column, what)
         of_label = self._of_labels(labels, what)
         index = of_label.take(code) if len(labels) else np.full(len(code), -1, np.int32)
         if missing is None and of_label.min(initial=0) >= 0:
@@ -162,7 +164,7 @@ class ZoneNames:
         return index, bad if bad.any() else None
 
     def _of_labels(self, labels: Labels, what: str) -> Indices:
-        # One piece after the other has the same names.
+        # Successive chunks have the same labels.
         known, of_label = self._last.get(what, (labels[:0], np.zeros(0, np.int32)))
         if not np.array_equal(known, labels):
             of_label = np.fromiter((self._index(str(x)) for x in labels), np.int32, len(labels))
@@ -174,36 +176,36 @@ class ZoneNames:
     def _index(self, name: str) -> int:
         if self.zones is not None:
             return self.zones.index_of(name)
-        with self._lock:  # pieces are read side by side
+        with self._lock:  # chunks are read in parallel
             return self._seen.setdefault(name, len(self._seen))
 
     def finish(self) -> tuple[Zones, Indices | None]:
-        """The zones, and where names came up on the way, the final index of each provisional one (names sorted)."""
+        """Return the zones; for ids from the data, also the final index of each provisional one (ids sorted)."""
         if self.zones is not None:
             return self.zones, None
-        names = sorted(self._seen, key=natural)
+        names = sorted(self._seen, key=natural_key)
         final = np.empty(len(names), np.int32)
         final[[self._seen[n] for n in names]] = np.arange(len(names))
         return Zones.from_ids(names), final
 
 
 def zones_named(names: Sequence[str]) -> Zones:
-    """Zones of which only the names are known, in order of these."""
-    return Zones.from_ids(sorted(names, key=natural))
+    """Return zones without geometry, sorted by id."""
+    return Zones.from_ids(sorted(names, key=natural_key))
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A piece of the input, made ready: its usable rows, and what is to be said of the others.
+class OdChunk:
+    """A prepared chunk of the input: its usable rows, and the problems of the others.
 
     Attributes
     ----------
     instants
-        Whether its times say which moment they mean; None where it has none that can be used.
+        Whether its times are unambiguous instants; None if it has no usable time.
     skipped, twice
-        How many of its times no clock showed, and how many it showed twice.
+        Number of its local times that do not exist, and that exist twice.
     people
-        Its people, each once; None where they are not known.
+        Its distinct person ids; None if they are not known.
     """
 
     rows: pa.RecordBatch
@@ -216,7 +218,7 @@ class Piece:
 
 @dataclass
 class OdReader:
-    """Turns an opened source into batches with the columns o, d, wall, person, volume, people (those that exist)."""
+    """Reader of a source as batches with the columns o, d, wall, person, volume, people (those that exist)."""
 
     source: Source
     columns: OdColumns
@@ -227,37 +229,37 @@ class OdReader:
     ids: IdRules = field(default_factory=IdRules)
     problems: Problems = field(default_factory=Problems)
     instants: bool | None = None
-    """Whether times say which moment they mean; None until some have been read."""
+    """Whether times are unambiguous instants; None until some have been read."""
     odd_times: tuple[int, int] = (0, 0)
-    """How many times no clock showed, and how many it showed twice."""
-    people: PeopleSeen = field(default_factory=PeopleSeen)
+    """Number of local times that do not exist, and that exist twice."""
+    people: DistinctPeople = field(default_factory=DistinctPeople)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The usable rows. What is wrong with the others is in `problems` when all batches have been read."""
+        """Yield the usable rows. `problems` is complete after the last batch."""
         self.learn_form()
         jobs = (partial(self.prepare, start, batch) for start, batch in self._numbered())
-        # Points are not looked up side by side: what projects them is not made for that.
-        for piece in in_order(jobs) if self.columns.by_id else (job() for job in jobs):
-            self._take_note(piece)
-            yield piece.rows
-        say_clock(self.notes, self.columns.time, self.tz, *self.odd_times)
+        # Coordinates are looked up on one thread: the projection is not thread-safe.
+        for chunk in run_ordered(jobs) if self.columns.by_id else (job() for job in jobs):
+            self._add_chunk(chunk)
+            yield chunk.rows
+        note_clock_changes(self.notes, self.columns.time, self.tz, *self.odd_times)
 
     def learn_form(self) -> None:
-        """Find out how times are written, before pieces are read side by side."""
+        """Detect the form of times before chunks are read in parallel."""
         column = self.columns.time
         if column is not None and not self.form.learned:
-            pieces = (batch[column] for batch in self.source.batches([column]))
-            self.form = learned_form(pieces, self.form, f"{self.source.name}, column {column}")
-            say_unit(self.notes, column, self.form.unit)
+            chunks = (batch[column] for batch in self.source.batches([column]))
+            self.form = learned_form(chunks, self.form, f"{self.source.name}, column {column}")
+            note_number_unit(self.notes, column, self.form.unit)
 
     def count_people(self) -> int:
-        """The number of distinct people in all rows that were read; ids that look alike are noted."""
+        """Return the number of distinct people in all rows read; note ids that differ only in case."""
         found = self.people.ids
-        self.ids.warn(distinct_alike(found), self.columns.user, self.notes)
+        self.ids.warn(count_case_variants(found), self.columns.user, self.notes)
         return len(found)
 
     def _numbered(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The pieces of the input, each with the number of rows before it."""
+        """Yield the chunks of the input, each with the number of rows before it."""
         start = 0
         ids = [c for c in (self.columns.origin, self.columns.destination) if c is not None and self.columns.by_id]
         for batch in self.source.batches(self.columns.used, ids):
@@ -265,26 +267,26 @@ class OdReader:
                 yield start, batch
                 start += batch.num_rows
 
-    def _take_note(self, piece: Piece) -> None:
-        """Keep what is to be said of a piece; pieces come in their order."""
-        for reason, n in piece.problems.count.items():
-            self.problems.add_count(reason, n, piece.problems.first[reason])
-        self.odd_times = self.odd_times[0] + piece.skipped, self.odd_times[1] + piece.twice
-        if piece.people is not None:
-            self.people.add(piece.people)
-        if piece.instants is None:
+    def _add_chunk(self, chunk: OdChunk) -> None:
+        """Add problems, people and notes of a chunk; chunks come in input order."""
+        for reason, n in chunk.problems.count.items():
+            self.problems.add_count(reason, n, chunk.problems.first[reason])
+        self.odd_times = self.odd_times[0] + chunk.skipped, self.odd_times[1] + chunk.twice
+        if chunk.people is not None:
+            self.people.add(chunk.people)
+        if chunk.instants is None:
             return
-        if self.instants not in (None, piece.instants):
+        if self.instants not in (None, chunk.instants):
             raise InputError(
                 f"{self.source.name}, column {self.columns.time}: some times have a zone and some have none; write all "
                 "of them in one form."
             )
-        self.instants = piece.instants
-        if not piece.instants:
-            say_zone(self.notes, self.columns.time, self.tz)
+        self.instants = chunk.instants
+        if not chunk.instants:
+            note_assumed_zone(self.notes, self.columns.time, self.tz)
 
-    def prepare(self, start: int, batch: pa.RecordBatch) -> Piece:
-        """A piece of the input that begins at row `start`, made ready."""
+    def prepare(self, start: int, batch: pa.RecordBatch) -> OdChunk:
+        """Prepare a chunk of the input that begins at row `start`."""
         columns: dict[str, Any] = {}
         problems, instants, odd_times = Problems(), None, (0, 0)
         bad: Mask = np.zeros(batch.num_rows, bool)
@@ -295,8 +297,8 @@ class OdReader:
                 problems.add(reason, rows & ~bad, start)
                 bad = bad | rows
 
-        for place, short in zip(PLACES, "od", strict=True):
-            columns[short] = self._place(batch, place, problem)
+        for end, short in zip(ENDS, "od", strict=True):
+            columns[short] = self._zone_indices(batch, end, problem)
         if self.columns.time is not None:
             columns["wall"], instants, odd_times = self._wall(batch[self.columns.time], problem)
         if self.columns.user is not None:
@@ -312,31 +314,31 @@ class OdReader:
             problem(f"have more people than trips (columns {self.columns.people} and {self.columns.volume})", more)
         table = pa.RecordBatch.from_pydict(columns)
         usable = table.filter(pa.array(~bad)) if bad.any() else table
-        return Piece(usable, problems, instants, *odd_times, self._people(usable))
+        return OdChunk(usable, problems, instants, *odd_times, self._people(usable))
 
     def _people(self, rows: pa.RecordBatch) -> Any:
-        """The people of usable rows, each once."""
+        """Return the distinct person ids of usable rows."""
         if self.columns.user is None:
             return None
         return pc.unique((rows.filter(pc.greater(rows["volume"], 0)) if self.columns.is_flows else rows)["person"])
 
-    def _place(self, batch: pa.RecordBatch, place: str, problem: Any) -> Indices:
+    def _zone_indices(self, batch: pa.RecordBatch, end: str, problem: Any) -> Indices:
         if self.columns.by_id:
-            column = getattr(self.columns, place)
+            column = getattr(self.columns, end)
             index, unknown = self.names.indices(batch[column], f"{self.source.name}, column {column}")
-            reason = "name no zone" if self.names.came_up else "name a zone that is not among the zones"
+            reason = "name no zone" if self.names.from_data else "name a zone that is not among the zones"
             problem(f"{reason} in column {column}", unknown)
             return index
         zones = self.names.zones
         if zones is None:
             raise InputError("coordinates need zones; give --zones, --grid, --h3 or --voronoi.")
-        lon, lat = read_place(batch, self.columns.coordinates(place), self.source.name, problem)
+        lon, lat = read_coordinates(batch, self.columns.coordinates(end), self.source.name, problem)
         index = locate(zones, lon, lat)
-        problem(f"have their {place} outside all zones", index < 0)
+        problem(f"have their {end} outside all zones", index < 0)
         return index
 
     def _wall(self, column: Any, problem: Any) -> tuple[Ints, bool | None, tuple[int, int]]:
-        """Times on the wall, whether they say which moment they mean (None where none can be used), and how many are odd."""
+        """Return local times, whether they are instants (None if no time is usable), and counts of odd times."""
         lengths = run_lengths(column)
         if lengths is not None:
             column = column.take(pa.array(np.cumsum(lengths) - lengths))
@@ -360,16 +362,16 @@ class OdReader:
         problem(f"have no usable number in column {name}", missing)
         problem(f"are below zero in column {name}", values < 0)
         if fractions:
-            for reason, rows in unusable(values).items():
+            for reason, rows in find_unusable_weights(values).items():
                 problem(f"{reason} in column {name}", rows)
-            return in_units(values)
+            return to_weight_units(values)
         problem(f"are not whole in column {name}", values != np.floor(values))
         problem(f"are too large in column {name}", values > 2**53)
         return np.where(np.abs(values) <= 2**53, values, 0).astype(np.int64)
 
 
-def read_place(batch: Any, columns: tuple[str, str], name: str, problem: Any) -> tuple[Floats, Floats]:
-    """Longitudes and latitudes of a piece, 0 where they are not usable, which `problem` is told."""
+def read_coordinates(batch: Any, columns: tuple[str, str], name: str, problem: Any) -> tuple[Floats, Floats]:
+    """Return longitudes and latitudes of a chunk, 0 where unusable; `problem` is called with the unusable rows."""
     result = []
     for column, bound in zip(columns, (180.0, 90.0), strict=True):
         values, missing = read_floats(batch[column], f"{name}, column {column}")

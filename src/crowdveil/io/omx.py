@@ -1,4 +1,4 @@
-"""Open matrices (OMX, HDF5), the format of transport modelers: one matrix for each time step."""
+"""Open Matrix files (OMX, HDF5), the format of transport models: one matrix per time step."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from crowdveil.errors import InputError, MissingExtraError, OutputError, counted
 from crowdveil.io.hdf5 import check_hdf5
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.times import iso_times, read_seconds
-from crowdveil.io.zones import in_order_of_ids
+from crowdveil.io.zones import sort_by_id
 from crowdveil.model.arrays import Floats, Indices, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
 OMX_VERSION = b"0.2"
 LOOKUP = "zone_id"
-MOST_CELLS = 4_000_000_000
-ZONES_MOST = 1_000_000
+MAX_CELLS = 4_000_000_000
+MAX_ZONES = 1_000_000
 _ROWS_AT_ONCE = 256
 
 
@@ -41,7 +41,7 @@ def read_omx(
     lookup: str | None = None,
     notes: ReadNotes | None = None,
 ) -> Flows:
-    """Read flows from an OMX file. Empty and missing (NaN) cells are no flows; numbers must be whole."""
+    """Read flows from an OMX file. Zero and missing (NaN) cells are no flows; volumes must be whole numbers."""
     h5py, notes = _h5py(), notes if notes is not None else ReadNotes()
     if not path.exists():
         raise InputError(f"{path}: there is no such file.")
@@ -55,7 +55,7 @@ def read_omx(
             index, known = _zones_of(path, file, zones, lookup, notes)
             parts = [_cells(path, name, file["data"][name], len(index)) for name in names]
     except (OSError, LookupError, AttributeError, TypeError, ValueError, RuntimeError):
-        raise InputError(f"{path}: the file is broken or is no OMX; write it anew.") from None
+        raise InputError(f"{path}: the file is broken or is no OMX; write it again.") from None
     origin = np.concatenate([index[o] for o, _, _ in parts])
     destination = np.concatenate([index[d] for _, d, _ in parts])
     volume = np.concatenate([v for _, _, v in parts])
@@ -67,36 +67,34 @@ def read_omx(
 
 
 def _check_groups(path: Path, file: Any) -> None:
-    """Matrices are numbers in two dimensions, no more of them than can be worked on; lookups are lists."""
+    """Raise unless matrices are two-dimensional numbers of at most `MAX_CELLS` cells, and lookups are lists."""
     cells = 0
     for matrix in file["data"].values():
         if len(matrix.shape) != 2 or matrix.dtype.kind not in "iuf":
             raise InputError(
-                f"{path}: the file is broken or is no OMX: a matrix is no table of numbers in rows and columns."
+                f"{path}: the file is broken or is no OMX: a matrix is not a table of numbers; write it again."
             )
         cells += int(matrix.size)
-    if cells > MOST_CELLS:
+    if cells > MAX_CELLS:
         raise InputError(
-            f"{path}: the matrices have more than {MOST_CELLS:,} cells together; give fewer, or flows as a table."
+            f"{path}: the matrices have more than {MAX_CELLS:,} cells in total; give fewer, or flows as a table."
         )
     for lookup in file["lookup"].values() if "lookup" in file else ():
-        if len(lookup.shape) != 1 or lookup.shape[0] > ZONES_MOST:
-            raise InputError(
-                f"{path}: a lookup is no list of at most {ZONES_MOST:,} zones; wanted one id for each row."
-            )
+        if len(lookup.shape) != 1 or lookup.shape[0] > MAX_ZONES:
+            raise InputError(f"{path}: a lookup is no list of at most {MAX_ZONES:,} zones; wanted one id for each row.")
 
 
 def _matrices(path: Path, names: list[str], matrix: str | None) -> tuple[Ints, list[str], bool]:
-    """The matrices to read, the time of each, and whether they have times."""
+    """Return the times of the matrices to read, their names, and whether they have times."""
     if matrix is not None and matrix not in names:
-        raise InputError(f"{path}: there is no matrix {matrix}; it has {', '.join(names[:12])}.")
+        raise InputError(f"{path}: there is no matrix {matrix}; choose one of {', '.join(names[:12])} with --matrix.")
     chosen = names if matrix is None else [matrix]
     times = read_seconds(pa.array(chosen, pa.string()), str(path)) if all("-" in n for n in chosen) else None
     if times is not None and not times.bad.any():
         return times.values, chosen, True
     if len(chosen) > 1:
         raise InputError(
-            f"{path}: it holds {counted(len(chosen), 'matrix', 'matrices')} whose names are no times; choose one with --matrix."
+            f"{path}: names of {counted(len(chosen), 'matrix', 'matrices')} are no times; choose one matrix with --matrix."
         )
     return np.zeros(1, np.int64), chosen, False
 
@@ -104,21 +102,21 @@ def _matrices(path: Path, names: list[str], matrix: str | None) -> tuple[Ints, l
 def _zones_of(
     path: Path, file: Any, zones: Zones | None, lookup: str | None, notes: ReadNotes
 ) -> tuple[Indices, Zones]:
-    """The zone of each row of the matrices, and all zones."""
+    """Return the zone index of each row of the matrices, and all zones."""
     lookups = list(file["lookup"]) if "lookup" in file else []
     if lookup is not None and lookup not in lookups:
         raise InputError(f"{path}: there is no lookup {lookup}; it has {', '.join(lookups) or 'none'}.")
     name = lookup or (LOOKUP if LOOKUP in lookups else lookups[0] if lookups else None)
     rows = int(file["data"][next(iter(file["data"]))].shape[0])
     if name is None:
-        notes.say("the OMX file has no lookup: its zones are numbered from 1.")
+        notes.add("the OMX file has no lookup: its zones are numbered from 1.")
         ids = [str(i + 1) for i in range(rows)]
     else:
         ids = [v.decode() if isinstance(v, bytes) else str(v) for v in file["lookup"][name][:].tolist()]
     if len(ids) != rows:
         raise InputError(f"{path}: the lookup has {len(ids):,} zones, but the matrices have {rows:,} rows.")
     if zones is None:
-        zones = in_order_of_ids(Zones.from_ids(ids))
+        zones = sort_by_id(Zones.from_ids(ids))
     index = np.array([zones.index_of(i) for i in ids], np.int32)
     if (index < 0).any():
         raise InputError(
@@ -128,7 +126,7 @@ def _zones_of(
 
 
 def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, Ints]:
-    """Rows, columns and values of the cells above zero, read a band of rows at a time."""
+    """Return rows, columns and values of the cells above zero, read in bands of rows."""
     if data.shape != (zones, zones):
         raise InputError(f"{path}: matrix {name} is not square, or not of the size of the lookup.")
     bands = []
@@ -150,16 +148,16 @@ def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, In
 
 
 def write_omx(flows: Flows, path: Path) -> None:
-    """Write flows as OMX: a matrix for each time step, named by its start; cells without a flow are 0."""
+    """Write flows as OMX: one matrix per time step, named by its start; cells without a flow are 0."""
     h5py, n = _h5py(), len(flows.zones)
-    if n * n * flows.steps > MOST_CELLS:
+    if n * n * flows.steps > MAX_CELLS:
         raise OutputError(
             f"an OMX file of {flows.steps:,} matrices of {n:,} zones would be too large; write Parquet instead."
         )
     names = ["flows"] if flows.step_s is None else iso_times(flows.t, flows.tz).to_pylist()
-    # Made in memory, where it is small: the library crashes when the disk is full.
-    made = io.BytesIO()
-    with h5py.File(made, "w") as file:
+    # Written in memory first: the library crashes when the disk is full.
+    content = io.BytesIO()
+    with h5py.File(content, "w") as file:
         file.attrs["OMX_VERSION"] = OMX_VERSION
         file.attrs["SHAPE"] = np.array([n, n], np.int32)
         group = file.create_group("data")
@@ -169,11 +167,11 @@ def write_omx(flows: Flows, path: Path) -> None:
             dense[flows.origin[rows], flows.destination[rows]] = flows.volume[rows]
             group.create_dataset(name, data=dense, compression="gzip", compression_opts=1, shuffle=True)
         file.create_group("lookup").create_dataset(LOOKUP, data=_lookup(flows.zones))
-    path.write_bytes(made.getvalue())
+    path.write_bytes(content.getvalue())
 
 
 def _lookup(zones: Zones) -> Any:
-    """Zone ids as numbers where they are numbers, as other readers expect, else as bytes."""
+    """Return zone ids as numbers if all are, as other readers expect, else as bytes."""
     if all(i.isdecimal() and str(int(i)) == i and len(i) < 10 for i in zones.ids):
         return np.array([int(i) for i in zones.ids], np.int32)
     return np.array([i.encode() for i in zones.ids])

@@ -1,7 +1,7 @@
-"""Which original trajectory each published one comes from, kept in a private file for measuring.
+"""Pairing: the original trajectory of each published one, in a confidential file for measuring.
 
-The file undoes the new ids of a release. It is written outside the release's folder, for its owner's eyes alone (mode 0600), and
-nothing in the release tells of it.
+The file reverses the new ids of a release. It is written outside the release's folder with mode 0600, and nothing in the
+release refers to it.
 """
 
 from __future__ import annotations
@@ -20,43 +20,42 @@ from crowdveil.io.atomic import new_file, write_errors
 from crowdveil.io.source import open_source
 from crowdveil.io.tables import check_ending, write_table
 from crowdveil.io.values import ids_of
-from crowdveil.io.written import MANIFEST_FILE
+from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.model.arrays import Ints, Labels
 from crowdveil.model.trajectories import Trajectories
 
 PUBLISHED, TRAJECTORY, USER = "published_id", "trajectory_id", "user_id"
-"""The columns; that of users only where ids of trajectories start anew for each of them."""
+"""The columns; users only if ids of trajectories are not unique without them."""
 
-Keep = Callable[[Trajectories, Ints | None], None]
+PairingWriter = Callable[[Trajectories, Ints | None], None]
 
 
 @contextmanager
-def kept_pairing(file: Path | None, release: Path, *, overwrite: bool) -> Iterator[Keep]:
-    """Gives a function to call with the original and the source of each published trajectory; the file is in place when all that
-    is done inside went well, and is not there otherwise. Without a file nothing is kept.
+def open_pairing(file: Path | None, release: Path, *, overwrite: bool) -> Iterator[PairingWriter]:
+    """Yield a function that takes the original and the source of each published trajectory and writes the pairing.
 
-    Nothing but an earlier pairing is replaced, and that only with `overwrite`.
+    The file exists only if the block succeeds. Without a file nothing is written. Only an earlier pairing is replaced,
+    and only with `overwrite`.
     """
     if file is None:
         yield lambda original, source: None
         return
-    _check_place(file, release, overwrite)
+    _check_path(file, release, overwrite)
     with new_file(file, overwrite=overwrite) as temporary:
         yield lambda original, source: write_pairing(temporary, original, source)
         if not temporary.exists():
             raise OutputError(f"{file}: there was nothing to write.")
 
 
-def _check_place(file: Path, release: Path, overwrite: bool) -> None:
+def _check_path(file: Path, release: Path, overwrite: bool) -> None:
     try:
         check_ending(file)
     except OutputError as error:
         raise OutputError(str(error).replace("with -o", "with --pairing")) from None
-    place = file.resolve()
-    if place.is_relative_to(release.resolve()) or (place.parent / MANIFEST_FILE).exists():
+    path = file.resolve()
+    if path.is_relative_to(release.resolve()) or (path.parent / MANIFEST_FILE).exists():
         raise OutputError(
-            f"{file}: it says whose each published trajectory is, so it must not lie in the folder of a release; "
-            "name another place with --pairing."
+            f"{file}: a pairing is confidential and must not be in the folder of a release; name another path with --pairing."
         )
     if file.exists() and not overwrite:
         raise OutputError(f"{file}: the file exists; name another with --pairing, or replace it with --overwrite.")
@@ -72,14 +71,14 @@ def _is_pairing(file: Path) -> bool:
 
 
 def write_pairing(file: Path, original: Trajectories, source: Ints | None) -> None:
-    """Write the original id of each published trajectory, which are numbered 1, 2, …"""
+    """Write the original id of each published trajectory; these are numbered 1, 2, …"""
     if source is None:
-        raise InputError("pairing: this method does not tell which trajectory came of which; leave --pairing out.")
+        raise InputError("pairing: this method has no pairing of published and original trajectories; omit --pairing.")
     columns: dict[str, Any] = {PUBLISHED: np.arange(1, len(source) + 1), TRAJECTORY: _column(original.ids[source])}
     if not _unique(original):
         columns[USER] = _column(original.people_ids[original.person[source]])
     with write_errors(file):
-        # Made before anything is in it, so that at no time anybody else can read it.
+        # Created empty with mode 0600, so that no other user can read it at any time.
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         write_table(pa.table(columns), file, as_input=True)
         file.chmod(0o600)
@@ -94,22 +93,22 @@ def _unique(data: Trajectories) -> bool:
 
 
 def _keys(data: Trajectories) -> list[tuple[str, ...]]:
-    """The id of each trajectory; with that of its person, where the former is not enough."""
+    """Return the id of each trajectory, with that of its person if ids alone are not unique."""
     ids = [str(name) for name in data.ids.tolist()]
     if _unique(data):
         return [(name,) for name in ids]
-    return list(zip(ids, (str(who) for who in data.people_ids[data.person].tolist()), strict=True))
+    return list(zip(ids, (str(person) for person in data.people_ids[data.person].tolist()), strict=True))
 
 
 def pairing_by_ids(original: Trajectories, published: Trajectories) -> Ints | None:
-    """The original of each published trajectory by equal ids; None where a published id is not an original's."""
-    place = {key: i for i, key in enumerate(_keys(original))}
-    found = [place.get(key, -1) for key in _keys(published)]
+    """Return the original of each published trajectory by equal ids; None if a published id is unknown."""
+    index = {key: i for i, key in enumerate(_keys(original))}
+    found = [index.get(key, -1) for key in _keys(published)]
     return None if -1 in found else np.array(found, np.int64)
 
 
 def read_pairing(pairing: Any, original: Trajectories, published: list[str]) -> Ints:
-    """The original of each published trajectory, whose ids are `published`, from a kept file or a table."""
+    """Return the original of each trajectory of `published` ids, from a pairing file or a table."""
     source = open_source(pairing)
     file = source.name
     missing = [name for name in (PUBLISHED, TRAJECTORY) if name not in source.columns]
@@ -118,28 +117,18 @@ def read_pairing(pairing: Any, original: Trajectories, published: list[str]) -> 
     if missing or (needs_user and USER not in source.columns):
         raise InputError(
             f"{file}: wanted a pairing, but it has no column {(missing or [USER])[0]}; "
-            "give the file that was kept with --pairing."
+            "give the file that was written with --pairing."
         )
     names = [PUBLISHED, TRAJECTORY, *([USER] if needs_user else [])]
     table = source.read(names, as_is=True)
     columns = [_texts(table[name], f"{file}, column {name}") for name in names]
     new, old = columns[0], list(zip(*columns[1:], strict=True))
-    again = len(new) - len(set(new))
-    if again:
-        raise InputError(
-            f"{file}: {_trajectories(again)} {'is' if again == 1 else 'are'} there more than once as published; "
-            "give the pairing that was kept with the release."
-        )
-    place = {key: i for i, key in enumerate(keys)}
-    of_new = dict(zip(new, (place.get(key, -1) for key in old), strict=True))
-    _must_fit(file, "the release", len(of_new.keys() - set(published)))
-    _must_fit(file, "the original", sum(i < 0 for i in of_new.values()))
-    lost = sum(name not in of_new for name in published)
-    if lost:
-        raise InputError(
-            f"{file}: {_trajectories(lost)} of the release {'is' if lost == 1 else 'are'} not in it; "
-            "give the pairing that was kept with the release."
-        )
+    _refuse(file, len(new) - len(set(new)), "listed more than once as published")
+    index = {key: i for i, key in enumerate(keys)}
+    of_new = dict(zip(new, (index.get(key, -1) for key in old), strict=True))
+    _refuse(file, len(of_new.keys() - set(published)), "not in the release")
+    _refuse(file, sum(i < 0 for i in of_new.values()), "not in the original")
+    _refuse(file, sum(name not in of_new for name in published), "in the release, but not in this file")
     return np.array([of_new[name] for name in published], np.int64)
 
 
@@ -147,13 +136,9 @@ def _texts(column: Any, what: str) -> list[str]:
     return [str(value) for value in ids_of(column, what).to_pylist()]
 
 
-def _must_fit(file: str, what: str, strange: int) -> None:
-    if strange:
+def _refuse(file: str, n: int, why: str) -> None:
+    if n:
         raise InputError(
-            f"{file}: {_trajectories(strange)} in it {'is' if strange == 1 else 'are'} not in {what}; "
-            "give the pairing that was kept with the release."
+            f"{file}: {counted(n, 'trajectory', 'trajectories')} {'is' if n == 1 else 'are'} {why}; "
+            "give the pairing that was written with the release."
         )
-
-
-def _trajectories(n: int) -> str:
-    return counted(n, "trajectory", "trajectories")

@@ -1,4 +1,4 @@
-"""Independent work on threads: numpy, Arrow and our kernels let go of the interpreter while they compute."""
+"""Run independent jobs on threads: numpy, Arrow and the kernels release the interpreter lock."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
 
-def side_by_side(*jobs: Callable[[], Any]) -> list[Any]:
-    """Run jobs at the same time, as far as there are cores; their results, in order. The first error is raised."""
+def run_parallel(*jobs: Callable[[], Any]) -> list[Any]:
+    """Run jobs in parallel, at most one per core, and return their results in order. Raise the first error."""
     with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1)) as pool:
         return [future.result() for future in [pool.submit(job) for job in jobs]]
 
 
-def in_order(jobs: Iterable[Callable[[], Done]]) -> Iterator[Done]:
-    """Run jobs on threads, a few ahead of whoever takes the results; these come in the order of the jobs.
+def run_ordered(jobs: Iterable[Callable[[], Result]]) -> Iterator[Result]:
+    """Run jobs on threads, a few ahead of the consumer, and yield results in the order of the jobs.
 
-    Jobs are asked for as they are begun, so that what they work on need not be there all at once.
+    Jobs are drawn from the iterable when they start, so that their inputs need not all be in memory.
     """
     threads = os.cpu_count() or 1
-    begun: deque[Future[Done]] = deque()
+    started: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for job in jobs:
-            begun.append(pool.submit(job))
-            if len(begun) > threads:  # one more than there are threads, so that none waits while a result is used
-                yield begun.popleft().result()
-        while begun:
-            yield begun.popleft().result()
+            started.append(pool.submit(job))
+            if len(started) > threads:  # one more than threads, so that none idles while a result is used
+                yield started.popleft().result()
+        while started:
+            yield started.popleft().result()

@@ -1,4 +1,4 @@
-"""Ids of people and trajectories: one spelling for each, so that nobody is counted as two people, and nothing as a person."""
+"""Normalize ids of people and trajectories, so that no person counts twice and no missing id counts as a person."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crowdveil.io.values import one_array
 
 _NUMBER = r"^[+-]?\d+(\.\d*)?$"
 _ODD_NUMBER = r"^(\+|-?0\d|-0|-?\d+\.)"
-"""How a number begins that has a shorter spelling; only looked for among numbers."""
+"""Start of a number that has a shorter spelling; applied to numbers only."""
 _SHORTER = (
     (r"^\+", ""),
     (r"(\.\d*?)0+$", r"\1"),
@@ -24,22 +24,22 @@ _SHORTER = (
     (r"^(-?)0+(\d)", r"\1\2"),
     (r"^-0$", "0"),
 )
-"""What is replaced in a number, in this order: digits stay text, so that ids of any length are exact."""
+"""Replacements in a number, in this order. Digits stay text, so that ids of any length are exact."""
 
 
 @dataclass(frozen=True)
 class IdRules:
-    """What makes two ids one person's.
+    """Rules for when two ids are one person.
 
-    Surrounding white space is stripped, and equal decimal numbers are equal (1, 01, 1.0, +1); text is compared in Unicode's NFC.
-    Blank ids, and the words for a missing value, are missing ids.
+    Surrounding white space is stripped, and equal decimal numbers are equal (1, 01, 1.0, +1). Text is compared in Unicode's
+    NFC. Blank ids and words for a missing value are missing ids.
 
     Attributes
     ----------
     case_sensitive
-        The user confirmed that upper and lower case make different people: no warning.
+        Ids that differ in case are different people, confirmed by the user: no note.
     ignore_case
-        Upper and lower case are the same.
+        Ids that differ in case are one person.
     """
 
     case_sensitive: bool = False
@@ -50,27 +50,27 @@ class IdRules:
             raise ParameterError("--user-case-sensitive and --user-ignore-case exclude each other; give one of them.")
 
     def apply(self, column: Any, what: str) -> Any:
-        """Return an Arrow column of ids as one array of whole numbers or normalized text, null where an id is missing."""
+        """Return a column of ids as an array of whole numbers or normalized text, null for a missing id."""
         found = normalized_ids(column, what)
         return pc.utf8_lower(found) if self.ignore_case and not pa.types.is_integer(found.type) else found
 
     def warn(self, alike: int, column: str | None, notes: ReadNotes) -> None:
-        """Note how many ids differ from another one in upper and lower case alone."""
+        """Note how many ids differ from another one only in case."""
         if alike and not (self.case_sensitive or self.ignore_case):
-            notes.say(
-                f"{alike:,} ids in column {column} differ from another one only in upper and lower case and count as "
-                "different people (join them with --user-ignore-case, or confirm with --user-case-sensitive)."
+            notes.add(
+                f"{alike:,} ids in column {column} differ from another one only in case and count as different people "
+                "(join them with --user-ignore-case, or confirm with --user-case-sensitive)."
             )
 
 
 def id_type(kind: Any) -> Any:
-    """Return the Arrow type that ids of a column of type `kind` are normalized to."""
+    """Return the Arrow type of normalized ids for a column of type `kind`."""
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
     return value if pa.types.is_integer(value) else pa.string()
 
 
 def normalized_ids(column: Any, what: str) -> Any:
-    """Return an Arrow column of ids as one array: whole numbers as they are, all else as normalized text; null where missing."""
+    """Return a column of ids as an array: whole numbers unchanged, others as normalized text, null for missing."""
     if pa.types.is_integer(id_type(column.type)):
         return one_array(column)
     if pa.types.is_dictionary(column.type) and isinstance(column, pa.Array):
@@ -98,14 +98,14 @@ def _normalized(text: Any) -> Any:
         may_be = pc.or_(may_be, pc.starts_with(text, sign))
     if not pc.any(may_be).as_py():
         return text
-    # The costly patterns are only looked for where the cheap ones leave it open.
-    place = pc.indices_nonzero(pc.fill_null(may_be, False))
-    some = text.take(place)
+    # The costly patterns are applied only where the cheap ones match.
+    rows = pc.indices_nonzero(pc.fill_null(may_be, False))
+    some = text.take(rows)
     odd = pc.and_(pc.match_substring_regex(some, _ODD_NUMBER), pc.match_substring_regex(some, _NUMBER))
     if not pc.any(odd).as_py():
         return text
     mask = np.zeros(len(text), bool)
-    mask[place.filter(odd).to_numpy()] = True
+    mask[rows.filter(odd).to_numpy()] = True
     return pc.replace_with_mask(text, pa.array(mask), _shortest(some.filter(odd)))
 
 
@@ -114,13 +114,13 @@ def _shortest(numbers: Any) -> Any:
     whole = pc.invert(pc.match_substring(numbers, "."))
     for pattern, replacement in _SHORTER:
         shorter = pc.replace_substring_regex(numbers, pattern=pattern, replacement=replacement)
-        # Zeros at the end count only behind a point.
+        # Trailing zeros are removed only after a decimal point.
         numbers = pc.if_else(whole, numbers, shorter) if pattern.startswith(r"(\.") else shorter
     return numbers
 
 
 def _numbers_as_text(array: Any) -> Any:
-    """Return floats as text: 12.0, stored so because some ids are missing, is 12."""
+    """Return floats as text; 12.0, a whole number stored as float because of missing ids, becomes 12."""
     values = array.cast(pa.float64()).dictionary_encode()
     spelled = [
         None if v is None or v != v or v in (float("inf"), -float("inf")) else str(int(v)) if v == int(v) else repr(v)
@@ -129,8 +129,8 @@ def _numbers_as_text(array: Any) -> Any:
     return pa.array(spelled, pa.string()).take(values.indices)
 
 
-def distinct_alike(ids: Any) -> int:
-    """Return how many of some distinct ids differ from another one only in upper and lower case."""
+def count_case_variants(ids: Any) -> int:
+    """Return how many distinct ids differ from another one only in case."""
     if isinstance(ids, np.ndarray):
         ids = pa.array(ids) if ids.dtype == object else pa.array([], pa.int64())
     if not pa.types.is_string(ids.type):
@@ -141,28 +141,28 @@ def distinct_alike(ids: Any) -> int:
 
 
 @dataclass
-class PeopleSeen:
-    """The distinct people in pieces of a table, collected as the pieces come."""
+class DistinctPeople:
+    """Distinct person ids, collected over the chunks of a table."""
 
     _known: Any = None
     _new: list[Any] = field(default_factory=list)
     _waiting: int = 0
 
     def add(self, ids: Any) -> None:
-        """Take the ids of a piece, distinct or not."""
+        """Add the ids of a chunk, distinct or not."""
         self._new.append(pc.unique(ids))
         self._waiting += len(self._new[-1])
         if self._waiting > max(1 << 20, 0 if self._known is None else len(self._known)):
             self._join()
 
     def _join(self) -> None:
-        pieces = [*([] if self._known is None else [self._known]), *self._new]
-        kind = pieces[0].type if pieces else pa.string()
-        self._known = pc.unique(pa.concat_arrays([p.cast(kind) for p in pieces])) if pieces else pa.array([], kind)
+        chunks = [*([] if self._known is None else [self._known]), *self._new]
+        kind = chunks[0].type if chunks else pa.string()
+        self._known = pc.unique(pa.concat_arrays([c.cast(kind) for c in chunks])) if chunks else pa.array([], kind)
         self._new, self._waiting = [], 0
 
     @property
     def ids(self) -> Any:
-        """All of them, each once."""
+        """The distinct ids."""
         self._join()
         return self._known.drop_null()

@@ -1,4 +1,4 @@
-"""Pictures of written sectors: a PNG, and a page that needs nothing from elsewhere."""
+"""Draw written sectors: a PNG, and a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.io.figure import new_figure
+from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.io.sectors import WrittenSectors
 from crowdveil.model.arrays import Floats
 
@@ -20,7 +20,7 @@ _COLORS = "viridis_r"
 
 
 def draw_sectors(written: WrittenSectors, file: Path) -> None:
-    """Draw sectors by their density, as PNG. Needs matplotlib."""
+    """Draw sectors by density as a PNG. Needs matplotlib."""
     west, south, east, north = written.shown / 1000
     height = float(np.clip(8 * (north - south) / (east - west), 3.5, 11))
     figure = new_figure(9.4, height + 0.9)
@@ -31,7 +31,7 @@ def draw_sectors(written: WrittenSectors, file: Path) -> None:
     axis = figure.subplots()
     density = written.locations_per_km2
     scale = LogNorm(float(density.min()) / 1.05, float(density.max()) * 1.05)
-    # Thin lines where sectors are small would hide their colors.
+    # Thicker lines would hide the colors of small sectors.
     filled = PolyCollection(
         list(_corners(written) / 1000), array=density, cmap=_COLORS, norm=scale, edgecolors="#ffffff", linewidths=0.15
     )
@@ -50,24 +50,24 @@ def draw_sectors(written: WrittenSectors, file: Path) -> None:
 
 
 def write_page(written: WrittenSectors, file: Path) -> None:
-    """Write a page with a map to look around in. It is one file and asks nobody for anything."""
-    bounds = [[_short(value) for value in row] for row in written.bounds.tolist()]
-    crowds = np.column_stack([written.locations, written.crowd]).tolist()
+    """Write an HTML page with an interactive map. It is one file and makes no requests."""
+    bounds = [[_shorten(value) for value in row] for row in written.bounds.tolist()]
+    counts = np.column_stack([written.locations, written.people]).tolist()
     data = {
         "counts": written.counts,
-        "shown": [_short(value) for value in written.shown.tolist()],
-        "sectors": [[*box, *crowd] for box, crowd in zip(bounds, crowds, strict=True)],
+        "shown": [_shorten(value) for value in written.shown.tolist()],
+        "sectors": [[*box, *count] for box, count in zip(bounds, counts, strict=True)],
     }
     words = {
         "TITLE": f"Heat map of {counted(int(written.locations.sum()), 'location')}",
         "WORDS": _title(written),
         "BLANK": _blank(written),
-        "NOTE": "Checked on the written file before it was put in place.",
+        "NOTE": "Verified on the written file before publication.",
     }
     page = _TEMPLATE.read_text(encoding="utf-8")
     for name, text in words.items():
         page = page.replace(f"[[{name}]]", html.escape(text))
-    # Inside a script nothing is escaped but what could end it.
+    # Only "<" is escaped, since it could end the script element.
     file.write_text(
         page.replace("[[DATA]]", json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")), encoding="utf-8"
     )
@@ -92,19 +92,19 @@ def _corners(written: WrittenSectors) -> Floats:
 
 
 def _scale_bar(axis: Any, wide_km: float) -> None:
-    """A bar of a round length, about a fifth of the map."""
+    """Draw a scale bar of a round length, about a fifth of the map."""
     length = max(
         step * 10.0**power for power in range(-4, 5) for step in (1, 2, 5) if step * 10.0**power <= wide_km / 4
     )
     start, share = 0.03, length / wide_km
-    how: dict[str, Any] = {"transform": axis.transAxes, "zorder": 5}
-    axis.plot([start, start + share], [0.035, 0.035], color="#222222", linewidth=2.5, solid_capstyle="butt", **how)
+    style: dict[str, Any] = {"transform": axis.transAxes, "zorder": 5}
+    axis.plot([start, start + share], [0.035, 0.035], color="#222222", linewidth=2.5, solid_capstyle="butt", **style)
     label = f"{length:g} km" if length >= 1 else f"{1000 * length:g} m"
     box = {"facecolor": "#ffffff", "edgecolor": "none", "alpha": 0.7, "pad": 1.5}
-    axis.text(start + share / 2, 0.048, label, ha="center", va="bottom", fontsize=8.5, bbox=box, **how)
+    axis.text(start + share / 2, 0.048, label, ha="center", va="bottom", fontsize=8.5, bbox=box, **style)
 
 
-def _short(value: float) -> float | int:
-    """To a tenth of a meter, without digits that say nothing."""
+def _shorten(value: float) -> float | int:
+    """Round to 0.1 m; return a whole number as int."""
     rounded = round(value, 1)
     return int(rounded) if rounded == int(rounded) else rounded

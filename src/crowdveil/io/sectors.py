@@ -1,4 +1,4 @@
-"""Sectors of a map as GeoJSON, and read back from nothing but the file."""
+"""Write sectors of a heat map as GeoJSON, and read them from the file."""
 
 from __future__ import annotations
 
@@ -10,36 +10,34 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.io.geojson import COORDINATE_DECIMALS, geometry_of
+from crowdveil.io.geojson import COORDINATE_DECIMALS, to_geojson_geometry
 from crowdveil.model.arrays import Floats, Ints, Labels
 from crowdveil.model.globe import near
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.sectors import Sectors
 
 ABOUT = "crowdveil"
-"""Member of the collection that says what was made of what, and what is guaranteed."""
+"""Member of the collection that describes method, parameters and guarantees."""
 BOUNDS = ("west_m", "south_m", "east_m", "north_m")
 NUMBERS = ("area_km2", "locations_per_km2", *BOUNDS)
-CORNERS_APART_M = 1000.0
-"""A side that is straight on the plane is not in degrees: over this length the two are less than 8 cm apart up to 75° north."""
-
-
+VERTEX_DISTANCE_M = 1000.0
+"""Distance of vertices: a side that is straight on the plane differs by less than 8 cm in degrees, up to 75° north."""
 SHOWN = 0.98
-"""Share of the locations that a picture shows at least in each direction: few far ones would make all others tiny."""
+"""Minimum share of locations shown on a map in each direction: a few distant ones would make all others tiny."""
 
 
 @dataclass(frozen=True, eq=False)
 class WrittenSectors:
-    """What a file says; nothing is checked but that it can be read.
+    """Sectors as read from a file, unverified.
 
     Attributes
     ----------
     about
-        What the file says of itself.
+        Description in the file.
     properties
-        Those of each sector.
-    sector, locations, crowd
-        Number, locations, and people or trajectories of each.
+        Properties of each sector.
+    sector, locations, people
+        Number, locations, and people (or trajectories, see `counts`) of each.
     area_km2, locations_per_km2
         As written.
     bounds
@@ -47,14 +45,14 @@ class WrittenSectors:
     polygons
         Outline of each in degrees.
     plane
-        The plane.
+        Projection of the plane.
     """
 
     about: dict[str, Any]
     properties: list[dict[str, Any]]
     sector: Ints
     locations: Ints
-    crowd: Ints
+    people: Ints
     area_km2: Floats
     locations_per_km2: Floats
     bounds: Floats
@@ -66,7 +64,7 @@ class WrittenSectors:
 
     @property
     def shown(self) -> Floats:
-        """West, south, east and north of the part of the map where nearly all locations are, with some room around it."""
+        """West, south, east and north (meters) of the map section with nearly all locations, with a margin."""
         west, south, east, north = self.bounds.T
         sides = []
         for low, high in ((west, east), (south, north)):
@@ -74,43 +72,43 @@ class WrittenSectors:
             share = np.cumsum(self.locations[order]) / max(self.locations.sum(), 1)
             first, last = order[np.searchsorted(share, (1 - SHOWN) / 2)], order[np.searchsorted(share, (1 + SHOWN) / 2)]
             sides.append(((low + high)[[first, last]] / 2, (low.min(), high.max())))
-        room = 0.55 * max(*(float(np.ptp(middle)) for middle, _ in sides), float(np.sqrt(self.area_km2.min())) * 2000)
+        reach = 0.55 * max(*(float(np.ptp(middle)) for middle, _ in sides), float(np.sqrt(self.area_km2.min())) * 2000)
         center = [middle.mean() for middle, _ in sides]
-        least, most = ([pick(c + sign * room, ends[i]) for c, (_, ends) in zip(center, sides, strict=True)]
-                       for i, (sign, pick) in enumerate(((-1, max), (1, min))))  # fmt: skip
-        return np.array([*least, *most])
+        lower = [max(c - reach, ends[0]) for c, (_, ends) in zip(center, sides, strict=True)]
+        upper = [min(c + reach, ends[1]) for c, (_, ends) in zip(center, sides, strict=True)]
+        return np.array([*lower, *upper])
 
     @property
     def counts(self) -> str:
-        """What the crowd of a sector is: people or trajectories."""
+        """What k counts: people or trajectories."""
         return str(self.about["k_unit"])
 
     @property
     def k(self) -> int:
-        """Smallest crowd."""
+        """Minimum group size of a sector."""
         return int(self.about["k"])
 
     @property
     def suppressed(self) -> int | None:
-        """Locations in no sector; None where it is not told."""
-        told = self.about["suppressed_locations"]
-        return None if told is None else int(told)
+        """Suppressed locations, which are in no sector; None if not given."""
+        suppressed = self.about["suppressed_locations"]
+        return None if suppressed is None else int(suppressed)
 
 
 def write_sectors(sectors: Sectors, about: dict[str, Any], path: Path) -> None:
-    """Write sectors as polygons with their numbers, one a line. `about` is what the file says of itself, beside the plane."""
+    """Write sectors as polygons with properties, one per line. `about` describes the file; the plane is added to it."""
     plane = sectors.frame.projection
-    told = {**about, "k_unit": sectors.k_unit, "plane": {"projection": "Lambert azimuthal equal-area", "datum": "WGS84",
+    described = {**about, "k_unit": sectors.k_unit, "plane": {"projection": "Lambert azimuthal equal-area", "datum": "WGS84",
             "longitude": plane.lon0, "latitude": plane.lat0, "unit": "m"}}  # fmt: skip
-    # Bounds to the last digit, so that what lies on a line is on the same side of it whoever looks; others as people read them.
+    # Bounds have all digits, so that every reader puts a location on a border into the same sector.
     sizes = ([float(f"{v:.12g}") for v in values.tolist()] for values in (sectors.area_km2, sectors.density))
     numbers = zip(*sizes, *sectors.bounds.T.tolist(), strict=True)
-    crowds = zip(sectors.locations.tolist(), sectors.people.tolist(), strict=True)
+    counts = zip(sectors.locations.tolist(), sectors.people.tolist(), strict=True)
     with path.open("w", encoding="utf-8") as file:
         file.write('{"type": "FeatureCollection",\n')
-        file.write(f'"{ABOUT}": {json.dumps(told, ensure_ascii=False)},\n"features": [')
-        for i, (ring, (locations, crowd), values) in enumerate(zip(_rings(sectors), crowds, numbers, strict=True)):
-            properties = {"sector": i + 1, "locations": locations, sectors.k_unit: crowd}
+        file.write(f'"{ABOUT}": {json.dumps(described, ensure_ascii=False)},\n"features": [')
+        for i, (ring, (locations, people), values) in enumerate(zip(_rings(sectors), counts, numbers, strict=True)):
+            properties = {"sector": i + 1, "locations": locations, sectors.k_unit: people}
             properties |= dict(zip(NUMBERS, values, strict=True))
             feature = {"type": "Feature", "properties": properties, "geometry": _geometry(ring)}
             file.write((",\n" if i else "\n") + json.dumps(feature))
@@ -118,24 +116,24 @@ def write_sectors(sectors: Sectors, about: dict[str, Any], path: Path) -> None:
 
 
 def _geometry(ring: list[list[float]]) -> dict[str, Any]:
-    """The polygon of a ring, in parts where it crosses the date line."""
+    """Return the polygon of a ring, split at the date line."""
     import shapely
 
     if all(-180 <= lon <= 180 for lon, _ in ring):
         return {"type": "Polygon", "coordinates": [ring]}
-    return geometry_of(shapely.Polygon(ring))
+    return to_geojson_geometry(shapely.Polygon(ring))
 
 
 def _rings(sectors: Sectors) -> list[list[list[float]]]:
-    """The outline of each sector in degrees, against the clock from its south-west corner."""
-    apart = sectors.frame.cell_m
-    while apart > CORNERS_APART_M:
-        apart /= 2
-    while 2 * apart <= CORNERS_APART_M:
-        apart *= 2
+    """Return the outline of each sector in degrees, counterclockwise from its south-west corner."""
+    distance = sectors.frame.cell_m
+    while distance > VERTEX_DISTANCE_M:
+        distance /= 2
+    while 2 * distance <= VERTEX_DISTANCE_M:
+        distance *= 2
     west, south, east, north = sectors.bounds.T
-    # Neighbors have their corners on the same lines, so that no gap is left between them.
-    steps = np.maximum(np.round(np.column_stack([east - west, north - south]) / apart), 1).astype(np.int64)
+    # Neighbors have vertices on common lines, so that there is no gap between them.
+    steps = np.maximum(np.round(np.column_stack([east - west, north - south]) / distance), 1).astype(np.int64)
     rings: list[list[list[float]]] = [[] for _ in range(len(sectors))]
     for across, up in np.unique(steps, axis=0).tolist():
         alike = np.flatnonzero((steps == (across, up)).all(axis=1))
@@ -149,7 +147,7 @@ def _rings(sectors: Sectors) -> list[list[list[float]]]:
             lon = near(lon, sectors.frame.projection.lon0)
         if not (np.isfinite(lon).all() and np.isfinite(lat).all()) or np.ptp(lon, axis=1).max() > 180:
             raise InputError(
-                "a sector reaches around a pole or too far around the globe; leave out far points with crowdveil filter --bbox."
+                "a sector reaches around a pole or too far around the globe; drop distant points with crowdveil filter --bbox."
             )
         for i, ring in zip(alike, np.round(np.stack([lon, lat], 2), COORDINATE_DECIMALS).tolist(), strict=True):
             rings[i] = ring
@@ -176,4 +174,4 @@ def read_sectors(path: Path) -> WrittenSectors:
     except OSError:
         raise InputError(f"{path}: there is no such file, or it cannot be read.") from None
     except (KeyError, TypeError, ValueError, AttributeError, shapely.errors.GEOSException):
-        raise InputError(f"{path}: wanted a heat map as crowdveil writes it, but this is something else.") from None
+        raise InputError(f"{path}: wanted a heat map written by crowdveil; give such a file.") from None

@@ -1,11 +1,11 @@
-"""A table wherever it lies: CSV, Parquet, Arrow, pandas. Knows columns and rows, not what they mean."""
+"""Open tables: CSV, Parquet, Arrow, pandas. Columns and rows only, without their meaning."""
 
 from __future__ import annotations
 
 import codecs
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,17 +29,17 @@ class Source:
     Attributes
     ----------
     name
-        What messages call it.
+        Its name in messages.
     schema
-        Its columns; those of a CSV are all text.
+        Its columns; all text for a CSV.
     path
-        The file, or None for a table in memory.
+        The file; None for a table in memory.
     table
-        The table in memory, or None for a file.
+        The table in memory; None for a file.
     delimiter
         For a CSV, the character between values.
     rows
-        Number of rows, None for a CSV.
+        Number of rows; None for a CSV.
     """
 
     name: str
@@ -56,46 +56,46 @@ class Source:
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the engine can read the file itself."""
+        """Whether it is a Parquet file, which DuckDB can read itself."""
         return self.path is not None and self.delimiter is None
 
     def read(self, columns: Sequence[str] | None = None, *, as_is: bool = False) -> pa.Table:
-        """The whole table, or the given columns of it. `as_is`: a CSV's "NA" and the like stay text."""
+        """Return the whole table, or the given columns. With `as_is`, "NA" and the like in a CSV stay text."""
         wanted = self.columns if columns is None else list(dict.fromkeys(columns))
         if self.table is not None:
             return self.table.select(wanted)
         if self.is_parquet:
-            with _one_sentence(self.name):
-                return _sound(pq.read_table(self.path, columns=wanted))
+            with _read_errors(self.name):
+                return _validated(pq.read_table(self.path, columns=wanted))
         schema = pa.schema([(c, pa.string()) for c in wanted])
         return pa.Table.from_batches(self._csv_batches(wanted, as_is=as_is), schema)
 
     def batches(self, columns: Sequence[str], ids: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """The given columns piece by piece, in the order of the rows; those in `ids` as numbered values where that is faster."""
+        """Yield the given columns in chunks, in row order; those in `ids` dictionary-encoded where that is faster."""
         wanted = list(dict.fromkeys(columns))
         if self.table is not None:
             yield from self.table.select(wanted).to_batches(max_chunksize=1 << 18)
         elif self.is_parquet:
             text = [c for c in ids if c in wanted and pa.types.is_string(self.schema.field(c).type)]
-            with _one_sentence(self.name), pq.ParquetFile(self.path, read_dictionary=text) as file:
-                yield from map(_sound, file.iter_batches(batch_size=1 << 18, columns=wanted))
+            with _read_errors(self.name), pq.ParquetFile(self.path, read_dictionary=text) as file:
+                yield from map(_validated, file.iter_batches(batch_size=1 << 18, columns=wanted))
         else:
             yield from self._csv_batches(wanted)
 
     def _csv_batches(self, columns: list[str], *, as_is: bool = False) -> Iterator[pa.RecordBatch]:
-        # A quote that is never closed takes the rest of the file into the last value of the last row: it is looked at.
+        # An unclosed quote puts the rest of the file into the last value, so that value is checked.
         path, last, tail = _csv_path(self.path), self.columns[-1], None
-        with _one_sentence(self.name, path, self.delimiter or ","):
+        with _read_errors(self.name, path, self.delimiter or ","):
             with _open_csv(path, self.delimiter or ",", list(dict.fromkeys([*columns, last])), as_is=as_is) as reader:
                 for batch in reader:
                     tail = batch[last][-1].as_py() if batch.num_rows else tail
                     yield batch.select(columns)
             if tail is not None and ("\n" in tail or "\r" in tail) and _odd_quotes(path):
-                raise InputError(f"{self.name}: a quote is opened and never closed; mend the row that it stands in.")
+                raise InputError(f"{self.name}: a quote is opened and never closed; fix its row.")
 
 
 def open_source(data: Any) -> Source:
-    """Open a path, or take an Arrow table, a pandas or GeoPandas frame, or anything that speaks Arrow."""
+    """Open a path, an Arrow table, a pandas or GeoPandas frame, or an object with the Arrow C stream interface."""
     if isinstance(data, Source):
         return data
     if isinstance(data, str | Path):
@@ -107,12 +107,12 @@ def open_source(data: Any) -> Source:
 
 
 def _checked(source: Source) -> Source:
-    """Refuse a table in which a name does not tell which column is meant, or with too many of them."""
+    """Raise if a table has repeated column names or too many columns."""
     refuse_wide(source.name, len(source.schema))
     repeated = [c for c, times in Counter(source.columns).items() if times > 1]
     if repeated:
         raise InputError(
-            f"{source.name}: {counted(len(repeated), 'column name')} stand twice in the header; rename the columns."
+            f"{source.name}: {counted(len(repeated), 'column name')} repeat in the header; rename the columns."
         )
     return source
 
@@ -134,18 +134,18 @@ def _as_table(data: Any) -> pa.Table:
 
 
 def from_pandas(frame: Any) -> pa.Table:
-    """A data frame as a table; its index is left out."""
+    """Return a data frame as a table without its index."""
     refuse_wide("the table", len(frame.columns))
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError):
         raise InputError(
-            "a column of the data frame mixes types, or its name stands twice; make it all text or all numbers."
+            "a column of the data frame mixes types, or its name repeats; make it all text or all numbers."
         ) from None
 
 
 def _geoframe_as_table(frame: Any) -> pa.Table:
-    """A GeoDataFrame of points gives columns lon and lat; outlines are for `read_zones`."""
+    """Return a GeoDataFrame of points as a table with the columns lon and lat."""
     points = frame.geometry if frame.crs is None else frame.geometry.to_crs("OGC:CRS84")
     if not (points.geom_type == "Point").all():
         raise InputError("a GeoDataFrame with data must hold points; give outlines as zones instead.")
@@ -171,7 +171,7 @@ def _open_file(path: Path) -> Source:
 
 
 def _open_parquet(path: Path) -> Source:
-    with _one_sentence(str(path)):
+    with _read_errors(str(path)):
         refuse_wide_parquet(path)
         with pq.ParquetFile(path) as file:
             rows, schema = file.metadata.num_rows, file.schema_arrow
@@ -184,11 +184,11 @@ def _open_csv_source(path: Path) -> Source:
     stem = path.with_suffix("") if path.suffix in (".gz", ".bz2", ".zst") else path
     if stem.suffix.lower() not in CSV_SUFFIXES:
         raise InputError(f"{path}: wanted a CSV or Parquet file; name it .csv, .tsv, .txt or .parquet.")
-    with _one_sentence(str(path)), pa.input_stream(str(path), compression="detect") as stream:
+    with _read_errors(str(path)), pa.input_stream(str(path), compression="detect") as stream:
         head = csv_head(stream, str(path))
     header, row = _first_lines(path, head)
     delimiter = delimiter_of(header, row)
-    with _one_sentence(str(path), path, delimiter), _open_csv(path, delimiter, None) as reader:
+    with _read_errors(str(path), path, delimiter), _open_csv(path, delimiter, None) as reader:
         schema = reader.schema
         has_rows = any(batch.num_rows for batch in reader)
     if not has_rows:
@@ -197,7 +197,7 @@ def _open_csv_source(path: Path) -> Source:
 
 
 def _first_lines(path: Path, head: bytes) -> tuple[str, str | None]:
-    """The first line of a CSV that begins with `head`, once it is sure that it is text with a row below; that row, if whole."""
+    """Return the header of a CSV that begins with `head`, and the first row if it is whole; raise without text or row."""
     if b"\0" in head or head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise _not_utf8(str(path))
     lines = [line for line in head.splitlines() if line.strip()]
@@ -211,10 +211,10 @@ def _first_lines(path: Path, head: bytes) -> tuple[str, str | None]:
         raise _not_utf8(str(path)) from None
 
 
-def _sound(piece: Any) -> Any:
-    """What was read of a Parquet file, once it is sure that its text is text: nobody else looks before it is taken apart."""
-    piece.validate(full=True)
-    return piece
+def _validated(chunk: Any) -> Any:
+    """Return a chunk of a Parquet file after checking that its text is valid; later steps rely on it."""
+    chunk.validate(full=True)
+    return chunk
 
 
 def _not_utf8(name: str) -> InputError:
@@ -233,7 +233,7 @@ def _open_csv(
     names = columns if columns is not None else _header(path, delimiter)
     return pacsv.open_csv(
         pa.input_stream(str(path), compression="detect"),
-        # Rows are numbered only where one thread reads, which is needed only to name a bad one.
+        # Row numbers need one thread; they are used only to name a bad row.
         read_options=pacsv.ReadOptions(block_size=8 << 20, use_threads=on_bad_row is None),
         parse_options=pacsv.ParseOptions(delimiter=delimiter, invalid_row_handler=on_bad_row),
         convert_options=pacsv.ConvertOptions(
@@ -258,11 +258,11 @@ def _header(path: Path, delimiter: str) -> list[str]:
 
 
 def _odd_quotes(path: Path) -> bool:
-    """Whether a quote in the file has no partner."""
+    """Return whether the number of quotes in the file is odd."""
     quotes = 0
     with pa.input_stream(str(path), compression="detect") as stream:
-        while piece := stream.read(1 << 24):
-            quotes += piece.count(b'"')
+        while chunk := stream.read(1 << 24):
+            quotes += chunk.count(b'"')
     return quotes % 2 == 1
 
 
@@ -270,8 +270,8 @@ def _is_utf8(path: Path) -> bool:
     decoder = codecs.getincrementaldecoder("utf-8")()
     with pa.input_stream(str(path), compression="detect") as stream:
         try:
-            while piece := stream.read(1 << 24):
-                decoder.decode(piece)
+            while chunk := stream.read(1 << 24):
+                decoder.decode(chunk)
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             return False
@@ -279,7 +279,7 @@ def _is_utf8(path: Path) -> bool:
 
 
 def _bad_row(name: str, path: Path, delimiter: str) -> InputError | None:
-    """The first row with too few or too many values, or None where there is none."""
+    """Return an error for the first row with too few or too many values; None if there is none."""
     found: list[InputError] = []
 
     def note(row: Any) -> str:
@@ -288,13 +288,13 @@ def _bad_row(name: str, path: Path, delimiter: str) -> InputError | None:
         other = [sign for sign in DELIMITERS if sign != delimiter and row.text.count(sign) == row.expected_columns - 1]
         hint = ""
         if other:
-            hint = f"; its values are separated by {_SIGNS[other[0]]} and those of the header by {_SIGNS[delimiter]}"
+            hint = f"; its delimiters are {_SIGNS[other[0]]} and those of the header are {_SIGNS[delimiter]}"
         elif delimiter == "," and row.actual_columns > row.expected_columns:
-            hint = " (if numbers have a decimal comma, separate values by another sign, such as a semicolon)"
+            hint = " (for numbers with a decimal comma, use another delimiter, such as a semicolon)"
         found.append(
             InputError(
-                f"{name}: wanted {row.expected_columns} values a row, but {rows_named(number, 1)} has "
-                f"{row.actual_columns}{hint}; mend the row, or its quotes."
+                f"{name}: wanted {row.expected_columns} values per row, but {rows_named(number, 1)} has "
+                f"{row.actual_columns}{hint}; fix the row, or its quotes."
             )
         )
         return "error"
@@ -305,27 +305,20 @@ def _bad_row(name: str, path: Path, delimiter: str) -> InputError | None:
     return found[0] if found else None
 
 
-class _one_sentence:  # noqa: N801  (reads as a phrase where it is used)
-    """Turn what the libraries say about a broken file into one sentence of ours."""
-
-    def __init__(self, name: str, csv: Path | None = None, delimiter: str = ",") -> None:
-        self.name, self.csv, self.delimiter = name, csv, delimiter
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _type: Any, error: BaseException | None, _trace: Any) -> None:
-        if isinstance(error, UnicodeDecodeError) or (isinstance(error, pa.ArrowInvalid) and "UTF8" in str(error)):
-            raise _not_utf8(self.name) from None
-        if isinstance(error, pa.ArrowInvalid) and self.csv is not None:
-            if not _is_utf8(self.csv):  # the parser could not tell which row it is
-                raise _not_utf8(self.name) from None
-            bad_row = _bad_row(self.name, self.csv, self.delimiter)
-            if bad_row is not None:
-                raise bad_row from None
-        if isinstance(error, pa.ArrowException):
-            raise InputError(
-                f"{self.name}: the file is broken or of another format; write it anew, or check its name's ending."
-            ) from None
-        if isinstance(error, OSError):
-            raise InputError(f"{self.name}: the file is broken or cannot be read; write it anew.") from None
+@contextmanager
+def _read_errors(name: str, csv: Path | None = None, delimiter: str = ",") -> Iterator[None]:
+    """Turn errors of libraries about a broken file into an InputError of one sentence."""
+    try:
+        yield
+    except UnicodeDecodeError:
+        raise _not_utf8(name) from None
+    except pa.ArrowException as error:
+        invalid = isinstance(error, pa.ArrowInvalid)
+        if invalid and ("UTF8" in str(error) or (csv is not None and not _is_utf8(csv))):
+            raise _not_utf8(name) from None
+        bad_row = _bad_row(name, csv, delimiter) if invalid and csv is not None else None
+        raise bad_row or InputError(
+            f"{name}: the file is broken or of another format; write it again, or check the suffix of its name."
+        ) from None
+    except OSError:
+        raise InputError(f"{name}: the file is broken or cannot be read; write it again.") from None

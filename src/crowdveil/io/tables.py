@@ -1,4 +1,4 @@
-"""Tables out: flows and trajectories as plain files, as they were read and not anonymized."""
+"""Write tables of flows and trajectories as plain files, as read, not anonymized."""
 
 from __future__ import annotations
 
@@ -15,61 +15,61 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import OutputError
 from crowdveil.io.atomic import new_file
-from crowdveil.io.formulas import escaped
-from crowdveil.io.parallel import in_order
+from crowdveil.io.formulas import escape_formulas
+from crowdveil.io.parallel import run_ordered
 from crowdveil.io.times import time_column
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 
 COMPRESSION = "zstd"
-PIECE_ROWS = 1 << 20
-"""Rows of a piece, which is a row group in Parquet."""
+CHUNK_ROWS = 1 << 20
+"""Rows of a chunk, which is a row group in Parquet."""
 _ENDINGS = (".csv", ".parquet", ".pq")
 _NEEDS_QUOTES = r'[",\r\n]'
 
 
 def check_ending(path: Path, *more: str) -> None:
-    """Raise unless the name's ending says how to write a table, or is one `more`."""
+    """Raise unless the suffix of the name is one of a table format, or one of `more`."""
     endings = (*_ENDINGS, *more)
     if path.suffix.lower() not in endings:
         raise OutputError(f"{path}: wanted a name that ends in {' or '.join(endings)}; name another with -o.")
 
 
 def check_picture(path: str | Path) -> None:
-    """Raise unless the name's ending says that a picture can be written there."""
+    """Raise unless the suffix of the name is .png."""
     if Path(path).suffix.lower() != ".png":
         raise OutputError(f"{path}: wanted a name that ends in .png; name another with --plot.")
 
 
 def write_table(table: pa.Table, path: Path, *, as_input: bool = False) -> None:
-    """Write a table as the ending of the name says: .parquet or .csv.
+    """Write a table in the format of the name's suffix: .parquet or .csv.
 
-    In a CSV, text that a spreadsheet would take for a formula is escaped, unless the table is written to be read as input again.
+    In a CSV, text that a spreadsheet would run as a formula is escaped, unless the table is to be read as input again.
     """
     check_ending(path)
     if path.suffix.lower() == ".csv":
-        table = table if as_input else escaped(table)
-        pacsv.write_csv(table, path, csv_style(pa.array(table.column_names), *table.columns))
+        table = table if as_input else escape_formulas(table)
+        pacsv.write_csv(table, path, csv_write_options(pa.array(table.column_names), *table.columns))
     else:
         pq.write_table(table, path, compression=COMPRESSION)
 
 
-def write_pieces(piece: Callable[[slice], pa.Table], rows: int, path: Path) -> None:
-    """Write a table of so many rows that is made piece by piece; in Parquet, pieces are made while others are written."""
+def write_chunked_table(chunk: Callable[[slice], pa.Table], rows: int, path: Path) -> None:
+    """Write a table of `rows` rows; `chunk` returns the table of a slice. Parquet chunks are made while others are written."""
     check_ending(path)
     if path.suffix.lower() == ".csv" or rows == 0:
-        write_table(piece(slice(0, rows)), path)
+        write_table(chunk(slice(0, rows)), path)
         return
-    bounds = range(0, rows, PIECE_ROWS)
-    made = in_order(partial(piece, slice(low, min(low + PIECE_ROWS, rows))) for low in bounds)
-    first = next(made)
+    bounds = range(0, rows, CHUNK_ROWS)
+    chunks = run_ordered(partial(chunk, slice(low, min(low + CHUNK_ROWS, rows))) for low in bounds)
+    first = next(chunks)
     with pq.ParquetWriter(path, first.schema, compression=COMPRESSION) as writer:
-        for table in chain([first], made):
+        for table in chain([first], chunks):
             writer.write_table(table)
 
 
-def csv_style(*columns: Any) -> pacsv.WriteOptions:
-    """How a CSV is written in which these stand: with quotes only if some text needs them."""
+def csv_write_options(*columns: Any) -> pacsv.WriteOptions:
+    """Return options to write these columns as CSV, with quotes only if some text needs them."""
     style = "needed" if any(_needs_quotes(column) for column in columns) else "none"
     return pacsv.WriteOptions(quoting_style=style, quoting_header=style)
 
@@ -81,7 +81,7 @@ def _needs_quotes(column: Any) -> bool:
 
 
 def write_flows(flows: Flows, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write flows as CSV, Parquet or OMX. These are the data themselves: nothing is anonymized."""
+    """Write flows as CSV, Parquet or OMX, not anonymized."""
     check_ending(Path(path), ".omx")
     with new_file(Path(path), overwrite=overwrite) as file:
         if file.suffix.lower() == ".omx":
@@ -104,7 +104,7 @@ def write_flows(flows: Flows, path: str | Path, *, overwrite: bool = False) -> N
 
 
 def write_trajectories(data: Trajectories, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write trajectories as CSV or Parquet, with their own ids. Nothing is anonymized."""
+    """Write trajectories as CSV or Parquet with their original ids, not anonymized."""
     check_ending(Path(path))
     with new_file(Path(path), overwrite=overwrite) as file:
         of_point = pa.array(data.trajectory)

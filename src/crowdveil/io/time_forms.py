@@ -1,4 +1,4 @@
-"""How the times of a column are written: the unit of numbers, and whether dates begin with the day or with the month."""
+"""Forms of times in a column: the unit of numbers, and whether dates begin with the day or the month."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Floats, Ints, Mask
 
 TICKS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
-"""Units of numbers since 1970; also words for --time-format."""
+"""Units of numbers since 1970; also values of --time-format."""
 EXCEL = "excel"
 _UP_TO = {"seconds": 1e11, "milliseconds": 1e14, "microseconds": 1e17, "nanoseconds": np.inf}
-"""Seconds of this era have ten digits; thirteen are milliseconds, sixteen microseconds, nineteen nanoseconds."""
+"""Seconds of the present have ten digits, milliseconds thirteen, microseconds sixteen, nanoseconds nineteen."""
 _DIGITS = {"yyyymmdd": (0, 10**8), "yyyymmddHHMM": (2, 10**12), "yyyymmddHHMMSS": (3, 10**14)}
-"""Calendar fields written as one number: how many fields of the clock follow the date, and what all numbers are below."""
+"""Calendar fields written as one number: the number of clock fields after the date, and the upper bound of numbers."""
 _EXCEL_DAYS = (25_569, 73_416)
 """Day numbers of a spreadsheet from 1970 up to the year 2100."""
 _EXCEL_SPREAD_DAYS = 36_525
@@ -31,26 +31,26 @@ _CLOCK = (
 _ZONE = r"\s*(?P<z>Z|z|UTC|[+-]\d{2}:?\d{2})?\s*$"
 YEAR_FIRST = rf"^\s*(?P<Y>\d{{4}})[-/.](?P<M>\d{{1,2}})[-/.](?P<D>\d{{1,2}})(?:(?:T|\s+){_CLOCK})?{_ZONE}"
 YEAR_LAST = rf"^\s*(?P<M>\d{{1,2}})[-/.](?P<D>\d{{1,2}})[-/.](?P<Y>\d{{4}})(?:(?:T|,?\s+){_CLOCK})?{_ZONE}"
-"""A date with the month first; where the day is first, the two change places."""
+"""A date with the month first; with the day first, the two fields are exchanged."""
 NUMBER = r"^\s*[+-]?\d+(\.\d+)?([eE][+-]?\d+)?\s*$"
 
 
 @dataclass(frozen=True)
 class TimeForm:
-    """How times are written, as far as it is known before they are read.
+    """Form of times, as far as it is known before they are read.
 
     Attributes
     ----------
     given
-        Form in the signs of strptime or a unit of numbers, as the user gave it.
+        A strptime format or a unit of numbers, as given by the user.
     any_years
         Whether times before 1970, after 2100, or more than 100 years apart are allowed.
     learned
-        Whether `unit` and `day_first` were found by looking at the column.
+        Whether `unit` and `day_first` were detected in the column.
     unit
-        What numbers are: a key of `TICKS`, EXCEL, or calendar fields such as yyyymmdd. None where times are no numbers.
+        Unit of numbers: a key of `TICKS`, EXCEL, or calendar fields such as yyyymmdd. None if times are no numbers.
     day_first
-        Whether dates such as 03/04/2024 begin with the day; None where there are none.
+        Whether dates such as 03/04/2024 begin with the day; None if there are none.
     """
 
     given: str | None = None
@@ -61,25 +61,25 @@ class TimeForm:
 
     @property
     def given_unit(self) -> str | None:
-        """The unit of numbers that the user gave in place of a form."""
+        """The unit of numbers that the user gave in place of a format."""
         return self.given if self.given in (*TICKS, EXCEL) else None
 
 
 def as_form(form: TimeForm | str | None) -> TimeForm:
-    """Return what is known of a form of which perhaps only the user's text is given."""
+    """Return a form, made from the user's text if that is given."""
     return form if isinstance(form, TimeForm) else TimeForm(form)
 
 
-def learned_form(pieces: Iterable[Any], form: TimeForm, what: str) -> TimeForm:
-    """Return the form with what the pieces of a column show; later pieces are looked at only while earlier ones leave it open."""
+def learned_form(chunks: Iterable[Any], form: TimeForm, what: str) -> TimeForm:
+    """Return the form completed from the chunks of a column; stop at the first chunk that decides it."""
     if form.learned or form.given is not None:
         return replace(form, learned=True, unit=form.given_unit)
     found = DateOrder()
-    for piece in pieces:
-        text = is_text(piece.type)
-        if not text and not is_number(piece.type):
+    for chunk in chunks:
+        text = is_text(chunk.type)
+        if not text and not is_number(chunk.type):
             return replace(form, learned=True)
-        present = one_array(piece).drop_null()
+        present = one_array(chunk).drop_null()
         if len(present) == 0:
             continue
         if not text or (not found.seen and all_numbers(present)):
@@ -91,7 +91,7 @@ def learned_form(pieces: Iterable[Any], form: TimeForm, what: str) -> TimeForm:
 
 
 def is_text(kind: Any) -> bool:
-    """Return whether a column of this Arrow type holds text, perhaps numbered."""
+    """Return whether a column of this Arrow type holds text, plain or dictionary-encoded."""
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value))
 
@@ -103,25 +103,25 @@ def is_number(kind: Any) -> bool:
 
 
 def all_numbers(text: Any) -> bool:
-    """Return whether all values of a text array that are there are numbers."""
+    """Return whether all non-null values of a text array are numbers."""
     return bool(pc.all(pc.match_substring_regex(text, NUMBER)).as_py())
 
 
 def to_numbers(array: Any) -> Any:
-    """Return numbers, or text that holds numbers, as numbers; text that holds none becomes null."""
+    """Return an array of numbers or text as numbers; other text becomes null."""
     if not is_text(array.type):
         return array
     good = pc.match_substring_regex(array, NUMBER)
     text = pc.utf8_trim_whitespace(pc.if_else(good, array, pa.scalar(None, array.type)))
     try:
-        return text.cast(pa.int64())  # exact, where nanoseconds are too long for a float
+        return text.cast(pa.int64())  # exact: nanoseconds have too many digits for a float
     except pa.ArrowInvalid:
         return text.cast(pa.float64())
 
 
 @dataclass(frozen=True)
 class DateOrder:
-    """What dates with the year last show: some must begin with the day, some with the month, some could do either."""
+    """Evidence in dates with the year last: day first, month first, or either possible."""
 
     day: bool = False
     month: bool = False
@@ -129,32 +129,32 @@ class DateOrder:
     seen: bool = False
 
     def joined(self, other: DateOrder) -> DateOrder:
-        """Return what two pieces show together."""
+        """Return the evidence of two chunks together."""
         return DateOrder(
             self.day or other.day, self.month or other.month, self.either or other.either, self.seen or other.seen
         )
 
     @property
     def settled(self) -> bool:
-        """Whether more pieces need not be looked at: there are no such dates, or one of them can be read in one way only."""
+        """Whether no more chunks are needed: there are no such dates, or one of them is unambiguous."""
         return self.day or self.month or not self.either
 
     def day_first(self, what: str) -> bool | None:
-        """Return whether the day comes first, None where there are no such dates; refuse what can be read in two ways."""
+        """Return whether the day comes first; None if there are no such dates. Raise if the order is ambiguous."""
         if self.day and self.month:
             raise InputError(
                 f"{what}: some dates begin with the day and some with the month; write all of them in one form."
             )
         if self.either and not (self.day or self.month):
             raise InputError(
-                f"{what}: every date could begin with the day or with the month; say which with --time-format, such as "
-                "%d/%m/%Y %H:%M."
+                f"{what}: every date could begin with the day or with the month; give the format with --time-format, such "
+                "as %d/%m/%Y %H:%M."
             )
         return None if not self.seen else not self.month
 
 
 def date_order(text: Any) -> DateOrder:
-    """Return what a text array shows of the order of day and month."""
+    """Return the evidence of a text array for the order of day and month."""
     fields = pc.extract_regex(text, pattern=YEAR_LAST).drop_null()
     if len(fields) == 0:
         return DateOrder()
@@ -165,7 +165,7 @@ def date_order(text: Any) -> DateOrder:
 
 
 def unit_of(array: Any, what: str) -> str:
-    """Return what numbers since some moment, or calendar fields written as a number, are by their size."""
+    """Return the unit of numbers, or the calendar fields written as a number, by their size."""
     values = array.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
     values = values[np.abs(values) < 2**63]
     if len(values) == 0:
@@ -195,7 +195,7 @@ def _unit_by_size(value: float) -> str:
 
 
 def refuse_mixed(values: Floats, what: str, unit: str | None = None) -> None:
-    """Raise unless all numbers have the size of one unit: that of `unit`, or whichever the first has."""
+    """Raise unless all numbers have the size of one unit, and of `unit` if it is given."""
     if len(values) == 0:
         return
     sizes = np.abs(values)
@@ -209,7 +209,7 @@ def refuse_mixed(values: Floats, what: str, unit: str | None = None) -> None:
 
 
 def from_digits(numbers: Ints, unit: str) -> tuple[Ints, Mask]:
-    """Return seconds of the wall clock from calendar fields written as one number, and which are no time."""
+    """Return local seconds from calendar fields written as one number, and which are invalid."""
     clock = _DIGITS[unit][0]
     rest = numbers
     parts: list[Ints] = []
@@ -223,14 +223,14 @@ def from_digits(numbers: Ints, unit: str) -> tuple[Ints, Mask]:
 
 
 def from_excel(days: Floats) -> tuple[Ints, Mask]:
-    """Return seconds of the wall clock from day numbers of a spreadsheet, rounded to whole seconds, and which are none."""
+    """Return local seconds (rounded) from day numbers of a spreadsheet, and which are invalid."""
     bad = ~((days >= 0) & (days < 2_958_466))
     seconds = np.rint((np.where(bad, _EXCEL_DAYS[0], days) - _EXCEL_DAYS[0]) * 86400)
     return seconds.astype(np.int64), bad
 
 
 def seconds_of(year: Ints, month: Ints, day: Ints, hour: Ints, minute: Ints, second: Ints) -> tuple[Ints, Mask]:
-    """Return seconds of the wall clock from the fields of a calendar, and which fields are no time."""
+    """Return local seconds from calendar fields, and which are invalid."""
     bad: Mask = (year < 1) | (year > 9999) | (month < 1) | (month > 12)
     bad |= (hour > 23) | (minute > 59) | (second > 59)
     months = (np.where(bad, 1970, year) - 1970) * 12 + np.where(bad, 1, month) - 1

@@ -1,4 +1,4 @@
-"""Times in any common form to whole seconds, and back."""
+"""Convert times in common forms to whole seconds, and back; local time and UTC."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Seconds:
     Attributes
     ----------
     values
-        Seconds since 1970-01-01, of UTC where `instants`, else of the clock on the wall. 0 in bad rows.
+        Seconds since 1970-01-01, in UTC if `instants`, else in local time. 0 in bad rows.
     bad
-        Rows without a time that can be read.
+        Rows without a readable time.
     instants
-        Whether the column said which moment it means: it had a zone, or was a number since 1970.
+        Whether times are unambiguous instants: with a zone, or numbers since 1970.
     unit
-        What its numbers are, as in `TimeForm`; None where they are none.
+        Unit of numbers, as in `TimeForm`; None if times are no numbers.
     """
 
     values: Ints
@@ -62,11 +62,11 @@ class Seconds:
 def read_seconds(column: Any, what: str, time_format: TimeForm | str | None = None) -> Seconds:
     """Read an Arrow column of timestamps, dates, numbers (seconds, or finer by their size) or text.
 
-    What is not known of the form is taken from the column; pieces of one need a form that was learned before.
+    Unknown parts of the form are detected in the column; for a chunk of a column, the form must be learned before.
     """
     form = as_form(time_format)
     if isinstance(column, pa.ChunkedArray) and pa.types.is_timestamp(column.type) and column.null_count == 0:
-        return _from_pieces(column)
+        return _from_chunks(column)
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):  # no chunks at all
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
@@ -87,7 +87,7 @@ def read_seconds(column: Any, what: str, time_format: TimeForm | str | None = No
 
 
 def run_lengths(column: Any) -> Ints | None:
-    """How often each time stands in a row, where times repeat as those of flows do; None where they do not."""
+    """Return the run lengths of equal successive times if times repeat, as in flows; else None."""
     if not pa.types.is_timestamp(column.type) or column.null_count or len(column) == 0:
         return None
     ticks = column.cast(pa.int64()).to_numpy()
@@ -95,14 +95,14 @@ def run_lengths(column: Any) -> Ints | None:
     return np.diff(ends, prepend=0) if 4 * len(ends) < len(ticks) else None
 
 
-def _from_pieces(column: Any) -> Seconds:
-    """Timestamps piece by piece into one array, without a copy of the whole."""
+def _from_chunks(column: Any) -> Seconds:
+    """Read timestamps chunk by chunk into one array, without a copy of the column."""
     values, bad, start = np.empty(len(column), np.int64), np.zeros(len(column), bool), 0
-    for piece in column.chunks:
-        read = _from_ticks(piece, _UNITS_A_SECOND[column.type.unit], column.type.tz is not None)
-        values[start : start + len(piece)] = read.values
-        bad[start : start + len(piece)] = read.bad
-        start += len(piece)
+    for chunk in column.chunks:
+        read = _from_ticks(chunk, _UNITS_A_SECOND[column.type.unit], column.type.tz is not None)
+        values[start : start + len(chunk)] = read.values
+        bad[start : start + len(chunk)] = read.bad
+        start += len(chunk)
     return Seconds(values, bad, column.type.tz is not None)
 
 
@@ -111,7 +111,7 @@ def _from_ticks(array: Any, ticks: int, instants: bool) -> Seconds:
     values = array.cast(pa.int64())
     values = (values.fill_null(0) if bad.any() else values).to_numpy(zero_copy_only=False)
     if ticks != 1 and len(values):
-        # Arrow divides several times faster than numpy, but towards zero; before 1970 that is the wrong way.
+        # Arrow divides several times faster than numpy, but towards zero, which is wrong before 1970.
         early = values.min() < 0
         values = values // ticks if early else pc.divide(pa.array(values), ticks).to_numpy(zero_copy_only=False)
     return _in_span(values, bad, instants)
@@ -136,7 +136,7 @@ def _from_numbers(array: Any, what: str, form: TimeForm) -> Seconds:
 
 
 def _in_span(values: Ints, bad: Mask, instants: bool) -> Seconds:
-    """Times of years that a calendar can show; others are bad."""
+    """Mark times outside the years 1 to 9999 as bad."""
     first, last = _year_start(_SPAN_YEARS[0]), _year_start(_SPAN_YEARS[1])
     if len(values) and (values.min() < first or values.max() > last):
         bad = bad | (values < first) | (values > last)
@@ -149,7 +149,7 @@ def _from_text(array: Any, what: str, form: TimeForm) -> Seconds:
         parsed = pc.strptime(array, format=form.given, unit="s", error_is_null=True)
         return _from_ticks(parsed, 1, "%z" in form.given)
     try:
-        # The quick way, for text in one common form without a zone.
+        # Fast path: text in one common form without a zone.
         plain = pc.replace_substring(array, "/", "-")
         return _from_ticks(plain.cast(pa.timestamp("s")), 1, False)
     except pa.ArrowInvalid:
@@ -165,7 +165,7 @@ def _from_text(array: Any, what: str, form: TimeForm) -> Seconds:
 
 
 def _from_fields(fields: Any, other: Any, day_first: bool, what: str) -> Seconds:
-    """Seconds from the parts of a date, each checked; those of `other` where the year comes last."""
+    """Return seconds from the fields of dates, each checked; `other` holds fields of dates with the year last."""
 
     def part(name: str, otherwise: str) -> Any:
         found = pc.struct_field(fields, name)
@@ -193,7 +193,7 @@ def _from_fields(fields: Any, other: Any, day_first: bool, what: str) -> Seconds
 
 
 def _hours(hour: Ints, half: Any) -> tuple[Ints, Mask]:
-    """Hours of the day from those on a clock of 12 hours, where "a" or "p" says which half; and which are none."""
+    """Return hours of the day from hours of a 12-hour clock where `half` is "a" or "p", and which are invalid."""
     halved = half != ""
     if not halved.any():
         return hour, np.zeros(len(hour), bool)
@@ -220,15 +220,15 @@ def _year_start(year: int) -> int:
 
 
 FAR_FUTURE = _year_start(2101)
-"""The first second after the years that times of data lie in, unless any year is allowed."""
+"""The first second after the allowed years."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """The clock on the wall in a time zone, from and to UTC.
+    """Local time in a time zone, from and to UTC.
 
-    Where the clock is put back, the hour that comes twice is read as the first of the two; where it is put forward,
-    a time that no clock showed is read as if it had not been.
+    When clocks go back, the repeated hour is read as the first of the two. When they go forward, a skipped time is read as
+    if the clock had not changed.
     """
 
     tz: str
@@ -237,11 +237,11 @@ class Clock:
         _zone(self.tz)
 
     def shifts(self, low: int, high: int) -> tuple[Ints, Ints]:
-        """Moments (UTC) from `low` to `high` at which the offset changes, and the offsets before and after each."""
+        """Return the moments (UTC) from `low` to `high` at which the offset changes, and the offsets around them."""
         return _shifts(self.tz, low // 86400 - 2, high // 86400 + 2)
 
     def to_wall(self, utc: Ints) -> Ints:
-        """UTC seconds to seconds of the wall clock."""
+        """Convert UTC seconds to local seconds."""
         if len(utc) == 0 or self.tz == "UTC":
             return utc
         moments, offsets = self.shifts(int(utc.min()), int(utc.max()))
@@ -249,7 +249,7 @@ class Clock:
         return shifted
 
     def to_utc(self, wall: Ints) -> Ints:
-        """Seconds of the wall clock to UTC seconds."""
+        """Convert local seconds to UTC seconds."""
         if len(wall) == 0 or self.tz == "UTC":
             return wall
         moments, offsets = self.shifts(int(wall.min()), int(wall.max()))
@@ -258,14 +258,14 @@ class Clock:
         return shifted
 
     def turns(self, low: int, high: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """Ranges of the wall clock between two of its times that it skipped, and ranges that it showed twice; half-open."""
+        """Return half-open ranges of local time from `low` to `high` that were skipped, and that were repeated."""
         moments, offsets = self.shifts(low, high)
         both = list(zip(moments.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
         skipped = [(at + before, at + after) for at, before, after in both if after > before]
         return skipped, [(at + after, at + before) for at, before, after in both if after < before]
 
     def odd_times(self, wall: Ints) -> tuple[Mask, Mask]:
-        """Which times of the wall clock did not exist, and which came twice."""
+        """Return which local times did not exist, and which existed twice."""
         masks = np.zeros((2, len(wall)), bool)
         if len(wall) and self.tz != "UTC":
             for mask, ranges in zip(masks, self.turns(int(wall.min()), int(wall.max())), strict=True):
@@ -288,7 +288,7 @@ def _shifts(tz: str, first_day: int, last_day: int) -> tuple[Ints, Ints]:
         delta = datetime.fromtimestamp(bounded, _zone(tz)).utcoffset()
         return int(delta.total_seconds()) if delta is not None else 0
 
-    # Samples find every change if no two lie between them: Recife once put its clock on and back within seven days.
+    # Samples find a change if no two lie between them: Recife once moved its clock forward and back within seven days.
     days = range(first_day, last_day + 1 + _SAMPLE_DAYS, _SAMPLE_DAYS)
     seen = [offset(d * 86400) for d in days]
     moments, offsets = [], [seen[0]]
@@ -304,7 +304,7 @@ def _shifts(tz: str, first_day: int, last_day: int) -> tuple[Ints, Ints]:
 
 
 def iso_times(t: Ints, tz: str) -> Any:
-    """Times on the wall with their offset from UTC, such as 2026-03-02T08:00:00+01:00."""
+    """Return local times with their offset from UTC, such as 2026-03-02T08:00:00+01:00."""
     wall = Clock(tz).to_wall(t)
     minutes = (wall - t) // 60
     text = pc.strftime(pa.array(wall, pa.timestamp("s")), format="%Y-%m-%dT%H:%M:%S")
@@ -315,44 +315,44 @@ def iso_times(t: Ints, tz: str) -> Any:
 
 
 def time_column(t: Ints, tz: str, *, as_text: bool) -> Any:
-    """Times for a table: text for CSV, timestamps with their zone for Parquet."""
+    """Return times for a table: text for CSV, timestamps with their zone for Parquet."""
     return iso_times(t, tz) if as_text else pa.array(t * 1000, pa.timestamp("ms", tz=tz))
 
 
-def say_zone(notes: ReadNotes, column: str | None, tz: str) -> None:
-    """Tell that times without a zone are read as UTC, unless the user named a zone."""
+def note_assumed_zone(notes: ReadNotes, column: str | None, tz: str) -> None:
+    """Note that times without a zone are read as UTC, unless the user gave a zone."""
     if tz == "UTC":
-        notes.say(f"times in column {column} name no zone and are read as UTC (name theirs with --tz).")
+        notes.add(f"times in column {column} name no zone and are read as UTC (give their zone with --tz).")
 
 
-_SAID = {EXCEL: "day numbers of a spreadsheet", "yyyymmdd": "dates written as 20240131"}
+_UNIT_NAMES = {EXCEL: "day numbers of a spreadsheet", "yyyymmdd": "dates written as 20240131"}
 _YEARS = "before 1970 or after 2100"
 _SPREAD_YEARS = 100
 
 
-def say_unit(notes: ReadNotes, column: str | None, unit: str | None) -> None:
-    """Tell what numbers are read as, where they are not plainly seconds since 1970 or finer."""
+def note_number_unit(notes: ReadNotes, column: str | None, unit: str | None) -> None:
+    """Note the form of numbers that are not seconds since 1970 or finer."""
     if unit is not None and unit not in TICKS:
-        form = _SAID.get(unit, f"dates and times written as {unit}")
-        notes.say(f"numbers in column {column} are read as {form} (name another form with --time-format).")
+        form = _UNIT_NAMES.get(unit, f"dates and times written as {unit}")
+        notes.add(f"numbers in column {column} are read as {form} (name another form with --time-format).")
 
 
-def say_clock(notes: ReadNotes, column: str | None, tz: str, missing: int, twice: int) -> None:
-    """Tell how many local times no clock showed, and how many it showed twice."""
+def note_clock_changes(notes: ReadNotes, column: str | None, tz: str, missing: int, twice: int) -> None:
+    """Note how many local times did not exist, and how many existed twice."""
     if missing:
-        notes.say(
-            f"{counted(missing, 'time')} in column {column} did not exist in {tz}, where the clock was put forward, and "
-            f"{'is' if missing == 1 else 'are'} read as if it had not been."
+        notes.add(
+            f"{counted(missing, 'time')} in column {column} did not exist in {tz}, where clocks went forward, and "
+            f"{'is' if missing == 1 else 'are'} read as if they had not."
         )
     if twice:
-        notes.say(
-            f"{counted(twice, 'time')} in column {column} came twice in {tz}, where the clock was put back, and "
+        notes.add(
+            f"{counted(twice, 'time')} in column {column} existed twice in {tz}, where clocks went back, and "
             f"{'is' if twice == 1 else 'are'} read as the first of the two."
         )
 
 
 def odd_times(times: Seconds, clock: Clock, lengths: Ints | None = None) -> tuple[int, int]:
-    """How many times no clock showed, and how many it showed twice; each stands `lengths` times in a row."""
+    """Return how many local times did not exist, and how many existed twice; `lengths` are run lengths of the times."""
     if times.instants:
         return 0, 0
     skipped, twice = ((mask & ~times.bad).astype(np.int64) for mask in clock.odd_times(times.values))
@@ -360,7 +360,7 @@ def odd_times(times: Seconds, clock: Clock, lengths: Ints | None = None) -> tupl
 
 
 def far_years(times: Seconds, form: TimeForm) -> Mask | None:
-    """Return the rows whose times lie before 1970 or after 2100; None where there are none, or any year is allowed."""
+    """Return the rows with times before 1970 or after 2100; None if there are none or any year is allowed."""
     values = times.values
     if form.any_years or len(values) == 0 or (values.min() >= 0 and values.max() < FAR_FUTURE):
         return None
@@ -369,7 +369,7 @@ def far_years(times: Seconds, form: TimeForm) -> Mask | None:
 
 
 def far_reason(column: str | None) -> str:
-    """Return why rows with such times cannot be used."""
+    """Return the reason why rows with such times are unusable."""
     return f"have a time {_YEARS} in column {column} (allow it with --any-years)"
 
 

@@ -1,4 +1,4 @@
-"""Columns of numbers and names, as arrays, with the rows that hold none."""
+"""Read Arrow columns of numbers and ids as numpy arrays, with masks of missing rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DECIMAL = r"^\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*$"
 
 
 def one_array(column: Any) -> Any:
-    """An Arrow column as one array, of values and not of their numbers."""
+    """Return an Arrow column as one array, dictionaries decoded."""
     column = _combined(column)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -32,7 +32,7 @@ def _combined(column: Any) -> Any:
 
 
 def ids_of(column: Any, what: str) -> Any:
-    """An Arrow column of ids as one array of whole numbers or text; what is neither, is refused or made text."""
+    """Return a column of ids as one array of whole numbers or text; other types become text or raise."""
     array = one_array(column)
     if pa.types.is_integer(array.type) or pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
         return array
@@ -47,14 +47,14 @@ def ids_of(column: Any, what: str) -> Any:
 
 
 def read_floats(column: Any, what: str) -> tuple[Floats, Mask | None]:
-    """Numbers, and the rows that have none or one that is not finite; None in place of a mask that is all false."""
+    """Return numbers, and the mask of rows without a finite one (None if there are none)."""
     array = one_array(column)
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
         array = _text_to_floats(array)
     elif not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):
         raise InputError(f"{what}: wanted numbers, but the column holds {array.type}; give a column of numbers.")
     values: Floats = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    # One sum tells whether any value is NaN or infinite; the mask is made only if so.
+    # The sum is finite if all values are; only otherwise a mask is made.
     with np.errstate(all="ignore"):
         finite = np.isfinite(values.sum())
     if finite or bool(np.isfinite(values).all()):
@@ -73,7 +73,7 @@ def _text_to_floats(array: Any) -> Any:
 
 
 def decimal_commas(column: Any) -> Mask | None:
-    """Rows of text that are a number with a comma where a point is wanted; None where there are none."""
+    """Return the rows of text that are a number with a decimal comma; None if there are none."""
     array = one_array(column)
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         return None
@@ -82,14 +82,14 @@ def decimal_commas(column: Any) -> Mask | None:
 
 
 def comma_reason(column: str) -> str:
-    """Why such rows cannot be used."""
+    """Return the reason why rows with a decimal comma are unusable."""
     return f"have a decimal comma in column {column}, where a decimal point is needed"
 
 
-def codes(column: Any, what: str = "the ids") -> tuple[Ints, Labels, Mask | None]:
-    """Number the distinct values from 0 in order of appearance: numbers by row, the values, rows without one.
+def encode_ids(column: Any, what: str = "the ids") -> tuple[Ints, Labels, Mask | None]:
+    """Number distinct ids from 0 in order of appearance; return numbers by row, the ids, and rows without one.
 
-    Text that comes numbered keeps its numbers; some values may then be in no row.
+    Dictionary-encoded text keeps its numbers; some ids may then be in no row.
     """
     numbered = pa.types.is_dictionary(column.type) and pa.types.is_string(column.type.value_type)
     encoded = _combined(column) if numbered else ids_of(column, what).dictionary_encode()
@@ -102,7 +102,7 @@ def codes(column: Any, what: str = "the ids") -> tuple[Ints, Labels, Mask | None
 
 
 def _whole_numbers(array: Any) -> Any:
-    """Ids that were stored as floats because some were missing: 12.0 is 12, and anything else is text."""
+    """Return ids stored as floats because of missing ones: whole numbers as integers, others as text."""
     values = array.to_numpy(zero_copy_only=False)
     present = values[np.isfinite(values)]
     if np.all(present == np.floor(present)) and (len(present) == 0 or np.abs(present).max() < 2**53):
@@ -119,6 +119,6 @@ def _labels(array: Any) -> Labels:
     return text
 
 
-def natural(name: str) -> tuple[int, int, str]:
-    """Numbers by size, before text by letters."""
+def natural_key(name: str) -> tuple[int, int, str]:
+    """Return a sort key: numbers by size, before text."""
     return (0, int(name), name) if name.isdecimal() and len(name) < 19 else (1, 0, name)

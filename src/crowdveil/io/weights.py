@@ -1,4 +1,4 @@
-"""Weights of trips as they are read: whole numbers of units, so that sums depend neither on the order of rows nor on threads."""
+"""Read weights of trips as whole numbers of units, so that sums depend neither on the order of rows nor on threads."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.flows import WEIGHT_UNITS
 
-MOST = 10**9
+MAX_WEIGHT = 10**9
 """Largest weight of a trip."""
 SUMS = pa.decimal128(38, 0)
-"""A type that holds sums of weights, whatever is added up."""
+"""Type of sums of weights; they cannot overflow."""
 
 
-def unusable(weight: Floats) -> dict[str, Mask]:
-    """Which weights cannot be used, by the reason as it follows "rows that"."""
+def find_unusable_weights(weight: Floats) -> dict[str, Mask]:
+    """Return which weights are unusable, by a reason that follows "rows that"."""
     tiny = (weight > 0) & (np.rint(weight * WEIGHT_UNITS) == 0)
     return {
-        f"are above {MOST:,}": weight > MOST,
+        f"are above {MAX_WEIGHT:,}": weight > MAX_WEIGHT,
         f"are above zero but below {1 / WEIGHT_UNITS:.9f}": tiny,
     }
 
 
-def in_units(weight: Floats) -> Ints:
-    """Weights as whole numbers of units; those that cannot be used are 0."""
-    usable = np.where((weight >= 0) & (weight <= MOST), weight, 0.0)
+def to_weight_units(weight: Floats) -> Ints:
+    """Return weights as whole numbers of units; unusable ones are 0."""
+    usable = np.where((weight >= 0) & (weight <= MAX_WEIGHT), weight, 0.0)
     units: Ints = np.rint(usable * WEIGHT_UNITS).astype(np.int64)
     return units
 
 
-def summed(column: Any, name: str) -> Ints:
-    """Sums of weights as the engine gives them."""
+def read_weight_sums(column: Any, name: str) -> Ints:
+    """Return sums of weights from a column of DuckDB, in units."""
     try:
         units: Ints = column.cast(SUMS).cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid:

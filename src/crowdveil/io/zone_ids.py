@@ -1,4 +1,4 @@
-"""Zone ids of data against those of the zones: a different spelling of the same number is named as the cause."""
+"""Compare unknown zone ids with those of the zones, to report another spelling as the cause."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from crowdveil.model.zones import Zones
 
 
 def refuse_other_spelling(unknown: Iterable[str], zones: Zones, what: str) -> None:
-    """Raise if ids that are not among the zones differ from one of them only in how a number is written, or in blanks."""
-    strange = [name for name in unknown if name]
-    if not strange:
+    """Raise if unknown ids differ from an id of the zones only in the spelling of a number, or in blanks."""
+    present = [name for name in unknown if name]
+    if not present:
         return
     known = set(normalized_ids(pa.array([str(i) for i in zones.ids], pa.string()), what).to_pylist()) - {None}
-    if known.intersection(normalized_ids(pa.array(strange, pa.string()), what).to_pylist()):
+    if known.intersection(normalized_ids(pa.array(present, pa.string()), what).to_pylist()):
         raise InputError(
-            f"{what}: ids differ from those of the zones only in how they are written, such as 01 and 1 where leading zeros were "
-            "lost on one side, or in blanks; write them alike on both sides."
+            f"{what}: ids differ from those of the zones only in spelling (01 and 1 where leading zeros were lost) or in blanks; "
+            "write them alike in both files."
         )

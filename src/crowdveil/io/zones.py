@@ -1,4 +1,4 @@
-"""Zones from GeoJSON, GeoPackage, shapefile, GeoParquet, a CSV of centroids, or a GeoDataFrame."""
+"""Read zones from GeoJSON, GeoPackage, shapefile, GeoParquet, a CSV of centroids, or a GeoDataFrame."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from crowdveil.errors import InputError, counted, rows_named, rows_that
 from crowdveil.io.columns import USUAL, need_column, refuse_repeated_name
-from crowdveil.io.crs import WGS84, known_crs
+from crowdveil.io.crs import WGS84, parse_crs
 from crowdveil.io.gdal import read_with_gdal
-from crowdveil.io.geojson_in import read_geojson
+from crowdveil.io.geojson_reader import read_geojson
 from crowdveil.io.geopackage import read_geopackage
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source, from_pandas, open_source
-from crowdveil.io.values import comma_reason, decimal_commas, natural, read_floats
+from crowdveil.io.values import comma_reason, decimal_commas, natural_key, read_floats
 from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.globe import in_one_piece, long_sides, wrapped
@@ -26,35 +26,35 @@ from crowdveil.model.tessellation import voronoi_zones
 from crowdveil.model.zones import Zones
 
 OVERLAP_ALLOWED = 0.01
-"""Share of the smaller polygon that two may have in common: digitised borders never fit exactly."""
+"""Maximum overlap as a share of the smaller polygon: digitized borders never match exactly."""
 _VECTOR_SUFFIXES = (".geojson", ".json", ".gpkg", ".shp", ".zip", ".fgb")
 
 
 def read_zones(data: Any, *, zone_id: str | None = None, notes: ReadNotes | None = None) -> Zones:
-    """Read zones: polygons or points with their ids. Points stand for the places that are nearest to them.
+    """Read zones: polygons or points with their ids. A location belongs to its nearest point.
 
-    `zone_id` names the column of ids; without it the first usual name with a value for each zone, all different, is
-    taken, and where there is none the zones are numbered from 1 in the order of the file.
+    `zone_id` names the column of ids. The default is the first usual name with distinct values; without one, zones are
+    numbered from 1 in the order of the file.
     """
     if isinstance(data, Zones):
         return data
     notes = notes if notes is not None else ReadNotes()
     table, shapes, name = _read_shapes(data, notes)
     if shapes is None:
-        return in_order_of_ids(_from_centroids(table, name, zone_id, notes))
+        return sort_by_id(_from_centroids(table, name, zone_id, notes))
     ids = _ids(table, name, zone_id, notes)
-    return in_order_of_ids(_from_shapes(shapes, ids, name))
+    return sort_by_id(_from_shapes(shapes, ids, name))
 
 
-def in_order_of_ids(zones: Zones) -> Zones:
-    """Return zones of a file in the order of their ids, numbers by size: nothing may depend on the order of the file."""
-    order = np.array(sorted(range(len(zones)), key=lambda i: natural(str(zones.ids[i]))), np.int64)
+def sort_by_id(zones: Zones) -> Zones:
+    """Return zones sorted by id, numbers by size: a release must not depend on the order of the file."""
+    order = np.array(sorted(range(len(zones)), key=lambda i: natural_key(str(zones.ids[i]))), np.int64)
     outlines = None if zones.polygons is None else zones.polygons[order]
     return Zones(zones.ids[order], zones.lon[order], zones.lat[order], outlines, zones.kind)
 
 
 def read_voronoi(data: Any, *, zone_id: str | None = None, notes: ReadNotes | None = None) -> Zones:
-    """Read points (antennas, stations) and make each one's Voronoi cell a zone."""
+    """Read points (antennas, stations) and return their Voronoi cells as zones."""
     points = read_zones(data, zone_id=zone_id, notes=notes)
     return voronoi_zones(points.ids, points.lon, points.lat)
 
@@ -62,9 +62,9 @@ def read_voronoi(data: Any, *, zone_id: str | None = None, notes: ReadNotes | No
 def read_tile_values(
     data: Any, column: str | None, zones: Zones, *, zone_id: str | None = None, notes: ReadNotes | None = None
 ) -> Floats:
-    """A number of each zone, not below zero, from a table or a file of zones: population, floor area, jobs. NaN if it has none.
+    """Return a weight of each zone (population, floor area, jobs) from a table or a file of zones; NaN if it has none.
 
-    Without a `column`, the table must have one column beside the ids.
+    Without `column`, the table must have one column besides the ids.
     """
     notes = notes if notes is not None else ReadNotes()
     table, _, name = _read_shapes(data, notes)
@@ -73,27 +73,29 @@ def read_tile_values(
         others = [c for c in table.column_names if table[c].cast(pa.string()).to_pylist() != ids]
         if len(others) != 1:
             raise InputError(
-                f"{name}: wanted one column of weights beside the ids, but there are {len(others)}; name it with "
+                f"{name}: wanted one column of weights besides the ids, but there are {len(others)}; name it with "
                 "--weight-column."
             )
         column = others[0]
     elif column not in table.column_names:
-        raise InputError(f"{name}: there is no column {column} for --weight; it has {', '.join(table.column_names)}.")
+        raise InputError(
+            f"{name}: there is no column {column} for --weight; name one of {', '.join(table.column_names)}."
+        )
     values, bad = read_floats(table[column], f"{name}, column {column}")
     _refuse_commas(table, column, name)
     off = values < 0
     _refuse(name, off if bad is None else off | bad, f"have no weight of zero or more in column {column}")
     if len(set(ids)) < len(ids):
-        raise InputError(f"{name}: wanted one weight of each tile, but ids repeat; leave each once.")
-    place = np.array([zones.index_of(i) for i in ids], np.int64)
-    refuse_other_spelling((i for i, at in zip(ids, place, strict=True) if at < 0), zones, name)
+        raise InputError(f"{name}: wanted one weight per tile, but ids repeat; give each id once.")
+    index = np.array([zones.index_of(i) for i in ids], np.int64)
+    refuse_other_spelling((name for name, i in zip(ids, index, strict=True) if i < 0), zones, name)
     found = np.full(len(zones), np.nan)
-    found[place[place >= 0]] = values[place >= 0]
+    found[index[index >= 0]] = values[index >= 0]
     return found
 
 
 def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
-    """The attributes, the shapes in degrees WGS84 (None for a plain table), and what to call it all."""
+    """Return attributes, shapes in degrees of WGS84 (None for a plain table), and the name for messages."""
     import shapely
 
     if hasattr(data, "geometry") and hasattr(data, "to_wkb"):
@@ -119,7 +121,7 @@ def _read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, 
 
 
 def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, str]:
-    """A file whose format is that of its ending, and never one that its content makes it look like."""
+    """Read a file in the format of its suffix, never in one guessed from its content."""
     import sqlite3
 
     import shapely
@@ -135,7 +137,7 @@ def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, s
         elif ending == ".gpkg":
             table, shapes, crs, layers = read_geopackage(path)
             if layers > 1:
-                notes.say(f"{path} holds {layers} layers of features: the first is read.")
+                notes.add(f"{path} holds {layers} layers of features: the first is read.")
         else:
             table, shapes, crs = read_with_gdal(path)
     except (
@@ -154,14 +156,14 @@ def _to_degrees(shapes: Labels, crs: Any, name: str, notes: ReadNotes) -> Labels
     from pyproj.exceptions import ProjError
 
     if crs is None:
-        notes.say("the zones name no coordinate system: their coordinates are taken as degrees (WGS84).")
+        notes.add("the zones name no coordinate system: their coordinates are read as degrees (WGS84).")
         return shapes
-    known = known_crs(crs, name)
+    known = parse_crs(crs, name)
     try:
         transformer = Transformer.from_crs(known, WGS84, always_xy=True)
     except ProjError:
         raise InputError(
-            f"{name}: its coordinate system cannot be turned into degrees; write it in EPSG:4326."
+            f"{name}: its coordinate system cannot be converted to degrees; write it in EPSG:4326."
         ) from None
     if transformer.source_crs is not None and transformer.source_crs.equals(CRS(WGS84), ignore_axis_order=True):
         return shapes
@@ -182,15 +184,15 @@ def _ids(table: pa.Table, name: str, zone_id: str | None, notes: ReadNotes) -> l
         same = [c for c in table.column_names if c.lower() == usual]
         refuse_repeated_name(same, "zone_id", Source(name, table.schema))
         if table[column].null_count == 0 and len(table[column].unique()) == len(table):
-            notes.say(f"column {column} of the zones is taken as their id (name another with --zone-id).")
+            notes.add(f"column {column} of the zones is taken as their id (name another with --zone-id).")
             return _text_ids(table, column, name)
-        _refuse_spoiled_ids(table[column], column, name)
-    notes.say("the zones have no column of ids: they are numbered from 1.")
+        _refuse_invalid_ids(table[column], column, name)
+    notes.add("the zones have no column of ids: they are numbered from 1.")
     return [str(i + 1) for i in range(len(table))]
 
 
-def _refuse_spoiled_ids(values: Any, column: str, name: str) -> None:
-    """Raise if a column can only be meant as ids, and some are missing or repeat: another column would be a guess."""
+def _refuse_invalid_ids(values: Any, column: str, name: str) -> None:
+    """Raise if a column named as ids has missing or repeated ones: another column would be a guess."""
     if not column.lower().endswith("id"):
         return
     codes, rows = values.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False), len(values)
@@ -249,7 +251,7 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
 def _refuse(name: str, bad: Any, what: str) -> None:
     rows = np.flatnonzero(bad) + 1
     if len(rows):
-        raise InputError(f"{name}: {rows_that(rows.tolist(), len(rows), what)}; mend or remove them.")
+        raise InputError(f"{name}: {rows_that(rows.tolist(), len(rows), what)}; fix or remove them.")
 
 
 def _refuse_commas(table: pa.Table, column: str, name: str) -> None:
@@ -259,7 +261,7 @@ def _refuse_commas(table: pa.Table, column: str, name: str) -> None:
 
 
 def _check_degrees(name: str, lon: Floats, lat: Floats) -> None:
-    # Zones across the date line may be told with longitudes beyond it.
+    # Zones across the date line may have longitudes beyond it.
     if not (np.all(np.abs(lon) <= 360) and np.all(np.abs(lat) <= 90)):
         raise InputError(
             f"{name}: coordinates are no degrees of longitude and latitude; name the coordinate system in it."
@@ -277,8 +279,8 @@ def _refuse_overlaps(name: str, shapes: Labels) -> None:
     if len(over):
         rows = np.unique(np.concatenate([first[over], second[over]])) + 1
         raise InputError(
-            f"{name}: {counted(len(over), 'pair')} of zones overlap, {rows_named(rows.tolist(), len(rows))}; a place must "
-            "lie in one zone, so cut them to fit."
+            f"{name}: {counted(len(over), 'pair')} of zones overlap, {rows_named(rows.tolist(), len(rows))}; a location must "
+            "be in one zone, so remove the overlaps."
         )
 
 

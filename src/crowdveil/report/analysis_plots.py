@@ -1,4 +1,4 @@
-"""Pictures of analyses, as PNG. Needs matplotlib, which is imported when the first one is drawn."""
+"""Plots of analyses as PNG. Needs matplotlib, which is imported for the first plot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crowdveil.analysis.profiles import Profiles, shown
 from crowdveil.analysis.reconstruction import Reconstruction
 from crowdveil.analysis.topics import Topics
 from crowdveil.errors import InputError
-from crowdveil.io.figure import new_figure
+from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.tessellation import outlines
 from crowdveil.model.zones import Zones
@@ -23,24 +23,24 @@ from crowdveil.model.zones import Zones
 RELEASED, ORIGINAL = "#0072b2", "#d55e00"
 """Blue and orange, as in the paper."""
 GROUPS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6d31", "#444444", "#b2df8a", "#6a3d9a")
-LEFT_OUT, BORDER = "#eeeeee", "#ffffff"
+NO_VALUE, BORDER = "#eeeeee", "#ffffff"
 HATCH: dict[str, Any] = {"facecolor": "none", "edgecolor": "#c4c4c4", "hatch": "/////", "linewidth": 0}
-_GIVE_ZONES = "give the zones that the release was made with by --zones."
-MOST_PROFILES, MOST_TOPICS = 6, 6
-"""More than these do not fit into one picture; the largest are drawn."""
+_GIVE_ZONES = "give the zones of the release with --zones."
+MAX_PROFILES, MAX_TOPICS = 6, 6
+"""Number in one plot; the largest are drawn."""
 
 
 def draw(found: Any, file: Path) -> None:
-    """Draw what an analysis found."""
-    for kind, picture in _PICTURES.items():
+    """Draw the result of an analysis."""
+    for kind, plot in _PLOTS.items():
         if isinstance(found, kind):
-            picture(found, file)
+            plot(found, file)
             return
-    raise TypeError(f"no picture of {type(found).__name__}")
+    raise TypeError(f"no plot of {type(found).__name__}")
 
 
 def flows(found: Reconstruction, file: Path) -> None:
-    """Maps of what leaves each zone and of what reaches it, over all time."""
+    """Draw maps of the trips that leave and that reach each zone, over all time steps."""
     side, zones = found.study.released, found.zones
     everything = Groups(np.zeros(len(side.release.t), np.int64), 1)
     figure = new_figure(11, 4.8)
@@ -56,10 +56,10 @@ def flows(found: Reconstruction, file: Path) -> None:
 
 
 def profiles(found: Profiles, file: Path) -> None:
-    """The largest profiles, one above the other, from the release and beside it from the original."""
+    """Draw the largest profiles one above the other, of the release and of the original."""
     if not len(found):
         raise InputError("there is no profile to draw; lower --least-trips.")
-    chosen = found.largest(MOST_PROFILES)
+    chosen = found.largest(MAX_PROFILES)
     figure = new_figure(10, 1.0 + 1.35 * len(chosen))
     axes = np.atleast_1d(figure.subplots(len(chosen), 1, sharex=True))
     for axis, i in zip(axes, chosen, strict=True):
@@ -69,7 +69,7 @@ def profiles(found: Profiles, file: Path) -> None:
         _hatched(axis, found.slots, np.isfinite(found.volume[i]))
         near = "" if found.original is None else f"   (correlation {shown(found.correlation[i])})"
         axis.set_title(f"{found.name(i)}{near}", fontsize=10, loc="left")
-        axis.set_ylim(bottom=0)  # each has its own scale, since the largest would flatten the others
+        axis.set_ylim(bottom=0)  # each plot has its own scale, since the largest would flatten the others
         axis.grid(axis="y", alpha=0.3)
         _time_axis(axis, found.slots)
     figure.supylabel("mean trips in the hour", fontsize=10)
@@ -79,7 +79,7 @@ def profiles(found: Profiles, file: Path) -> None:
 
 
 def land_use(found: LandUse, file: Path) -> None:
-    """A map of the groups and their typical profiles; those of the original in a second row."""
+    """Draw a map of the groups and their typical profiles; those of the original in a second row."""
     sides = [("release", found.released)] + ([("original", found.original)] if found.original is not None else [])
     rows = [max(side.count for _, side in sides)] * len(sides)
     figure = new_figure(12, 1.2 + max(3.6, 1.0 * rows[0]) * len(sides))
@@ -95,14 +95,14 @@ def land_use(found: LandUse, file: Path) -> None:
 
 
 def topics(found: Topics, file: Path) -> None:
-    """For each topic its share in each hour, and its main flows on a map."""
+    """Draw the share of each topic by hour, and its main flows on a map."""
     slots, by_slot = found.by_slot()
-    count = min(found.filled, MOST_TOPICS)
+    count = min(found.filled, MAX_TOPICS)
     figure = new_figure(12, 0.6 + 2.6 * count)
     axes = figure.subplots(count, 2, squeeze=False, width_ratios=(2, 1))
     for topic in range(count):
         line, here, color = axes[topic, 0], axes[topic, 1], GROUPS[topic]
-        # Each hour as a bar: the height of one hour says nothing about the next where that is missing.
+        # Bars, since a value of one hour does not extend to a missing next one.
         wide = slots.slot_s / 3600
         line.bar(_hours(slots), 100 * by_slot[:, topic], wide, color=color, alpha=0.75, linewidth=0, align="edge")
         _hatched(line, slots, np.isfinite(by_slot[:, topic]))
@@ -116,7 +116,7 @@ def topics(found: Topics, file: Path) -> None:
     figure.savefig(file)
 
 
-_PICTURES: dict[type, Callable[[Any, Path], None]] = {
+_PLOTS: dict[type, Callable[[Any, Path], None]] = {
     Reconstruction: flows,
     Profiles: profiles,
     LandUse: land_use,
@@ -124,22 +124,22 @@ _PICTURES: dict[type, Callable[[Any, Path], None]] = {
 }
 
 
-def _line(axis: Any, slots: Slots, values: Floats, **how: Any) -> None:
-    """A line over hours with gaps where nothing is known; an hour alone between gaps is a dot."""
+def _line(axis: Any, slots: Slots, values: Floats, **style: Any) -> None:
+    """Draw a line over hours with gaps for unknown values; a single hour between gaps is a dot."""
     hours = _hours(slots)
-    axis.plot(hours, values, **how)
+    axis.plot(hours, values, **style)
     known = np.isfinite(values)
     alone = known & ~np.append(known[1:], False) & ~np.append(False, known[:-1])
     if alone.any():
-        axis.plot(hours[alone], values[alone], ".", color=how["color"], markersize=4)
+        axis.plot(hours[alone], values[alone], ".", color=style["color"], markersize=4)
 
 
 def _hatched(axis: Any, slots: Slots, known: Mask) -> None:
-    """Hatch the hours that nothing is known of."""
+    """Hatch the hours with unknown values."""
     hours, wide = _hours(slots), slots.slot_s / 3600
     change = np.flatnonzero(np.diff(np.concatenate([[0], ~known, [0]]).astype(np.int8)))
     for first, last in change.reshape(-1, 2):
-        # Values stand at the beginning of their hour, those of topics over all of it: the gap is between known ones.
+        # Lines have their values at the start of an hour, bars over all of it: the gap lies between known values.
         axis.axvspan(hours[first], hours[last - 1] + wide, zorder=0, **HATCH)
 
 
@@ -153,12 +153,12 @@ def _legend(figure: Any, handles: list[Any], *, gaps: bool) -> None:
 
 
 def _hours(slots: Slots) -> Floats:
-    """Where each slot lies on an axis of hours."""
+    """Return the position of each slot on an axis of hours."""
     return np.arange(len(slots)) * slots.slot_s / 3600
 
 
 def _time_axis(axis: Any, slots: Slots) -> None:
-    """Names of days in the middle of each, with lines between them; or the hours of one day."""
+    """Label the days of a week with lines between them, or the hours of one day."""
     if slots.weekday is None:
         axis.set_xlim(0, 24)
         axis.set_xticks(range(0, 25, 3), [f"{h:02d}:00" for h in range(0, 25, 3)], fontsize=8)
@@ -172,7 +172,7 @@ def _time_axis(axis: Any, slots: Slots) -> None:
 
 
 def _rings(zones: Zones, which: Ints) -> tuple[list[Floats], Ints]:
-    """Outlines of zones in kilometers, and the zone that each belongs to; the widest first, so that none hides another."""
+    """Return outlines of zones in kilometers and the zone of each, the largest first, so that none hides another."""
     import shapely
 
     shapes = outlines(zones, which.astype(np.int32)) if zones.located else np.full(len(which), None, dtype=object)
@@ -187,7 +187,7 @@ def _rings(zones: Zones, which: Ints) -> tuple[list[Floats], Ints]:
 
 
 def _bare(axis: Any) -> None:
-    """A map has one scale for both directions, and no numbers."""
+    """Give a map equal scales in both directions and no axes."""
     axis.autoscale_view()
     axis.set_aspect("equal")
     axis.set_axis_off()
@@ -202,16 +202,16 @@ def _filled(axis: Any, zones: Zones, colors: list[str]) -> None:
 
 
 def _colored_by(axis: Any, zones: Zones, values: Floats) -> Any:
-    """Zones by a number; those without one are gray."""
+    """Color zones by a number; those without one are gray."""
     from matplotlib import colormaps
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import PowerNorm
 
     rings, of = _rings(zones, np.arange(len(zones)))
     top = float(np.nanmax(values)) if np.any(np.isfinite(values)) else 1.0
-    # Few zones have most trips: the square root leaves colors for the others.
+    # A few zones have most trips: the square root leaves colors for the others.
     filled = PolyCollection(
-        rings, array=np.ma.masked_invalid(values[of]), cmap=colormaps["viridis_r"].with_extremes(bad=LEFT_OUT),
+        rings, array=np.ma.masked_invalid(values[of]), cmap=colormaps["viridis_r"].with_extremes(bad=NO_VALUE),
         edgecolors=BORDER, linewidths=0.3, norm=PowerNorm(0.5, 0, top),
     )  # fmt: skip
     axis.add_collection(filled)
@@ -222,22 +222,22 @@ def _colored_by(axis: Any, zones: Zones, values: Floats) -> Any:
 def _map_of_groups(axis: Any, zones: Zones, grouped: Ints, side: Clustering) -> None:
     from matplotlib.patches import Patch
 
-    colors = [LEFT_OUT] * len(zones)
+    colors = [NO_VALUE] * len(zones)
     for zone, cluster in zip(grouped, side.cluster, strict=True):
         colors[zone] = GROUPS[cluster % len(GROUPS)]
     _filled(axis, zones, colors)
     entries = [Patch(color=GROUPS[c % len(GROUPS)], label=f"{c + 1} ({side.zones_in(c)})") for c in side.groups]
-    entries.append(Patch(color=LEFT_OUT, label="too few trips"))
+    entries.append(Patch(color=NO_VALUE, label="too few trips"))
     axis.legend(handles=entries, title="group (zones)", fontsize=8, title_fontsize=8, loc="upper left", frameon=False)
 
 
 def _typical(part: Any, slots: Slots, side: Clustering, *, gaps: bool) -> None:
-    """The typical profile of each group: a line for what leaves, a dashed one for what reaches it."""
+    """Draw the typical profile of each group: a solid line for leaving, a dashed one for reaching trips."""
     axes = np.atleast_1d(part.subplots(side.count, 1, sharex=True))
     hours, missing = len(slots), False
     for axis, group, typical in zip(axes, side.groups, side.typical, strict=True):
         color = GROUPS[group % len(GROUPS)]
-        # Zero in all zones of a group is nothing published; in the original it is nobody.
+        # Zero in all zones of a group means not published; in the original it means no trips.
         typical = np.where(typical > 0, typical, np.nan) if gaps else typical
         leave, reach = 100 * typical[:hours], 100 * typical[hours:]
         _line(axis, slots, leave, color=color, linewidth=1.2, label="leaving")
@@ -261,17 +261,17 @@ def _typical(part: Any, slots: Slots, side: Clustering, *, gaps: bool) -> None:
 
 
 def _arrows(axis: Any, found: Topics, topic: int, color: str) -> None:
-    """Main flows as arrows between the middles of places, the wider the larger; a ring where a flow stays in its zone."""
+    """Draw main flows as arrows between centers, wider for more trips; a ring for a flow inside its zone."""
     zones = found.study.zones
     if not zones.located:
-        raise InputError(f"a map needs to know where the zones are; {_GIVE_ZONES}")
+        raise InputError(f"a map needs the positions of the zones; {_GIVE_ZONES}")
     if zones.kind == "centroids":
         axis.plot(*(c / 1000 for c in zones.xy), ".", color="#bbbbbb", markersize=3)
     else:
-        _filled(axis, zones, [LEFT_OUT] * len(zones))
+        _filled(axis, zones, [NO_VALUE] * len(zones))
     main = found.main_flows(topic)
-    places = found.places[[end for flow in main for end in flow[:2]]]
-    x, y = (c.reshape(-1, 2) / 1000 for c in zones.projection.to_plane(places[:, 0], places[:, 1]))
+    centers = found.places[[end for flow in main for end in flow[:2]]]
+    x, y = (c.reshape(-1, 2) / 1000 for c in zones.projection.to_plane(centers[:, 0], centers[:, 1]))
     for (_, _, share), (x0, x1), (y0, y1) in zip(main, x, y, strict=True):
         width = 0.6 + 2.4 * share / main[0][2]
         if (x0, y0) == (x1, y1):
@@ -283,7 +283,7 @@ def _arrows(axis: Any, found: Topics, topic: int, color: str) -> None:
             axis.annotate("", (x1, y1), (x0, y0), arrowprops=style)
     axis.set_title(f"its {len(main)} main flows", fontsize=10, loc="left")
     _bare(axis)
-    # Main flows are often short: the map shows the part that they lie in, as wide as it is high.
+    # Main flows are often short: the map shows the section around them.
     half = 0.6 * max(float(np.ptp(x)), float(np.ptp(y)), 3.0)
     axis.set_xlim((x.min() + x.max()) / 2 - 1.2 * half, (x.min() + x.max()) / 2 + 1.2 * half)
     axis.set_ylim((y.min() + y.max()) / 2 - half, (y.min() + y.max()) / 2 + half)

@@ -1,4 +1,4 @@
-"""The parts of a report that are of flows: maps, steps, crowds and tables."""
+"""Page model of a report of flows: maps, time steps, group sizes and tables."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import numpy as np
 from crowdveil.analysis.calendar import GAPS
 from crowdveil.errors import counted
 from crowdveil.io.times import iso_times
-from crowdveil.io.written import NO_TIME, WrittenRelease
+from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.report import figures, layers, picture
+from crowdveil.report import flow_picture, layers, svg_figures
+from crowdveil.report.flow_picture import FlowPicture, TileValues
 from crowdveil.report.layers import Shade
-from crowdveil.report.page_model import Figure, Parts, PrivateContext, Table
-from crowdveil.report.picture import FlowPicture, TileValues
-from crowdveil.report.questions import smallest_crowd
+from crowdveil.report.page_model import Figure, PageModel, PrivateContext, Table
+from crowdveil.report.questions import smallest_group_size
 from crowdveil.report.shapes import PictureFrame
 
 ROWS_IN_TABLE = 20
 
 
-def parts(written: WrittenRelease, manifest: dict[str, Any], inside: PrivateContext | None) -> Parts:
-    """What is shown of a release of flows."""
+def build_page_model(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> PageModel:
+    """Return the page model of a release of flows."""
     tz = time_zone(written, manifest)
-    after, values = picture.released(written, tz)
-    before = None if inside is None else picture.original(inside.original)
+    after, values = flow_picture.released(written, tz)
+    before = None if private is None else flow_picture.original(private.original)
     shades = _shades(after, values)
     shown = [("after", "The release", after, shades)]
-    if before is not None and inside is not None:
-        shown.append(("before", "The original", before, _shades_before(before, inside)))
+    if before is not None and private is not None:
+        shown.append(("before", "The original", before, _shades_before(before, private)))
     pictures: list[Figure] = []
     data: dict[str, Any] = {"kind": "flows", "frame": None, "layers": []}
     located = [(name, title, p, s) for name, title, p, s in shown if p.located]
@@ -39,18 +39,19 @@ def parts(written: WrittenRelease, manifest: dict[str, Any], inside: PrivateCont
         for _, title, p, s in located:
             pictures += _maps(title, p, frame, s)
     pictures += _charts(written, manifest, tz)
-    tables = [_largest(after, "Largest published flows, all time steps together"), _busiest(after)]
-    return Parts("flows", data, pictures, [t for t in tables if t.rows], _tiles(written, manifest), _left_out(after))
+    tables = [_largest(after, "Largest published flows over all time steps"), _busiest(after)]
+    shown_tables = [t for t in tables if t.rows]
+    return PageModel("flows", data, pictures, shown_tables, _key_figures(written, manifest), _omissions(after))
 
 
 def time_zone(written: WrittenRelease, manifest: dict[str, Any]) -> str:
-    """The time zone that steps were cut in: as the data was read, or as Parquet keeps it."""
+    """Return the time zone of the time steps, from the input options or the Parquet file."""
     given = manifest["input"]["options"].get("tz")
     return str(given or getattr(written.steps.schema.field("t").type, "tz", None) or "UTC")
 
 
 def map_frame(pictures: list[FlowPicture]) -> PictureFrame:
-    """The frame around all that is drawn."""
+    """Return the frame around all pictures."""
     lon = np.concatenate([c for p in pictures for c in (p.lon[np.isfinite(p.lon)], p.rings.lon)])
     lat = np.concatenate([c for p in pictures for c in (p.lat[np.isfinite(p.lat)], p.rings.lat)])
     return PictureFrame.around(lon, lat)
@@ -67,34 +68,34 @@ def _shades(after: FlowPicture, values: TileValues) -> list[Shade]:
     return shades
 
 
-def _shades_before(before: FlowPicture, inside: PrivateContext) -> list[Shade]:
+def _shades_before(before: FlowPicture, private: PrivateContext) -> list[Shade]:
     shades = [layers.by_rank("trips", "Trips that leave or reach a tile", before.trips.astype(np.float64))]
-    if inside.lost is not None and len(inside.lost) >= int(before.tiles.max(initial=-1)) + 1:
+    if private.lost is not None and len(private.lost) >= int(before.tiles.max(initial=-1)) + 1:
         shades.insert(
-            0, layers.by_share("lost", "Share of a tile's trips that is suppressed", before.by_face(inside.lost))
+            0, layers.by_share("lost", "Share of a tile's trips that is suppressed", before.by_face(private.lost))
         )
     return shades
 
 
 def _maps(title: str, shown: FlowPicture, frame: PictureFrame, shades: list[Shade]) -> list[Figure]:
-    """The largest flows, and one map for each shade."""
-    small, _ = figures.still_frame(frame)
-    paths = figures.map_outlines(shown, small)
-    flows = figures.still_map(shown, frame, paths, f"{title}: map of the largest flows", flows=True)
-    lines = min(figures.MOST_LINES, len(shown.volume))
+    """Return a map of the largest flows, and one map for each shade."""
+    small, _ = svg_figures.still_frame(frame)
+    paths = svg_figures.map_outlines(shown, small)
+    flows = svg_figures.still_map(shown, frame, paths, f"{title}: map of the largest flows", flows=True)
+    lines = min(svg_figures.MAX_LINES, len(shown.volume))
     text = (
-        f"The {lines:,} largest flows between areas, all time steps together; wider lines are more trips, "
-        "and each bends to its right."
+        f"The {lines:,} largest flows between areas over all time steps. Wider lines are more trips; "
+        "each line bends to its right."
     )
     made = [Figure(f"{title}: flows", flows, text, [])]
     for shade in shades:
-        svg = figures.still_map(shown, frame, paths, f"{title}: {shade.title}", shade=shade)
+        svg = svg_figures.still_map(shown, frame, paths, f"{title}: {shade.title}", shade=shade)
         legend = [(f"q{i}", label) for i, label in enumerate(shade.labels) if np.any(shade.classes == i)]
-        made.append(Figure(f"{title}: {shade.title.lower()}", svg, _in_words(shade), legend))
+        made.append(Figure(f"{title}: {shade.title.lower()}", svg, _describe(shade), legend))
     return made
 
 
-def _in_words(shade: Shade) -> str:
+def _describe(shade: Shade) -> str:
     classes = shade.classes[shade.classes >= 0]
     if not len(classes):
         return "No area has a value."
@@ -105,33 +106,35 @@ def _in_words(shade: Shade) -> str:
 
 def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[Figure]:
     made = []
-    least, counts = smallest_crowd(written, manifest), manifest["k_unit"]
+    least, counts = smallest_group_size(written, manifest), manifest["k_unit"]
     if least is not None:
-        crowd = written.column(counts).astype(np.int64)
-        values, labels = figures.spread(crowd, max(least, 1))
-        half, most = int(np.median(crowd)), int(crowd.max())
-        text = f"Half of the flows have {half:,} {counts} or more; the smallest {least:,}, the largest {most:,}."
-        svg = figures.bars(values, labels, "Distribution of crowd sizes", f"{counts} behind a flow", "flows")
-        made.append(Figure("Crowd sizes", svg, text, []))
+        people = written.column(counts).astype(np.int64)
+        values, labels = svg_figures.spread(people, max(least, 1))
+        half, most = int(np.median(people)), int(people.max())
+        text = f"Half of the flows have {half:,} {counts} or more; minimum {least:,}, maximum {most:,}."
+        svg = svg_figures.bars(values, labels, "Distribution of group sizes", f"{counts} per flow", "flows")
+        made.append(Figure("Group sizes", svg, text, []))
     sizes = np.array([len(t) for t in written.area_tiles], np.int64)
     if len(written.data):
         origins, destinations = (written.area_numbers(column) for column in ("origin_area", "destination_area"))
         ends = np.bincount(origins, minlength=len(sizes)) + np.bincount(destinations, minlength=len(sizes))
-        values, labels = figures.spread(sizes, times=ends.astype(np.int64))
+        values, labels = svg_figures.spread(sizes, times=ends.astype(np.int64))
         order = np.argsort(sizes, kind="stable")
         half = int(sizes[order][np.searchsorted(np.cumsum(ends[order]), len(written.data))])
         most = int(sizes.max())
-        text = f"Half of the ends of flows are areas of {counted(half, 'tile')} or fewer; the largest has {most:,}."
-        svg = figures.bars(values, labels, "Distribution of area sizes", "tiles of an area", "ends of flows")
+        text = f"Half of the origins and destinations are areas of {counted(half, 'tile')} or fewer; the largest has {most:,}."
+        svg = svg_figures.bars(
+            values, labels, "Distribution of area sizes", "tiles per area", "origins and destinations"
+        )
         made.append(Figure("Area sizes", svg, text, []))
     published, _ = written.listed("published")
     t, place = written.listed_steps()
     if 1 < len(t) <= 20_000 and t[0] > NO_TIME:
         volume = np.bincount(place, published, len(t)).astype(np.float64)
         t, by_step = _with_gaps(t, volume)
-        labels = [picture.minutes(text) for text in iso_times(t[[0, len(t) // 2, -1]], tz).to_pylist()]
+        labels = [flow_picture.minutes(text) for text in iso_times(t[[0, len(t) // 2, -1]], tz).to_pylist()]
         shown, ticks = _thinned(by_step, labels)
-        svg = figures.line(shown, ticks, "Published trips by time step", "time step", "trips")
+        svg = svg_figures.line(shown, ticks, "Published trips by time step", "time step", "trips")
         text = f"{len(volume):,} time steps, {int(volume.sum()):,} trips."
         if np.isnan(shown).any():
             text += f" Shaded: {GAPS}."
@@ -140,15 +143,15 @@ def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[
 
 
 def _with_gaps(t: Ints, volume: Floats) -> tuple[Ints, Floats]:
-    """All steps from the first to the last one; those that nothing was published of are not listed, and become NaN."""
-    every, place = picture.every_step(t)
+    """Return all steps from the first to the last, and their volume; NaN for steps without published flows."""
+    every, index = flow_picture.every_step(t)
     values = np.full(len(every), np.nan)
-    values[place] = np.where(volume > 0, volume, np.nan)
+    values[index] = np.where(volume > 0, volume, np.nan)
     return every, values
 
 
 def _thinned(values: Floats, labels: list[str]) -> tuple[Floats, list[str]]:
-    """At most a thousand points of a line: means of runs; labels at both ends and in the middle."""
+    """Return at most a thousand points of a line, as means of runs; labels at both ends and in the middle."""
     run = -(-len(values) // 1000)
     starts = np.arange(0, len(values), run)
     known = np.add.reduceat(np.isfinite(values).astype(np.int64), starts)
@@ -160,7 +163,7 @@ def _thinned(values: Floats, labels: list[str]) -> tuple[Floats, list[str]]:
 
 
 def _largest(shown: FlowPicture, title: str) -> Table:
-    o, d, v = figures.top_flows(shown, ROWS_IN_TABLE)
+    o, d, v = svg_figures.top_flows(shown, ROWS_IN_TABLE)
     rows = [
         [shown.names[a], shown.names[b], f"{n:,}"] for a, b, n in zip(o.tolist(), d.tolist(), v.tolist(), strict=True)
     ]
@@ -175,30 +178,30 @@ def _busiest(shown: FlowPicture) -> Table:
                  [False, True, True, True])  # fmt: skip
 
 
-def _tiles(written: WrittenRelease, manifest: dict[str, Any]) -> list[tuple[str, str]]:
+def _key_figures(written: WrittenRelease, manifest: dict[str, Any]) -> list[tuple[str, str]]:
     cost = manifest["cost"]
-    least = smallest_crowd(written, manifest)
-    tiles = [
+    least = smallest_group_size(written, manifest)
+    figures = [
         ("trips published", f"{cost['published_volume']:,}"),
         ("flows published", f"{cost['published_flows']:,}"),
         ("time steps with flows", f"{cost['published_time_steps']:,}"),
     ]
     if "suppressed_volume_percent" in cost:
-        tiles.append(("of all trips suppressed", f"{cost['suppressed_volume_percent']} %"))
+        figures.append(("of all trips suppressed", f"{cost['suppressed_volume_percent']} %"))
     if least is not None:
-        tiles.append((f"smallest crowd, {manifest['k_unit']}", f"{least:,}"))
-    return tiles
+        figures.append((f"minimum group size, {manifest['k_unit']}", f"{least:,}"))
+    return figures
 
 
-def _left_out(after: FlowPicture) -> list[str]:
-    said = []
-    if after.together:
-        said.append(f"On the map {after.together}.")
+def _omissions(after: FlowPicture) -> list[str]:
+    notes = []
+    if after.aggregation:
+        notes.append(f"On the map {after.aggregation}.")
     shown = int(after.volume.sum())
     if shown != after.all_volume or len(after.names) != after.all_areas:
         share = f"{100 * shown / after.all_volume:.0f} %" if after.all_volume else "0 %"
-        said.append(
-            f"The map has the {len(after.volume):,} largest flows and {len(after.names):,} of {after.all_areas:,} areas: "
-            f"{share} of the published trips. The files of the release have all of them."
+        notes.append(
+            f"The map shows the {len(after.volume):,} largest flows and {len(after.names):,} of {after.all_areas:,} areas: "
+            f"{share} of the published trips. The files of the release contain all."
         )
-    return said
+    return notes

@@ -1,7 +1,7 @@
-"""The report of a release: one HTML file that needs nothing else, with scripts, styles and data inside.
+"""The HTML report of a release: one self-contained file with scripts, styles and data.
 
-`public_report` sees the files of a release and its manifest and nothing else, so that nothing of the original can get into it.
-`private_report` shows the original too, and says on every page that it is not for release.
+`public_report` has only the files of a release and its manifest as input, so that it cannot contain original data.
+`private_report` shows the original too, is confidential and is marked so.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ import numpy as np
 
 from crowdveil.attacks.od.homogeneity import MEANINGS
 from crowdveil.guarantees.base import Outcome, tally
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report import flow_page, trajectory_page
 from crowdveil.report.page_model import PrivateContext
-from crowdveil.report.questions import answers, smallest_crowd
+from crowdveil.report.questions import answers
 
 REPORT_FILE = "report.html"
 _PAGE = "crowdveil.report.page"
 
 
 def public_report(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
-    """The report that lies in the release's folder, from its files and its manifest alone.
+    """Return the report for the release's folder, from its files and manifest alone.
 
-    It does not tell when it was made: the same release gives the same bytes.
+    It holds no time of its creation: equal releases give equal bytes.
     """
     return _page(written, dict(manifest), None)
 
 
-def private_report(written: WrittenRelease, manifest: Mapping[str, Any], inside: PrivateContext) -> str:
-    """The report with the original beside the release and exact numbers: not for release."""
-    return _page(written, dict(manifest), inside)
+def private_report(written: WrittenRelease, manifest: Mapping[str, Any], private: PrivateContext) -> str:
+    """Return the confidential report with the original data and exact numbers."""
+    return _page(written, dict(manifest), private)
 
 
-def _page(written: WrittenRelease, manifest: dict[str, Any], inside: PrivateContext | None) -> str:
-    made = (flow_page if written.is_flows else trajectory_page).parts(written, manifest, inside)
+def _page(written: WrittenRelease, manifest: dict[str, Any], private: PrivateContext | None) -> str:
+    page = (flow_page if written.is_flows else trajectory_page).build_page_model(written, manifest, private)
     script, style = asset("report.js"), asset("report.css")
     return str(
         _template().render(
@@ -51,26 +51,25 @@ def _page(written: WrittenRelease, manifest: dict[str, Any], inside: PrivateCont
             policy=_policy(script, style),
             script=script,
             style=style,
-            data=_data(made.data),
-            private=inside,
-            made=made,
+            data=_data(page.data),
+            private=private,
+            page=page,
             manifest=manifest,
             facts=_plain_facts(manifest),
             measured=manifest["method"].get("facts", {}).get("measured"),
             guarantees=manifest["guarantees"],
-            broken=[p["name"] for p in manifest["guarantees"] if p["outcome"] == Outcome.VIOLATED],
+            violated=[p["name"] for p in manifest["guarantees"] if p["outcome"] == Outcome.VIOLATED],
             tally=tally([p["outcome"] for p in manifest["guarantees"]]),
             unchecked=[p for p in manifest["guarantees"] if p["outcome"] == Outcome.NOT_CHECKED],
-            questions=answers(written, manifest, made.equal),
-            crowd=smallest_crowd(written, manifest) if written.is_flows else None,
-            meanings=[(name, said) for name, said in MEANINGS.items() if name in _attacks(manifest)],
+            questions=answers(written, manifest, page.equal),
+            meanings=[(name, text) for name, text in MEANINGS.items() if name in _attacks(manifest)],
             files={role: entry for role, entry in manifest["files"].items() if role != "report"},
         )
     )
 
 
 def _attacks(manifest: dict[str, Any]) -> set[str]:
-    """The names of the attacks in a manifest."""
+    """Return the names of the attacks in a manifest."""
     return {trial["attack"] for trial in manifest["risk"] or ()}
 
 
@@ -79,7 +78,7 @@ def _plain_facts(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _policy(script: str, style: str) -> str:
-    """No request to anywhere, and no script or style but these, whatever the names in the data are."""
+    """Return a policy without any request, and with this script and style only, whatever names the data has."""
     return (
         f"default-src 'none'; script-src {_hash_of(script)}; style-src {_hash_of(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -87,7 +86,7 @@ def _policy(script: str, style: str) -> str:
 
 
 def policy_in(page: str) -> str:
-    """The policy that a report holds, for whoever sends it with a header beside; where there is none, nothing may run."""
+    """Return the content security policy of a report, for an HTTP header; without one, nothing may run."""
     found = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"<>]{1,1000})">', page[:5000])
     policy = "" if found is None else unescape(found[1])
     return policy if re.fullmatch(r"default-src 'none';[ -~]*", policy) else "default-src 'none'"
@@ -99,14 +98,14 @@ def _hash_of(text: str) -> str:
 
 
 def _data(data: dict[str, Any]) -> str:
-    """JSON that cannot end the element that it stands in."""
+    """Return JSON that cannot end its script element."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 @cache
 def asset(name: str) -> str:
-    """A built file of the page."""
+    """Return a built file of the page."""
     return files(_PAGE).joinpath(name).read_text(encoding="utf-8").strip()
 
 
@@ -125,7 +124,7 @@ def _template() -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A parameter as people read it."""
+    """Format a parameter for readers."""
     if value is None:
         return "–"
     if isinstance(value, bool):

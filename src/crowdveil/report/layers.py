@@ -1,4 +1,4 @@
-"""Pictures as data for the page: `web/src` draws them."""
+"""Map layers as data for the page; `web/src` draws them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.report.packing import packed
-from crowdveil.report.picture import FlowPicture
+from crowdveil.report.flow_picture import FlowPicture
+from crowdveil.report.number_packing import packed
 from crowdveil.report.shapes import PictureFrame
 
-MOST_TILES = 400_000
-"""Tiles of all areas up to which the page knows them, for the profile of a zone."""
+MAX_TILES = 400_000
+"""Tiles of all areas up to which the page contains them, for the profile of a zone."""
 SIZES = ((1, 2, 3, 5, 9, 17, 33), ("1", "2", "3–4", "5–8", "9–16", "17–32", "33 and more"))
 SHARES = (
     (0, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85),
@@ -25,16 +25,16 @@ SHARES = (
 
 @dataclass(frozen=True, eq=False)
 class Shade:
-    """Areas by a number, in at most seven classes.
+    """Classes of areas by a number, at most seven.
 
     Attributes
     ----------
     name, title
-        For the page and for people.
+        For the page and for readers.
     values
-        Of each area, NaN where there is none.
+        Value of each area; NaN if it has none.
     least, labels
-        The least number of each class, rising, and what the class is called.
+        Lower bound of each class, ascending, and its label.
     """
 
     name: str
@@ -45,28 +45,28 @@ class Shade:
 
     @property
     def classes(self) -> Ints:
-        """The class of each area, -1 where it has no value."""
+        """Class of each area; -1 if it has no value."""
         with np.errstate(invalid="ignore"):
             found = np.searchsorted(np.asarray(self.least, np.float64), self.values, side="right") - 1
         return np.where(np.isfinite(self.values), np.maximum(found, 0), -1)
 
     def as_json(self) -> dict[str, Any]:
-        """For the page."""
+        """Return the shade as data for the page."""
         return {"name": self.name, "title": self.title, "labels": list(self.labels), "classes": packed(self.classes)}
 
 
 def by_size(name: str, title: str, values: Floats) -> Shade:
-    """In classes of numbers of tiles."""
+    """Return classes of numbers of tiles."""
     return Shade(name, title, np.round(values), *SIZES)
 
 
 def by_share(name: str, title: str, values: Floats) -> Shade:
-    """In classes of percents."""
+    """Return classes of percents."""
     return Shade(name, title, values, *SHARES)
 
 
 def by_rank(name: str, title: str, values: Floats) -> Shade:
-    """In classes with about as many areas each."""
+    """Return classes with about equally many areas."""
     known = values[np.isfinite(values)]
     if not len(known):
         return Shade(name, title, values, (0.0,), ("none",))
@@ -77,7 +77,7 @@ def by_rank(name: str, title: str, values: Floats) -> Shade:
 
 
 def _round(value: float) -> float:
-    """Two digits, as people would cut."""
+    """Round to two significant digits."""
     if value < 1:
         return 0.0
     scale = 10 ** max(int(np.floor(np.log10(value))) - 1, 0)
@@ -87,7 +87,7 @@ def _round(value: float) -> float:
 def flow_layer(
     name: str, title: str, picture: FlowPicture, frame: PictureFrame, shades: Sequence[Shade]
 ) -> dict[str, Any]:
-    """Areas and flows for the page."""
+    """Return areas and flows as data for the page."""
     snapped = picture.rings.fitted(frame)
     x, y = frame.place(*(np.nan_to_num(c, nan=v) for c, v in ((picture.lon, frame.west), (picture.lat, frame.north))))
     per_step = np.bincount(picture.step, minlength=max(len(picture.labels), 1))
@@ -109,6 +109,6 @@ def flow_layer(
         "volume": packed(picture.volume),
         "shades": [shade.as_json() for shade in shades],
     }
-    if len(picture.tiles) <= MOST_TILES:
+    if len(picture.tiles) <= MAX_TILES:
         layer["tiles"] = packed(picture.tiles, rising=True)
     return layer

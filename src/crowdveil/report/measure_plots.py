@@ -1,4 +1,4 @@
-"""The picture of a measurement, as PNG. Needs matplotlib, which is imported when it is drawn."""
+"""Plot of a measurement as PNG. Needs matplotlib, which is imported for the plot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.io.figure import new_figure
+from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.measures.base import Scores, shown
 
 ORIGINAL, RELEASED = "#d55e00", "#0072b2"
@@ -16,7 +16,7 @@ Bar = tuple[str, float]
 
 
 def draw(found: Sequence[Scores], file: Path) -> None:
-    """Bars of the measures, a panel for each unit; of measures that tell both sides the release as a share of the original."""
+    """Draw bars of the measures, a panel per unit; measures with both sides show the release as a share of the original."""
     panels, sides = _panels(found)
     heights = [*(len(bars) for bars in panels.values()), *([len(sides)] if sides else [])]
     figure = new_figure(7.5, 0.5 + sum(0.55 + 0.27 * height for height in heights))
@@ -29,7 +29,7 @@ def draw(found: Sequence[Scores], file: Path) -> None:
 
 
 def _panels(found: Sequence[Scores]) -> tuple[dict[str, list[Bar]], list[tuple[str, float, float]]]:
-    """Bars by unit, and (title, original, released) of measures that tell both."""
+    """Return bars by unit, and (title, original, released) of measures with both sides."""
     panels: dict[str, list[Bar]] = {}
     sides = []
     for scores in found:
@@ -53,14 +53,14 @@ def _bars(axis: Any, bars: list[Bar], unit: str) -> None:
 
 
 def _both_sides(axis: Any, sides: list[tuple[str, float, float]]) -> None:
-    places = [released / original if original > 0 else np.nan for _, original, released in sides]
+    ratios = [released / original if original > 0 else np.nan for _, original, released in sides]
     axis.axvline(1, color=ORIGINAL, linewidth=1.2, label="original")
-    axis.plot(places, range(len(sides)), "o", color=RELEASED, label="release")
-    for place, (row, (_, original, released)) in zip(places, enumerate(sides), strict=True):
-        if np.isfinite(place):
-            told = f"{shown(released, '')} for {shown(original, '')}"
-            axis.annotate(told, (place, row), xytext=(5, 3), textcoords="offset points", fontsize=8)
-    axis.set_title("release, as a share of the original", fontsize=9, loc="left")
+    axis.plot(ratios, range(len(sides)), "o", color=RELEASED, label="release")
+    for ratio, (row, (_, original, released)) in zip(ratios, enumerate(sides), strict=True):
+        if np.isfinite(ratio):
+            text = f"{shown(released, '')} of {shown(original, '')}"
+            axis.annotate(text, (ratio, row), xytext=(5, 3), textcoords="offset points", fontsize=8)
+    axis.set_title("release as a share of the original", fontsize=9, loc="left")
     axis.set_xlim(left=0)
     axis.margins(x=0.25)
     _rows(axis, [title for title, *_ in sides])

@@ -1,4 +1,4 @@
-"""What reports are put together from: parts of a page, and what stands beside a release in a private one."""
+"""Models of a report page: its figures and tables, and the confidential context of a private report."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from crowdveil.model.arrays import Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class PrivateContext:
-    """What stays in the house, for a private report.
+    """Confidential content of a private report.
 
     Attributes
     ----------
     original
-        `Flows` or `Trajectories` that the release was made from.
+        Original `Flows` or `Trajectories`.
     cost
-        Exact lines of what it cost.
+        Exact information loss, as lines of text.
     measures
         Rows of label, mean and pooled value.
     displaced_m
-        How far the points of published trajectories are from those that they come from, in meters.
+        Distances of published points from their original points, in meters.
     lost
-        The share of each original tile's trips that are in no row.
+        Share of each original tile's trips that are suppressed.
     """
 
     original: Any
@@ -35,7 +35,7 @@ class PrivateContext:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A picture that is always there, with what it shows in words, and the colors of its classes."""
+    """A static figure with a description and the colors of its classes."""
 
     title: str
     svg: str
@@ -45,7 +45,7 @@ class Figure:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table with its heading; columns of numbers are to the right."""
+    """A table with its heading; columns of numbers are right-aligned."""
 
     title: str
     head: list[str]
@@ -54,27 +54,27 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """What a page is put together from.
+class PageModel:
+    """Content of a report page.
 
     Attributes
     ----------
     kind
         flows or trajectories.
     data
-        What the script draws; without layers there is no map.
-    figures, tables, tiles
-        Pictures, tables, and the first few numbers with their names.
-    left_out
-        What the page does not show.
+        Data that the script draws; without layers there is no map.
+    figures, tables, key_figures
+        Static figures, tables, and the first few numbers with their names.
+    omissions
+        Notes on what the page does not show.
     equal
-        How many published trajectories are like each one.
+        Size of the equivalence class of each published trajectory.
     """
 
     kind: str
     data: dict[str, Any]
     figures: list[Figure]
     tables: list[Table]
-    tiles: list[tuple[str, str]]
-    left_out: list[str]
+    key_figures: list[tuple[str, str]]
+    omissions: list[str]
     equal: Ints | None = None

@@ -1,4 +1,4 @@
-"""What a private report shows of the original: exact, and not for release."""
+"""Build the confidential content of a private report from the original."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.report.measures import measured, named_measures
+from crowdveil.report.cost_summary import cost_lines
+from crowdveil.report.measurement import measured, named_measures
 from crowdveil.report.page_model import PrivateContext
-from crowdveil.report.summary import cost_lines
 
 
-def private_context_of(data: Flows | Trajectories, release: Release | None) -> PrivateContext:
-    """The original, and what was lost of it; of trajectories without the release as the method made it, the original alone."""
+def build_private_context(data: Flows | Trajectories, release: Release | None) -> PrivateContext:
+    """Return the original and its exact information loss; without a matching release, the original alone."""
     if isinstance(data, Flows) and isinstance(release, FlowRelease):
         return PrivateContext(data, cost_lines(data, release), _measures(data, release), lost=_lost(data, release))
     if isinstance(data, Trajectories) and isinstance(release, TrajectoryRelease):
@@ -27,7 +27,7 @@ def private_context_of(data: Flows | Trajectories, release: Release | None) -> P
 
 
 def _measures(data: Flows, release: FlowRelease) -> list[tuple[str, str, str]]:
-    """A row for each measure that is defined here."""
+    """Return a row for each defined measure."""
     rows: list[tuple[str, str, str]] = []
     for asked in named_measures(None) if len(data) else []:
         try:
@@ -38,7 +38,7 @@ def _measures(data: Flows, release: FlowRelease) -> list[tuple[str, str, str]]:
 
 
 def _lost(data: Flows, release: FlowRelease) -> Floats | None:
-    """The share of each tile's trips, leaving or reaching, that is in no row; None where rows overlap."""
+    """Return the share of each tile's trips, leaving or reaching, that is in no row; None if rows overlap."""
     row = OdComparison.between(data, release).row
     if row is None or not len(data):
         return None
@@ -54,14 +54,14 @@ def _lost(data: Flows, release: FlowRelease) -> Floats | None:
 
 
 def _displaced(data: Trajectories, release: TrajectoryRelease) -> Floats | None:
-    """Meters from each published point to the point as far along in the trajectory that it comes from."""
+    """Return meters from each published point to the point at the same relative position of its original trajectory."""
     if release.source is None or not len(release):
         return None
     source, length = release.source, np.diff(release.offsets)
     of = np.repeat(np.arange(len(release)), length)
-    place = np.arange(release.points) - release.offsets[of]
+    position = np.arange(release.points) - release.offsets[of]
     before = np.diff(data.offsets)[source[of]]
-    along = np.rint(place * (before - 1) / np.maximum(length[of] - 1, 1)).astype(np.int64)
+    along = np.rint(position * (before - 1) / np.maximum(length[of] - 1, 1)).astype(np.int64)
     point = data.offsets[source[of]] + np.minimum(along, before - 1)
     plane = data.projection
     x0, y0 = plane.to_plane(data.lon[point], data.lat[point])

@@ -1,4 +1,4 @@
-"""Pictures of a release, and of comparisons that were written, for papers: PNG or SVG. Needs matplotlib."""
+"""Plots of a release, and of written comparisons, for papers: PNG or SVG. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -11,49 +11,50 @@ import numpy as np
 import pyarrow.csv as pacsv
 
 from crowdveil.analysis.calendar import GAPS
-from crowdveil.compare.drawing import looks
+from crowdveil.compare.method_styles import method_styles
 from crowdveil.compare.plots import front
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.io.figure import new_figure
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.matplotlib_figure import new_figure
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.report import figures, layers, picture, trajectory_pictures
+from crowdveil.report import flow_picture, layers, svg_figures, trajectory_picture
 from crowdveil.report.flow_page import map_frame, time_zone
-from crowdveil.report.picture import FlowPicture
+from crowdveil.report.flow_picture import FlowPicture
 from crowdveil.report.shapes import PictureFrame
 
 CLASSES = ("#e9f1d8", "#c2e0b4", "#8ecba8", "#55aea6", "#2f8a9a", "#265f86", "#232f66")
 AREA, BORDER, FLOW = "#e3e7ea", "#ffffff", "#a33b00"
-MOST_PROFILES = 6
+MAX_PROFILES = 6
 TABLES = ("summary.csv", "sweep.csv")
-"""What `compare` and `sweep` write."""
+"""Tables that `compare` and `sweep` write."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a picture shows: how many flows, and which zones."""
+class PlotOptions:
+    """Options of a plot: the number of flows, and the zones."""
 
     top: int = 300
     zones: tuple[str, ...] = ()
 
 
-def draw(kind: str, written: WrittenRelease, manifest: Mapping[str, Any], wanted: Wanted, file: Path) -> None:
-    """Draw a release."""
+def draw(kind: str, written: WrittenRelease, manifest: Mapping[str, Any], wanted: PlotOptions, file: Path) -> None:
+    """Draw a plot of a release."""
     what = "trajectories" if kind == "heatmap" else "flows"
     if written.is_flows != (what == "flows"):
         raise InputError(
-            f"{kind}: wanted a release of {what}, but this one holds {'flows' if written.is_flows else 'trajectories'}."
+            f"{kind}: wanted a release of {what}, but this one holds {'flows' if written.is_flows else 'trajectories'}; "
+            "choose another plot."
         )
     if kind == "heatmap":
-        _heat_map(trajectory_pictures.released(written), file)
+        _heat_map(trajectory_picture.released(written), file)
         return
-    shown, values = picture.released(written, time_zone(written, dict(manifest)))
+    shown, values = flow_picture.released(written, time_zone(written, dict(manifest)))
     if not len(shown.volume):
-        raise InputError(f"{kind}: nothing was published, so that there is nothing to draw.")
+        raise InputError(f"{kind}: nothing was published, so there is nothing to draw.")
     if kind == "profiles":
         _profiles(shown, wanted, file)
     elif not shown.located:
-        raise InputError(f"{kind}: the zones have no positions, so that there is no map.")
+        raise InputError(f"{kind}: the zones have no positions, so there is no map; choose another plot.")
     elif kind == "flows":
         _flows(shown, wanted, file)
     else:
@@ -61,11 +62,11 @@ def draw(kind: str, written: WrittenRelease, manifest: Mapping[str, Any], wanted
 
 
 def pareto(folder: Path, file: Path) -> None:
-    """Reconstruction error against what is suppressed, and against k where there are several, with the front of each."""
+    """Draw generalization and reconstruction error against suppressed trips, with the Pareto front of each."""
     table = next((folder / name for name in TABLES if (folder / name).is_file()), None)
     if table is None:
         raise InputError(
-            f"{folder}: wanted a folder that compare or sweep wrote, but it has neither {' nor '.join(TABLES)}."
+            f"{folder}: wanted a folder written by compare or sweep, but it has neither {' nor '.join(TABLES)}."
         )
     rows = pacsv.read_csv(table).to_pylist()
     figure = new_figure(10, 4.6)
@@ -91,38 +92,29 @@ def _budget(row: dict[str, Any]) -> str:
 
 def _points(axis: Any, rows: list[dict[str, Any]], x: Callable[[dict[str, Any]], float], y: str, title: str) -> None:
     points = [(x(row), _number(row, y)) for row in rows]
-    for row, point, (color, marker) in zip(rows, points, looks(), strict=False):
+    for row, point, (color, marker) in zip(rows, points, method_styles(), strict=False):
         label = row.get("method") or f"k = {row.get('k')}, at most {_budget(row)} suppressed"
         if np.isfinite(point).all():
             axis.plot(*point, marker=marker, color=color, linestyle="none", markersize=8, label=label)
     best = front([point for point in points if np.isfinite(point).all()])
     if best:
-        axis.plot(
-            *zip(*best, strict=True), color="#888888", linewidth=1.2, zorder=0, label="front: nothing has less of both"
-        )
+        axis.plot(*zip(*best, strict=True), color="#888888", linewidth=1.2, zorder=0, label="Pareto front")
     axis.set_xlabel(title)
     axis.grid(alpha=0.3)
 
 
-def _flows(shown: FlowPicture, wanted: Wanted, file: Path) -> None:
+def _flows(shown: FlowPicture, wanted: PlotOptions, file: Path) -> None:
     frame = map_frame([shown])
     figure, axis = _map(frame)
     _outlines(axis, shown, frame, None)
     x, y = frame.place(np.nan_to_num(shown.lon), np.nan_to_num(shown.lat))
-    o, d, v = figures.top_flows(shown, wanted.top)
+    o, d, v = svg_figures.top_flows(shown, wanted.top)
     top = float(v.max(initial=1))
     for a, b, volume in zip(o[::-1].tolist(), d[::-1].tolist(), v[::-1].tolist(), strict=True):
         width = 0.3 + 3 * float(np.sqrt(max(volume, 0) / top))
         if a == b or (x[a], y[a]) == (x[b], y[b]):
-            axis.plot(
-                x[a],
-                y[a],
-                "o",
-                markersize=2 + 2 * width,
-                markerfacecolor="none",
-                markeredgecolor=FLOW,
-                markeredgewidth=width / 2,
-            )
+            axis.plot(x[a], y[a], "o", markersize=2 + 2 * width, markerfacecolor="none", markeredgecolor=FLOW,
+                      markeredgewidth=width / 2)  # fmt: skip
         else:
             axis.annotate("", (x[b], y[b]), (x[a], y[a]), arrowprops={
                 "arrowstyle": "-|>", "color": FLOW, "linewidth": width, "alpha": 0.6, "shrinkA": 0, "shrinkB": 0,
@@ -147,7 +139,7 @@ def _areas(shown: FlowPicture, shade: layers.Shade, file: Path) -> None:
 
 
 def _map(frame: PictureFrame) -> tuple[Any, Any]:
-    """An empty map, as wide and as high as the frame asks for."""
+    """Return an empty map with the proportions of the frame."""
     wide = float(np.clip(6 * frame.width / frame.height, 4, 11))
     figure = new_figure(wide, 6)
     axis = figure.subplots()
@@ -167,7 +159,7 @@ def _outlines(axis: Any, shown: FlowPicture, frame: PictureFrame, classes: Ints 
     first = np.concatenate([[0], np.cumsum(snapped.rings)])
     corners = np.column_stack([snapped.x, snapped.y])
     paths, colors, dots = [], [], []
-    for area in figures.paint_order(shown).tolist():
+    for area in svg_figures.paint_order(shown).tolist():
         color = AREA if classes is None or classes[area] < 0 else CLASSES[classes[area]]
         rings = [
             Outline(corners[ends[j] - snapped.corners[j] : ends[j]], closed=True)
@@ -184,12 +176,12 @@ def _outlines(axis: Any, shown: FlowPicture, frame: PictureFrame, classes: Ints 
         axis.plot(x[area], y[area], "o", color=color if classes is not None else "#9aa3ab", markersize=3)
 
 
-def _profiles(shown: FlowPicture, wanted: Wanted, file: Path) -> None:
-    """Trips that leave and reach areas by time step: of those that are named, or of the busiest."""
+def _profiles(shown: FlowPicture, wanted: PlotOptions, file: Path) -> None:
+    """Draw trips that leave and reach areas by time step, for the named areas or those with most trips."""
     missing = [name for name in wanted.zones if name not in shown.names]
     if missing:
-        raise ParameterError(f"zone: there is no area {missing[0]!r} in the release; its areas are in areas.geojson.")
-    busiest = np.argsort(-shown.trips, kind="stable")[:MOST_PROFILES].tolist()
+        raise ParameterError(f"zone: there is no area {missing[0]!r} in the release; name one of areas.geojson.")
+    busiest = np.argsort(-shown.trips, kind="stable")[:MAX_PROFILES].tolist()
     areas = [shown.names.index(name) for name in wanted.zones] or busiest
     steps = max(len(shown.labels), 1)
     figure = new_figure(9, 0.6 + 1.4 * len(areas))
@@ -217,23 +209,23 @@ def _profiles(shown: FlowPicture, wanted: Wanted, file: Path) -> None:
 
 
 def _by_step(step: Ints, volume: Ints, steps: int) -> Floats:
-    """Trips by step; NaN where nothing was published, which is not the same as none."""
+    """Return trips by step; NaN where nothing was published, which does not mean 0."""
     sums = np.bincount(step, volume, steps).astype(np.float64)
     sums[np.bincount(step, minlength=steps) == 0] = np.nan
     return sums
 
 
-def _heat_map(shown: trajectory_pictures.TrackPicture, file: Path) -> None:
+def _heat_map(shown: trajectory_picture.TrajectoryPicture, file: Path) -> None:
     if not len(shown):
-        raise InputError("heatmap: nothing was published, so that there is nothing to draw.")
+        raise InputError("heatmap: nothing was published, so there is nothing to draw.")
     frame = PictureFrame.around(shown.lon, shown.lat)
-    cells, count, cell = trajectory_pictures.heat(shown, frame)
+    cells, count, cell = trajectory_picture.heat(shown, frame)
     figure, axis = _map(frame)
-    grid = np.full(trajectory_pictures.HEAT_CELLS**2, np.nan)
+    grid = np.full(trajectory_picture.HEAT_CELLS**2, np.nan)
     grid[cells] = count
     from matplotlib.colors import PowerNorm
 
-    side = trajectory_pictures.HEAT_CELLS
+    side = trajectory_picture.HEAT_CELLS
     drawn = axis.imshow(grid.reshape(side, side), extent=(0, side * cell, side * cell, 0), cmap="viridis_r", norm=PowerNorm(0.5),
                         interpolation="nearest")  # fmt: skip
     axis.set_xlim(0, frame.width)

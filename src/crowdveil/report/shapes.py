@@ -1,4 +1,4 @@
-"""Outlines for pictures: corners on a grid of whole numbers, so coarse that there are few enough of them."""
+"""Outlines for maps: vertices on a grid of whole numbers, coarse enough to limit their number."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from crowdveil.model.globe import Box, in_one_piece, near
 
 FINEST = 8192
 """Cells of the finest grid along the longer side of the map."""
-MOST_CORNERS = 120_000
-"""Of all outlines in a page; the grid is made coarser until there are no more."""
-METERS_A_DEGREE = 111_195.0
+MAX_VERTICES = 120_000
+"""Vertices of all outlines in a page; the grid is made coarser until there are no more."""
+METERS_PER_DEGREE = 111_195.0
 
 
 @dataclass(frozen=True, eq=False)
 class PictureFrame:
-    """A part of the map as a picture: x to the right, y down, whole numbers from 0 to `width` and `height`."""
+    """A section of the map: x to the right, y down, whole numbers from 0 to `width` and `height`."""
 
     west: float
     north: float
@@ -33,7 +33,7 @@ class PictureFrame:
 
     @classmethod
     def around(cls, lon: Floats, lat: Floats, cells: int = FINEST) -> PictureFrame:
-        """The frame around points; degrees of longitude are as wide as they are in the middle of it."""
+        """Return the frame around points; degrees of longitude are scaled as at its middle latitude."""
         box = Box.of(lon, lat)
         west, east, south, north = box.west, box.east, box.south, box.north
         squeeze = max(float(np.cos(np.radians((south + north) / 2))), 0.05)
@@ -42,18 +42,18 @@ class PictureFrame:
         return cls(west, north, unit, squeeze, max(round(across / unit), 1), max(round(down / unit), 1))
 
     def place(self, lon: Floats, lat: Floats) -> tuple[Ints, Ints]:
-        """Where points lie, in one piece where the frame crosses the date line."""
+        """Return the x and y of points, contiguous across the date line."""
         middle = self.west + self.width * self.unit / self.squeeze / 2
         x, y = (near(lon, middle) - self.west) * self.squeeze / self.unit, (self.north - lat) / self.unit
         return np.rint(x).astype(np.int64), np.rint(y).astype(np.int64)
 
     @property
     def meters(self) -> float:
-        """Meters of a unit."""
-        return self.unit * METERS_A_DEGREE
+        """Meters per unit."""
+        return self.unit * METERS_PER_DEGREE
 
     def as_json(self) -> dict[str, Any]:
-        """For the page."""
+        """Return the frame as data for the page."""
         return {"width": self.width, "height": self.height, "meters": round(self.meters, 6)}
 
 
@@ -68,7 +68,7 @@ class Rings:
 
     @classmethod
     def of_geometries(cls, geometries: Sequence[dict[str, Any] | None]) -> Rings:
-        """From GeoJSON; what is no polygon has no ring."""
+        """Return rings of GeoJSON geometries; only polygons have rings."""
         arrays: list[Floats] = []
         first = [0]
         for geometry in geometries:
@@ -86,7 +86,7 @@ class Rings:
 
     @classmethod
     def of_shapes(cls, shapes: Sequence[Any]) -> Rings:
-        """From shapes; what is no polygon has no ring."""
+        """Return rings of shapes; only polygons have rings."""
         import shapely
 
         arrays: list[Floats] = []
@@ -109,13 +109,13 @@ class Rings:
         """Which areas have an outline."""
         return np.diff(self.first) > 0
 
-    def snapped(self, frame: PictureFrame, coarser: int = 1) -> Snapped:
-        """Corners on the grid of a frame, or on one that is so many times coarser; rings that shrink to nothing are gone."""
+    def snapped(self, frame: PictureFrame, coarser: int = 1) -> SnappedRings:
+        """Snap vertices to the grid of a frame, or to one `coarser` times as coarse; drop rings that vanish."""
         x, y = (np.rint(c / coarser).astype(np.int64) * coarser for c in frame.place(self.lon, self.lat))
         ring = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
         new = np.ones(len(x), np.bool_)
         new[1:] = (x[1:] != x[:-1]) | (y[1:] != y[:-1]) | (ring[1:] != ring[:-1])
-        # A corner in the middle of a straight line along the grid says nothing.
+        # A vertex on a straight line is redundant.
         x, y, ring = x[new], y[new], ring[new]
         bent = np.ones(len(x), np.bool_)
         same = (ring[2:] == ring[1:-1]) & (ring[1:-1] == ring[:-2])
@@ -127,10 +127,10 @@ class Rings:
         keep = kept[ring]
         of_area = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
         rings = np.bincount(of_area[kept], minlength=len(self.first) - 1)
-        return Snapped(x[keep], y[keep], size[kept], rings)
+        return SnappedRings(x[keep], y[keep], size[kept], rings)
 
-    def fitted(self, frame: PictureFrame, most: int = MOST_CORNERS) -> Snapped:
-        """On the finest grid on which there are not too many corners."""
+    def fitted(self, frame: PictureFrame, most: int = MAX_VERTICES) -> SnappedRings:
+        """Snap vertices to the finest grid with at most `most` vertices."""
         coarser = 1
         while True:
             snapped = self.snapped(frame, coarser)
@@ -140,7 +140,7 @@ class Rings:
 
 
 def _without_seam(geometry: Any, rings: list[Floats]) -> list[Floats]:
-    """The rings of polygons, in one piece where they were cut at the date line."""
+    """Return the rings of polygons, joined where they were cut at the date line."""
     if not all(any(np.any(ring[:, 0] == side) for ring in rings) for side in (-180.0, 180.0)):
         return rings
     import shapely
@@ -153,8 +153,8 @@ def _without_seam(geometry: Any, rings: list[Floats]) -> list[Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class Snapped:
-    """Corners of all rings one after the other, the corners of each ring, and the rings of each area."""
+class SnappedRings:
+    """Vertices of all rings in sequence, the number of vertices per ring, and of rings per area."""
 
     x: Ints
     y: Ints
@@ -162,8 +162,8 @@ class Snapped:
     rings: Ints
 
     def paths(self) -> list[str]:
-        """Each area as the path of an SVG; empty where nothing is left of it."""
-        made = []
+        """Return the SVG path of each area; empty if it has vanished."""
+        paths = []
         ends = np.cumsum(self.corners)
         ring, x, y = 0, self.x.tolist(), self.y.tolist()
         for count in self.rings.tolist():
@@ -173,5 +173,5 @@ class Snapped:
                 steps = "".join(f"l{x[i] - x[i - 1]} {y[i] - y[i - 1]}" for i in range(low + 1, high - 1))
                 parts.append(f"M{x[low]} {y[low]}{steps}z")
             ring += count
-            made.append("".join(parts))
-        return made
+            paths.append("".join(parts))
+        return paths

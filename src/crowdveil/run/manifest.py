@@ -15,8 +15,8 @@ from crowdveil.errors import InputError, ParameterError
 from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.written import MANIFEST_FILE, file_hash, folder_hash
-from crowdveil.manifest_schema import FORMAT, Manifest
+from crowdveil.io.written_release import MANIFEST_FILE, file_hash, folder_hash
+from crowdveil.manifest_schema import FORMAT, ManifestSchema
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -60,7 +60,7 @@ def build_manifest(
         "input": {
             "data": {"kind": _kind(data)},
             "options": _options(reading),
-            "notes": notes.said,
+            "notes": notes.messages,
             "dropped": notes.dropped,
         },
         "k_unit": counts,
@@ -189,7 +189,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise InputError(
                 f"{folder}: wanted a release, but this is the result of an analysis; it can only be verified."
             )
-        Manifest.model_validate(manifest)
+        ManifestSchema.model_validate(manifest)
         # Whoever wrote the manifest must not choose which files of this machine are opened.
         names = [f["name"] for f in manifest["files"].values()]
         if any(name != Path(name).name or name in ("", ".", "..") for name in names):

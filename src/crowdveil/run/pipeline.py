@@ -18,10 +18,10 @@ from crowdveil.guarantees import BoundedVolumes, Finding, Guarantee, TrueVolumes
 from crowdveil.guarantees.base import require_checked, tally
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, recover
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.pairing import kept_pairing
-from crowdveil.io.read_back import flow_release_from
-from crowdveil.io.release import TableFormat, write_release
-from crowdveil.io.written import MANIFEST_FILE, WrittenRelease, file_hash, read_release
+from crowdveil.io.pairing import open_pairing
+from crowdveil.io.release_reader import load_flow_release
+from crowdveil.io.release_writer import TableFormat, write_release
+from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_release
 from crowdveil.method import Method
 from crowdveil.model.canonical import numbered
 from crowdveil.model.flows import Flows
@@ -31,7 +31,7 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, FlowReading, TrajectoryReading, read
 from crowdveil.registry import find_method
-from crowdveil.report.summary import cost_lines, cost_numbers
+from crowdveil.report.cost_summary import cost_lines, cost_numbers
 from crowdveil.run.manifest import (
     build_manifest,
     file_entry,
@@ -154,7 +154,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     )  # fmt: skip
 
     seed = drawn_seed(request.seed, finished)
-    pairing = kept_pairing(request.pairing, Path(request.output), overwrite=request.overwrite)
+    pairing = open_pairing(request.pairing, Path(request.output), overwrite=request.overwrite)
     with going_on_from(finished), pairing as keep:
         stage("reading")
         notes = ReadNotes()
@@ -169,7 +169,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         numbers = cost_numbers(data, release)
         add_run_warnings(method, data, params, numbers, notes, seed_given=request.seed is not None)
         if finished is not None and not finished.used:
-            notes.say(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
+            notes.add(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
 
         if isinstance(data, Trajectories):
             keep(data, getattr(release, "source", None))
@@ -350,12 +350,12 @@ def write_private(
 ) -> None:  # fmt: skip
     """Write the report that shows the original too, for its owner's eyes alone."""
     from crowdveil.report.html import private_report
-    from crowdveil.report.private_context import private_context_of
+    from crowdveil.report.private_context import build_private_context
 
     with new_file(Path(target), overwrite=overwrite) as file:
         file.touch(mode=0o600)
         file.write_text(
-            private_report(written, manifest, private_context_of(data, release)), encoding="utf-8", newline="\n"
+            private_report(written, manifest, build_private_context(data, release)), encoding="utf-8", newline="\n"
         )
 
 
@@ -366,7 +366,7 @@ def report_of_original(
     check_private(target, folder, overwrite=overwrite)
     manifest, written = sound_release(folder, but="report")
     data = _read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
-    release = flow_release_from(written, data) if isinstance(data, Flows) else None
+    release = load_flow_release(written, data) if isinstance(data, Flows) else None
     write_private(target, written, manifest, data, release, overwrite=overwrite)
 
 

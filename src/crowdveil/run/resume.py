@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from crowdveil import engine
-from crowdveil.engine import FinishedSteps, LocalEngine, kept_until_done
+from crowdveil.engine import FinishedPartitions, LocalEngine, keep_until_done
 from crowdveil.entropy import fresh
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.io.written import file_hash
+from crowdveil.io.written_release import file_hash
 from crowdveil.method import Method
 from crowdveil.params import Params
 from crowdveil.run.manifest import FILES
@@ -20,13 +20,13 @@ from crowdveil.run.manifest import FILES
 
 def open_finished(
     folder: Path, output: Path, *, method: Method, params: Params, reading: Params, seed: int | None, data: Any
-) -> FinishedSteps:
+) -> FinishedPartitions:
     """The finished time steps of a run in `folder`; refused if those there are of another run. Without a seed, the entropy of the
     first run is kept with them, so that a resumed run goes on with the same draws.
     """
     _apart(Path(folder).absolute(), Path(output).absolute())
     key = run_key(method, params, reading, seed, _hashes(_path(data)))
-    return FinishedSteps(folder, key, fresh() if seed is None else None)
+    return FinishedPartitions(folder, key, fresh() if seed is None else None)
 
 
 def run_key(method: Method, params: Params, reading: Params, seed: int | None, data: Any) -> dict[str, Any]:
@@ -61,12 +61,12 @@ def drawn_seed(seed: int | None, finished: Drawn | None) -> int:
 
 
 @contextmanager
-def going_on_from(finished: FinishedSteps | None) -> Iterator[None]:
+def going_on_from(finished: FinishedPartitions | None) -> Iterator[None]:
     """Keep the time steps that are finished inside; removed when all went well, or a guarantee turned out broken."""
     if finished is None:
         yield
         return
-    with kept_until_done(finished), engine.use(LocalEngine(finished=finished)):
+    with keep_until_done(finished), engine.use(LocalEngine(finished=finished)):
         yield
 
 

@@ -20,8 +20,8 @@ from crowdveil.guarantees import (
 )
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.parallel import side_by_side
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.parallel import run_parallel
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.method import Method, RowSemantics
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
@@ -45,7 +45,7 @@ def check(
         checks = [partial(guarantee.check_with_trajectories, written, original, source) for guarantee in guarantees]
     else:
         checks = [partial(guarantee.check_with_flows, written, original) for guarantee in guarantees]
-    return list(zip(guarantees, side_by_side(*checks), strict=True))
+    return list(zip(guarantees, run_parallel(*checks), strict=True))
 
 
 _VOLUMES: dict[RowSemantics, tuple[Guarantee, ...]] = {
@@ -73,7 +73,7 @@ def stated_guarantees(manifest: dict[str, Any]) -> tuple[Guarantee, ...]:
         raise InputError(
             f"the manifest names the method {name} with parameters that this version does not know; use the version in it."
         ) from None
-    for needed in (*method.guarantees(_stand_in(manifest["k_counts"]), params), *structural_guarantees(method)):
+    for needed in (*method.guarantees(_stand_in(manifest["k_unit"]), params), *structural_guarantees(method)):
         alike = (g for g in stated if type(g) is type(needed))
         if not any(_without_data(g) == _without_data(needed) for g in alike):
             raise GuaranteeViolatedError(
@@ -122,22 +122,22 @@ def add_run_warnings(
     On Spark, `data` is what all partitions have in common.
     """
     if seed_given and method.row_semantics == "noisy":
-        notes.say(
+        notes.add(
             "the noise was drawn with the seed that was given: who knows the seed can remove the noise, so keep it secret."
         )
     if hasattr(params, "k") and data.k_unit != "people":
-        notes.say(f"people are not known, so k counts {data.k_unit} (name the column of people with --user).")
+        notes.add(f"people are not known, so k counts {data.k_unit} (name the column of people with --user).")
     elif what_k_counts(data, params) != data.k_unit:
-        notes.say("k counts trajectories, as asked: all of a group may be one person's.")
+        notes.add("k counts trajectories, as asked: all of a group may be one person's.")
     rounded_off = cost.get("flows_rounded_to_0_percent")
     if rounded_off is not None:
-        notes.say(
+        notes.add(
             "weights are added up exactly, and the sums of published flows are rounded to whole trips; methods choose by flows "
             f"rounded alike: {rounded_off} % of the flows become 0 trips, and their people still count."
         )
     if not cost.get("published_flows", cost.get("published_trajectories")):
         changes = what_to_change(data, params)
-        notes.say(f"nothing could be published{f'; choose {changes}' if changes else ''}.")
+        notes.add(f"nothing could be published{f'; choose {changes}' if changes else ''}.")
 
 
 def what_k_counts(data: Flows | Trajectories, params: Params) -> str:

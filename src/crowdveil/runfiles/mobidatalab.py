@@ -13,7 +13,7 @@ from crowdveil.measures.base import MeasureRequest
 from crowdveil.method import Method
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_aggregation, find_distance, find_measures, find_method
-from crowdveil.report.measures import asked_for
+from crowdveil.report.measurement import asked_for
 from crowdveil.run.pipeline import Request
 from crowdveil.runfiles.common import AnalysisRequest, check_seed, known_only, load, need, tables
 

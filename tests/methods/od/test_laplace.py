@@ -119,7 +119,7 @@ def test_the_manifest_tells_nothing_exact(tmp_path: Path) -> None:
     manifest = json.loads(written)
     assert manifest["method"]["seed_given"] is True and "987654321" not in written
     assert manifest["input"]["data"] == {"kind": "table"} and "suppressed_volume_percent" not in manifest["cost"]
-    assert any("keep it secret" in note for note in result.notes.said) and manifest["input"]["notes"] == []
+    assert any("keep it secret" in note for note in result.notes.messages) and manifest["input"]["notes"] == []
     names = [finding[0].name for finding in pipeline.verify(tmp_path / "out", trips)]
     assert names == ["differential-privacy", "well-formed-flows"]
 

@@ -116,7 +116,7 @@ def test_what_k_counts_is_told_everywhere(tmp_path: Path) -> None:
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["k_unit"] == "trajectories"
     assert manifest["guarantees"][0]["parameters"] == {"k": 3, "counts": "trajectories"}
-    assert any("k counts trajectories, as asked" in note for note in result.notes.said)
+    assert any("k counts trajectories, as asked" in note for note in result.notes.messages)
 
 
 def test_parts_that_no_chain_of_contemporaries_joins_stay_apart() -> None:

@@ -85,7 +85,7 @@ def _walks(compared: TrajectoryComparison) -> tuple[Walks, Walks]:
         return _by_individual(original, original.person), _by_individual(release, people)
     if release.person is not None or original.k_unit == "people":
         unknown = "original" if release.person is not None else "release"
-        compared.notes.say(f"the {unknown} has no people, so individuals are trajectories, on both sides.")
+        compared.notes.add(f"the {unknown} has no people, so individuals are trajectories, on both sides.")
     return _by_individual(original, np.arange(len(original))), _by_individual(release, np.arange(len(release)))
 
 

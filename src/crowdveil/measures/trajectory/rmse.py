@@ -42,7 +42,7 @@ def normalized_rmse(compared: TrajectoryComparison, params: DistanceParams) -> F
     key = "largest", params.distance, weight_of(compared, params)
     largest_m, exact = compared.once(key, lambda: largest(distance_of(compared, params), compared.progress))
     if not exact:
-        compared.notes.say(
+        compared.notes.add(
             f"the largest {params.distance} distance between originals is at least {largest_m:,.0f} m; with this many "
             "trajectories not all pairs were searched, so that the normalized RMSE is an upper bound."
         )

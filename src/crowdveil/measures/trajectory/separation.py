@@ -34,7 +34,7 @@ def weight_of(compared: TrajectoryComparison, params: DistanceParams) -> float:
     # A sample, where one is taken, is always the same.
     found = compared.once(("weight", wanted), lambda: time_weight(compared.original, wanted, np.random.default_rng(0)))
     if isinstance(wanted, str):
-        compared.notes.say(f"the weight of time in the spatio-temporal distance is {found:g} (time_weight = {wanted}).")
+        compared.notes.add(f"the weight of time in the spatio-temporal distance is {found:g} (time_weight = {wanted}).")
     return found
 
 

@@ -17,7 +17,7 @@ from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress, no_progress

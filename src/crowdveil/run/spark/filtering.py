@@ -14,7 +14,7 @@ from crowdveil.engine.spark import SparkEngine
 from crowdveil.errors import ParameterError
 from crowdveil.filters import Filter, FilterResult, check_filters, filter_trajectories
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.values import codes, one_array
+from crowdveil.io.values import encode_ids, one_array
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import TrajectoryReading
 from crowdveil.run.spark.point_rows import ORDER, PointReader
@@ -132,9 +132,9 @@ def filter_there(
 
 def _numbered(part: pa.Table, ids: tuple[str, ...]) -> Any:
     """A number from 0 for each trajectory, at each of its points."""
-    number = codes(part[ids[0]])[0].astype(np.int64)
+    number = encode_ids(part[ids[0]])[0].astype(np.int64)
     for name in ids[1:]:
-        more = codes(part[name])[0].astype(np.int64)
+        more = encode_ids(part[name])[0].astype(np.int64)
         number = number * (int(more.max(initial=0)) + 1) + more
     return np.unique(number, return_inverse=True)[1]
 

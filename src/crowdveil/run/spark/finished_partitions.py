@@ -58,7 +58,7 @@ class FinishedParts:
                 {"key": key, "entropy": None if self.entropy is None else str(self.entropy)}, KEY_FILE, private=True
             )
 
-    def told(self) -> str | None:
+    def describe(self) -> str | None:
         """How many are kept and where; None where none are kept, or none are known yet."""
         if self.kept is None or not self.total:
             return None
@@ -103,9 +103,7 @@ class FinishedParts:
         if not files.listed(self._folder):
             return {}
         if not files.exists(f"{self._folder}/{KEY_FILE}"):
-            raise OutputError(
-                f"{self._folder}: the folder holds no finished time steps of ours; name another to resume from."
-            )
+            raise OutputError(f"{self._folder}: the folder holds no finished time steps; name another to resume from.")
         content = self._get(KEY_FILE)
         check_key(self._folder, content["key"], json.loads(json.dumps(key)))
         kept = content.get("entropy")

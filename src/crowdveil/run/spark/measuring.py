@@ -15,14 +15,14 @@ from crowdveil import engine as engines
 from crowdveil.engine import LocalEngine
 from crowdveil.engine.spark import SparkEngine
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.read_back import flow_release_from
+from crowdveil.io.release_reader import load_flow_release
 from crowdveil.measures.base import MeasureRequest, Scores, mean_of_steps
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.measures.od.partition_sums import PartitionTotals, over_all_partitions, sums_of_partition
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress
-from crowdveil.report.measures import Measurement, named_measures
+from crowdveil.report.measurement import Measurement, named_measures
 from crowdveil.run.spark.aligned_partitions import BothParts, beside
 from crowdveil.run.spark.verifying import moments_of, open_there, rest_of
 from crowdveil.solve.od.assignment import refuse_missing_steps
@@ -77,7 +77,7 @@ class MeasuredPart:
 
 def compared(flows: Flows, written: Any) -> OdComparison:
     """A part of the original beside the rows that were made of it."""
-    return OdComparison.between(flows, flow_release_from(written, flows))
+    return OdComparison.between(flows, load_flow_release(written, flows))
 
 
 def measure_there(

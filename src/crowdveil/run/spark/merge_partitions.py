@@ -18,7 +18,7 @@ from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.release import Areas
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
-from crowdveil.report.summary import FlowCost
+from crowdveil.report.cost_summary import FlowCost
 from crowdveil.solve.od.step_solver import summarize_figures
 
 PART_ROWS, PARTS_A_SLOT = 2_000_000, 4

@@ -14,7 +14,14 @@ from crowdveil.io.person_ids import IdRules, id_type
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.times import Clock, odd_times
-from crowdveil.io.trajectories import PointColumns, first_of, readers, unusable, with_normalized_ids, without_ids
+from crowdveil.io.trajectory_points import (
+    PointColumns,
+    count_first_reasons,
+    find_unusable_points,
+    point_readers,
+    rows_without_ids,
+    with_normalized_ids,
+)
 from crowdveil.io.values import one_array
 from crowdveil.model.canonical import point_hashes
 from crowdveil.run.spark.rows import BAD, INSTANTS, SKIPPED, TWICE, WALLS, without_missing
@@ -63,8 +70,8 @@ class PointReader:
         for batch in pieces:
             read = without_missing(self.source, batch.select(self.columns.used))
             read = with_normalized_ids(read, self.source, self.columns, self.rules)
-            missing = without_ids(self.columns, read)
-            notes = {BAD + reason: n for reason, n in first_of(missing).items()}
+            missing = rows_without_ids(self.columns, read)
+            notes = {BAD + reason: n for reason, n in count_first_reasons(missing).items()}
             if missing:
                 kept = pa.array(~np.logical_or.reduce(list(missing.values())))
                 batch, read = batch.filter(kept), read.filter(kept)
@@ -76,8 +83,8 @@ class PointReader:
                 yield self._made(len(notes), {"note": list(notes), "n": list(notes.values())})
 
     def _read(self, read: pa.RecordBatch, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
-        lon, lat, times = (column() for column in readers(self.source, self.columns, read, self.form))
-        bad = unusable(self.columns, lon, lat, times, self.form)
+        lon, lat, times = (column() for column in point_readers(self.source, self.columns, read, self.form))
+        bad = find_unusable_points(self.columns, lon, lat, times, self.form)
         lost = np.logical_or.reduce([np.zeros(read.num_rows, np.bool_), *bad.values()])
         t = times.values if times.instants else Clock(self.tz).to_utc(times.values)
         made: dict[str, Any] = {
@@ -91,7 +98,9 @@ class PointReader:
         said = {INSTANTS if times.instants else WALLS: 1} if not times.bad.all() else {}
         odd = zip((SKIPPED, TWICE), odd_times(times, Clock(self.tz)), strict=True)
         said |= {note: n for note, n in odd if n}
-        return self._made(read.num_rows, made), said | {BAD + reason: n for reason, n in first_of(bad).items()}
+        return self._made(read.num_rows, made), said | {
+            BAD + reason: n for reason, n in count_first_reasons(bad).items()
+        }
 
     def ids_in(self, rows: pa.RecordBatch) -> list[Any]:
         """Ids of a piece of the columns that say whose a point is."""

@@ -14,14 +14,14 @@ from crowdveil.errors import InputError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
 from crowdveil.io.times import far_reason, refuse_spread
-from crowdveil.io.trajectories import (
-    BESIDE,
+from crowdveil.io.trajectory_points import (
+    INCOMPLETE_TRAJECTORY,
     bad_rows,
     find_point_columns,
     no_ids,
-    no_value,
+    no_value_reason,
     none_usable,
-    say_pairs,
+    note_ids_per_user,
 )
 from crowdveil.io.zones import read_zones
 from crowdveil.model.globe import JOINED, Reach
@@ -145,11 +145,11 @@ def look_at(
     ).to_pylist()
     kept = next((found for found in of_kind if not found["gone"]), None)
     gone = next((found for found in of_kind if found["gone"]), None)
-    reasons = [*map(no_value, (*columns.ids, columns.lat, columns.lon, columns.time)), far_reason(columns.time)]
+    reasons = [*map(no_value_reason, (*columns.ids, columns.lat, columns.lon, columns.time)), far_reason(columns.time)]
     bad = {reason: said[BAD + reason] for reason in reasons if BAD + reason in said}
     if bad and not reading.drop_invalid:
         reason = next(iter(bad))
-        hint = "name the form of the times with --time-format, " if reason == no_value(columns.time) else ""
+        hint = "name the form of the times with --time-format, " if reason == no_value_reason(columns.time) else ""
         raise bad_rows(reader.source, reason, [], bad[reason], hint)
     for reason, n in bad.items():
         notes.drop(reason, n)
@@ -162,13 +162,13 @@ def look_at(
             else InputError(f"{reader.source.name}: the file has columns but no rows; wanted at least one.")
         )
     if gone is not None:
-        notes.drop(BESIDE, gone["points"] - gone["lost"])
+        notes.drop(INCOMPLETE_TRAJECTORY, gone["points"] - gone["lost"])
     if kept is None:
         raise none_usable(reader.source, of_kind[0]["tracks"])
     if len(reader.ids) == 2:
         found = engine.gather(engine.sql("SELECT count(DISTINCT trajectory) AS n FROM {tracks}", tracks=points.tracks))
         if found["n"][0].as_py() < sum(kind["tracks"] for kind in of_kind):
-            say_pairs(notes)
+            note_ids_per_user(notes)
     refuse_spread(kept["start"], kept["last"], reader.form, f"{reader.source.name}, column {columns.time}")
     if not pa.types.is_integer(reader.schema.field(people).type):
         alike = engine.sql(f"SELECT {people} AS person, lower({people}) AS lower FROM {{tracks}}", tracks=points.tracks)

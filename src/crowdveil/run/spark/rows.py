@@ -12,15 +12,15 @@ import pyarrow.compute as pc
 
 from crowdveil.engine.packing import PACK_ROWS, in_runs, packed, unpacked
 from crowdveil.errors import InputError
-from crowdveil.io.grouping import regrouped, to_flows
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_grouping import regroup, to_flows
 from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames
 from crowdveil.io.person_ids import IdRules, id_type
 from crowdveil.io.source import MISSING, Source
-from crowdveil.io.steps import Steps
-from crowdveil.io.tiling import places_in
+from crowdveil.io.tiling import find_cover
 from crowdveil.io.time_forms import TimeForm, date_order
-from crowdveil.io.values import codes, one_array
+from crowdveil.io.time_steps import TimeSteps
+from crowdveil.io.values import encode_ids, one_array
 from crowdveil.io.weights import SUMS
 from crowdveil.model.arrays import refrozen
 from crowdveil.model.flows import Flows, FlowUnit
@@ -51,7 +51,7 @@ class TripReader:
     zones: Zones
     tz: str
     form: TimeForm
-    steps: Steps | None
+    steps: TimeSteps | None
     came_up: bool = False
     """Whether the zones are the names in the data."""
     ids: IdRules = field(default_factory=IdRules)
@@ -77,7 +77,7 @@ class TripReader:
 
     def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The packs of pieces, and what is to be noted of them."""
-        names = ZoneNames(self.zones, came_up=self.came_up)
+        names = ZoneNames(self.zones, from_data=self.came_up)
         reader = OdReader(self.source, self.columns, names, self.tz, self.form, ReadNotes(), self.ids)
         held: list[pa.RecordBatch] = []
         notes: dict[str, int] = {}
@@ -196,7 +196,9 @@ class NameReader:
         for batch in pieces:
             plain = without_missing(self.source, batch)
             names = {
-                str(x) for column in (self.columns.origin, self.columns.destination) for x in codes(plain[column])[1]
+                str(x)
+                for column in (self.columns.origin, self.columns.destination)
+                for x in encode_ids(plain[column])[1]
             }
             yield pa.RecordBatch.from_pydict({"name": sorted(names)}, schema=self.schema)
 
@@ -213,7 +215,7 @@ class PlaceReader:
     def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The box of each piece, beside each of its cells."""
         for batch in pieces:
-            found = places_in(without_missing(self.source, batch), self.columns, self.source.name, self.h3)
+            found = find_cover(without_missing(self.source, batch), self.columns, self.source.name, self.h3)
             cells: list[str | None] = [*sorted(found.cells)] or [None]
             columns = [pa.array([side] * len(cells)) for side in astuple(found.reach)]
             yield pa.RecordBatch.from_arrays([*columns, pa.array(cells, pa.string())], schema=self.schema)
@@ -239,7 +241,7 @@ class PartReader:
 
     rows: pa.Schema
     counts: FlowUnit
-    steps: Steps | None
+    steps: TimeSteps | None
     step_s: int | None
     frame: Flows
     members: bool
@@ -253,7 +255,7 @@ class PartReader:
     def __call__(self, part: pa.Table) -> Flows | None:
         """The flows; None where all volumes are rounded to nothing."""
         frame, people = self.frame, self.counts == "people"
-        grouped = regrouped(unpacked(part["packed"], self.rows), members=self.members)
+        grouped = regroup(unpacked(part["packed"], self.rows), members=self.members)
         try:
             flows = to_flows(grouped, frame.zones, None, self.steps, people, None)
         except InputError:  # no row is left; another part may have some
@@ -279,7 +281,7 @@ class RepeatedPairs:
 
     def __call__(self, part: pa.Table) -> pa.Table:
         """One number."""
-        rows = regrouped(unpacked(part["packed"], self.rows), members=False)["rows"].to_numpy()
+        rows = regroup(unpacked(part["packed"], self.rows), members=False)["rows"].to_numpy()
         return pa.table({"repeated": [int((rows > 1).sum())]}, schema=self.schema)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.attacks.risk import require_withstood
-from crowdveil.engine.finished import kept_until_done
+from crowdveil.engine.finished import keep_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.entropy import fresh
 from crowdveil.errors import GuaranteeViolatedError, ParameterError
@@ -20,11 +20,11 @@ from crowdveil.guarantees import Guarantee
 from crowdveil.guarantees.base import require_checked, require_not_violated
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.geojson import write_features
-from crowdveil.io.grouping import refuse_tiny_weights
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.release import area_features, area_properties
+from crowdveil.io.od_grouping import refuse_tiny_weights
+from crowdveil.io.release_writer import area_features, area_properties
 from crowdveil.io.tables import write_table
-from crowdveil.io.written import AREAS_FILE, MANIFEST_FILE, read_release
+from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, read_release
 from crowdveil.method import Method
 from crowdveil.model.arrays import Mask
 from crowdveil.model.flows import Flows, FlowUnit
@@ -111,7 +111,7 @@ def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[
     finished = FinishedParts(engine, job.resume, job.key, entropy=None if job.seed is not None else fresh())
     with (
         engine.kept(trips.rows),
-        kept_until_done(finished),
+        keep_until_done(finished),
         new_folder(engine.files, job.output, overwrite=job.overwrite) as aside,
     ):
         trips = look_at(engine, trips, job.reading, notes, visited=visited, progress=progress)
@@ -247,8 +247,8 @@ def reported(
 ) -> dict[str, Any]:
     """The manifest with the report, if the published rows are few enough to be looked at here."""
     if rows > REPORT_ROWS:
-        notes.say(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
-        return manifest | {"input": manifest["input"] | {"notes": notes.said}}
+        notes.add(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
+        return manifest | {"input": manifest["input"] | {"notes": notes.messages}}
     engine.files.fetch(data, here / manifest["files"]["data"]["name"])
     written = read_release(here, {role: entry["name"] for role, entry in manifest["files"].items()})
     (here / REPORT_FILE).write_text(public_report(written, manifest), encoding="utf-8", newline="\n")

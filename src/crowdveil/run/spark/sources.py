@@ -12,7 +12,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.person_ids import IdRules
 from crowdveil.io.source import CSV_SUFFIXES, Source
 from crowdveil.io.time_forms import DateOrder, TimeForm, date_order, is_text, learned_form
-from crowdveil.io.times import say_clock, say_unit, say_zone
+from crowdveil.io.times import note_assumed_zone, note_clock_changes, note_number_unit
 from crowdveil.io.values import one_array
 from crowdveil.reading import Reading
 from crowdveil.run.spark.rows import INSTANTS, SKIPPED, TWICE, WALLS, DateOrderReader, without_missing
@@ -58,12 +58,12 @@ def settle_zone(said: dict[str, int], source: Source, column: str | None, tz: st
             f"{source.name}, column {column}: some times have a zone and some have none; write all of them in one form."
         )
     if WALLS in said:
-        say_zone(notes, column, tz)
+        note_assumed_zone(notes, column, tz)
 
 
 def settle_clock(said: dict[str, int], column: str | None, tz: str, notes: ReadNotes) -> None:
     """Tell how many local times no clock showed, and how many it showed twice."""
-    say_clock(notes, column, tz, said.get(SKIPPED, 0), said.get(TWICE, 0))
+    note_clock_changes(notes, column, tz, said.get(SKIPPED, 0), said.get(TWICE, 0))
 
 
 def id_rules(reading: Reading) -> IdRules:
@@ -96,7 +96,7 @@ def form_there(
     elif form.given is None:
         head = engine.gather(times.limit(FORM_ROWS))
         form = learned_form([head[column]], form, what)
-    say_unit(notes, column, form.unit)
+    note_number_unit(notes, column, form.unit)
     return form
 
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from crowdveil.engine.hadoop import HadoopFiles
 from crowdveil.errors import OutputError
-from crowdveil.io.atomic import MARK, OLD, of_dead
-from crowdveil.io.written import MANIFEST_FILE
+from crowdveil.io.atomic import MARK, OLD, is_of_dead_process
+from crowdveil.io.written_release import MANIFEST_FILE
 
 
 def check_target(files: HadoopFiles, target: str, *, overwrite: bool, mark: str = MANIFEST_FILE) -> None:
@@ -34,7 +34,7 @@ def check_target(files: HadoopFiles, target: str, *, overwrite: bool, mark: str 
 def new_folder(files: HadoopFiles, target: str, *, overwrite: bool, mark: str = MANIFEST_FILE) -> Iterator[str]:
     """A folder beside the target that becomes it if all goes well, and is removed if anything goes wrong."""
     check_target(files, target, overwrite=overwrite, mark=mark)
-    aside = files.beside(target, f".{files.name(target)}{MARK}-{socket.gethostname()}-{os.getpid()}")
+    aside = files.sibling(target, f".{files.name(target)}{MARK}-{socket.gethostname()}-{os.getpid()}")
     files.remove(aside)
     missing = _missing_above(files, target)
     _used.add(aside)
@@ -57,13 +57,13 @@ def recover(files: HadoopFiles, target: str) -> None:
 
     Only folders are looked at whose run was started on this machine and is no more.
     """
-    above, prefix = files.beside(target, "").rstrip("/"), f".{files.name(target)}{MARK}-{socket.gethostname()}-"
+    above, prefix = files.sibling(target, "").rstrip("/"), f".{files.name(target)}{MARK}-{socket.gethostname()}-"
     if not above or not files.is_folder(above):
         return
     names = sorted(name for name, _, _ in files.listed(above) if name.startswith(prefix))
     for name in names:
-        ending, left = name.removeprefix(prefix), files.beside(target, name)
-        if left in _used or not of_dead(ending):
+        ending, left = name.removeprefix(prefix), files.sibling(target, name)
+        if left in _used or not is_of_dead_process(ending):
             continue
         if ending.endswith(OLD) and not files.exists(target):
             files.move(left, target)
@@ -77,10 +77,10 @@ _used: set[str] = set()
 
 def _missing_above(files: HadoopFiles, target: str) -> list[str]:
     """Folders above the target that are not there yet, the lowest first."""
-    missing, above = [], files.beside(target, "").rstrip("/")
+    missing, above = [], files.sibling(target, "").rstrip("/")
     while above and not files.exists(above):
         missing.append(above)
-        above = files.beside(above, "").rstrip("/")
+        above = files.sibling(above, "").rstrip("/")
     return missing
 
 

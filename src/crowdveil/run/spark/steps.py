@@ -17,16 +17,16 @@ from crowdveil.engine import LocalEngine
 from crowdveil.entropy import derive_seed
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Guarantee
-from crowdveil.io.release import area_properties, drawn_areas, flow_table, step_table
+from crowdveil.io.release_writer import area_properties, drawn_areas, flow_table, step_table
 from crowdveil.io.values import one_array
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Params
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
-from crowdveil.report.summary import FlowCost
+from crowdveil.report.cost_summary import FlowCost
 from crowdveil.run.resume import ATTACKS
 from crowdveil.run.spark.merge_partitions import AREA, ROW, TOLD
 from crowdveil.run.spark.rows import PartReader

@@ -14,9 +14,9 @@ from crowdveil import engine
 from crowdveil.engine import LocalEngine
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Guarantee
-from crowdveil.io.release import area_properties, trajectory_table
-from crowdveil.io.values import codes, one_array
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.release_writer import area_properties, trajectory_table
+from crowdveil.io.values import encode_ids, one_array
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.separation import DistanceParams, distances_to_originals
 from crowdveil.model.arrays import Ints, refrozen
@@ -27,7 +27,7 @@ from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
-from crowdveil.report.summary import TrackCost
+from crowdveil.report.cost_summary import TrajectoryCost
 from crowdveil.run.spark.merge_partitions import AREA, ROW, TOLD, in_parts
 from crowdveil.run.spark.point_rows import KEY
 from crowdveil.run.verification import check
@@ -81,7 +81,7 @@ class Plan:
     def __call__(self, tracks: pa.Table) -> pa.Table:
         """Numbers and parts of all usable trajectories."""
         tracks = tracks.filter(pa.array(_numbers(tracks, "lost") == 0))
-        person = codes(tracks["person"])[0] if len(self.ids) == 2 else None
+        person = encode_ids(tracks["person"])[0] if len(self.ids) == 2 else None
         keys = np.array([_numbers(tracks, name) for name in KEY], np.int64).reshape(len(KEY), len(tracks))
         order, people = canonical_order(keys, person, 0 if person is None else int(person.max(initial=-1)) + 1)
         tracks = tracks.take(pa.array(order))
@@ -167,7 +167,7 @@ class TracksPart:
             "part": number,
             "findings": [finding.as_json() for _, finding in checked],
             "figures": None if release.figures is None else release.figures.tolist(),
-            "cost": asdict(TrackCost.of(data, release)),
+            "cost": asdict(TrajectoryCost.of(data, release)),
             "squares": float(far @ far),
             "grid": _grid(release),
             "areas": release.areas is not None,

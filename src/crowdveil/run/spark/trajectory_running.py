@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.engine.finished import kept_until_done
+from crowdveil.engine.finished import keep_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.entropy import fresh
 from crowdveil.guarantees import Finding, Guarantee
@@ -20,8 +20,8 @@ from crowdveil.guarantees.base import require_checked, require_not_violated
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.geojson import write_features
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.release import area_features, area_properties
-from crowdveil.io.written import AREAS_FILE, MANIFEST_FILE, TRAJECTORY_COLUMNS
+from crowdveil.io.release_writer import area_features, area_properties
+from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, TRAJECTORY_COLUMNS
 from crowdveil.method import Method
 from crowdveil.model.canonical import canonical_order
 from crowdveil.model.projection import LocalProjection
@@ -31,8 +31,8 @@ from crowdveil.model.zones import Grid, Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.reading import TrajectoryReading
+from crowdveil.report.cost_summary import TrajectoryCost
 from crowdveil.report.html import REPORT_FILE
-from crowdveil.report.summary import TrackCost
 from crowdveil.run.manifest import build_manifest, file_entry, folder_entry, write_manifest
 from crowdveil.run.resume import drawn_seed
 from crowdveil.run.spark.finished_partitions import FinishedParts, Wave
@@ -75,7 +75,7 @@ def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[
     with (
         engine.kept(points.rows),
         engine.kept(points.tracks),
-        kept_until_done(finished),
+        keep_until_done(finished),
         new_folder(engine.files, job.output, overwrite=job.overwrite) as aside,
     ):
         points = look_at(engine, points, job.reading, notes, progress)
@@ -91,7 +91,7 @@ def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[
             job.method, points.frame, job.params, told.cost.numbers(), notes, seed_given=job.seed is not None
         )
         if job.attack:
-            notes.say(NO_ATTACK)
+            notes.add(NO_ATTACK)
         stage("writing")
         data = f"{aside}/{DATA_FOLDER}"
         _write_numbered(engine, outcome, told.cost, data, progress)
@@ -155,7 +155,7 @@ def _in_parts(
     return finished.all()
 
 
-def _write_numbered(engine: SparkEngine, outcome: Frame, cost: TrackCost, folder: str, progress: Progress) -> None:
+def _write_numbered(engine: SparkEngine, outcome: Frame, cost: TrajectoryCost, folder: str, progress: Progress) -> None:
     """The points of the release under new numbers of trajectories, in their order; one trajectory is in one file."""
     rows = outcome.where(f"kind = '{ROW}'")
     keys = engine.gather(outcome.where(f"kind = '{PUBLISHED}'").select("source", *KEY))
@@ -204,9 +204,9 @@ class PartitionSummary:
         return cls(sorted((json.loads(line) for line in lines), key=lambda part: part["part"]))
 
     @property
-    def cost(self) -> TrackCost:
+    def cost(self) -> TrajectoryCost:
         """What is published of the data."""
-        return sum((TrackCost(**part["cost"]) for part in self.parts), TrackCost())
+        return sum((TrajectoryCost(**part["cost"]) for part in self.parts), TrajectoryCost())
 
     @property
     def grid(self) -> Grid | None:

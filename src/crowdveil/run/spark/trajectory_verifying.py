@@ -16,7 +16,7 @@ from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.values import one_array
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.progress import Progress, no_progress
 from crowdveil.run.verification import check
 

@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 
 from crowdveil.engine.spark import TASKS_A_SLOT, Frame, SparkEngine
 from crowdveil.errors import InputError
-from crowdveil.io.flows import by_place, step_of, with_trees
-from crowdveil.io.grouping import refuse_repeated
+from crowdveil.io.flows import by_coordinates, resolve_step_seconds, with_trees
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_grouping import refuse_repeated
 from crowdveil.io.od_rows import OdColumns, Problems, find_od_columns, zones_named
 from crowdveil.io.source import Source
-from crowdveil.io.steps import Steps
-from crowdveil.io.tiling import Places, given_zones, zones_around
+from crowdveil.io.tiling import PointCover, given_zones, zones_covering
+from crowdveil.io.time_steps import TimeSteps
 from crowdveil.io.times import refuse_spread
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows, FlowUnit
@@ -89,14 +89,14 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     frame = engine.read(readable(data))
     source = source_of(engine, data, frame)
     named = {role: getattr(reading, role) for role in OdColumns.__dataclass_fields__}
-    tiled = by_place(reading.zones, reading.grid, reading.h3, reading.voronoi)
+    tiled = by_coordinates(reading.zones, reading.grid, reading.h3, reading.voronoi)
     columns = find_od_columns(source, named, tiled, notes)
     frame = frame.select(*[quoted(c) for c in dict.fromkeys(columns.used)])
     zones = _zones(engine, frame, source, columns, reading, notes)
-    seconds = step_of(reading.step, columns, notes)
+    seconds = resolve_step_seconds(reading.step, columns, notes)
     own_steps = reading.step is None and columns.is_flows and columns.time is not None
     seconds = 1 if own_steps else seconds
-    steps = Steps(seconds, reading.tz) if seconds and columns.time else None
+    steps = TimeSteps(seconds, reading.tz) if seconds and columns.time else None
     came_up = not tiled and reading.zones is None
     form, ids = form_there(engine, frame, source, columns.time, reading, notes), id_rules(reading)
     reader = TripReader(source, columns, zones, reading.tz, form, steps, came_up, ids)
@@ -173,8 +173,8 @@ def _zones(
         found = engine.map_rows(frame, PlaceReader(source, columns, reading.h3), PlaceReader.schema)
         sides = ", ".join(f"{how}({name}) AS {name}" for name, how in JOINED.items())
         boxes = engine.gather(engine.sql(f"SELECT {sides}, cell FROM {{found}} GROUP BY cell", found=found)).to_pylist()
-        here = [Places(Reach(*(b[name] for name in JOINED)), frozenset(filter(None, [b["cell"]]))) for b in boxes]
-        return zones_around(here, reading.grid, reading.h3, source.name)
+        here = [PointCover(Reach(*(b[name] for name in JOINED)), frozenset(filter(None, [b["cell"]]))) for b in boxes]
+        return zones_covering(here, reading.grid, reading.h3, source.name)
     given = given_zones(reading.zones, reading.zone_id, reading.voronoi, notes)
     if given is not None:
         return given

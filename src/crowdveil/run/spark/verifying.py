@@ -17,7 +17,7 @@ from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import GuaranteeViolatedError, InputError
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.atomic import scratch_folder
-from crowdveil.io.written import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
+from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
 from crowdveil.model.arrays import Ints
 from crowdveil.progress import Progress, no_progress
 from crowdveil.run.manifest import folder_entry, read_manifest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from crowdveil import api
-from crowdveil.analysis.base import IN_THE_HOUSE
+from crowdveil.analysis.base import CONFIDENTIAL
 from crowdveil.analysis.study import Study, StudyReading
 from crowdveil.io.notes import ReadNotes
 from crowdveil.params import Params
@@ -47,7 +47,7 @@ def _study(task: Task) -> JobRequest:
         notes=notes, progress=task.progress, stage=task.stage,
         **values_of(task.values, analysis.params), **values_of(task.values | task.files, StudyReading),
     )  # fmt: skip
-    return JobRequest(notes.sentences(), [*found.lines(), *([IN_THE_HOUSE] if "original" in task.files else [])])
+    return JobRequest(notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if "original" in task.files else [])])
 
 
 def _map(task: Task) -> JobRequest:

@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 from crowdveil import api
 from crowdveil.attacks.base import AllAttackParams
-from crowdveil.compare.candidates import IN_THE_HOUSE
+from crowdveil.compare.candidates import CONFIDENTIAL
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.registry import ATTACKS, find_attack
-from crowdveil.report.attacks import ALL, Attacked
+from crowdveil.report.attack_results import ALL, AttackResults
 from crowdveil.server.kinds.base import JobRequest, Kind, PlainReading, Task, values_of
 from crowdveil.server.queue.files import TABLES
 
@@ -48,7 +48,9 @@ def _run(task: Task) -> JobRequest:
         pairing=task.files.get("pairing"), notes=notes, progress=task.progress, stage=task.stage,
         **values_of(task.values, *models),
     )  # fmt: skip
-    return JobRequest(notes.sentences(), [*found.lines(), *([IN_THE_HOUSE] if isinstance(found, Attacked) else [])])
+    return JobRequest(
+        notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if isinstance(found, AttackResults) else [])]
+    )
 
 
 def _about(name: str) -> dict[str, Any]:

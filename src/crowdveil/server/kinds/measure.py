@@ -12,7 +12,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.params import Params
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import MEASURES, find_measure
-from crowdveil.report.measures import named_measures, parsed
+from crowdveil.report.measurement import named_measures, parsed
 from crowdveil.server.kinds.base import JobRequest, Kind, Task, values_of
 from crowdveil.server.queue.files import FLOWS, RELEASE, TABLES
 
@@ -66,7 +66,7 @@ def _run(task: Task) -> JobRequest:
     if options.plot:
         task.stage("drawing")
         found.plot(task.out / "measures.png")
-    return JobRequest([*notes.sentences(), *found.said()], found.lines())
+    return JobRequest([*notes.sentences(), *found.sentences()], found.lines())
 
 
 def _about(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Tables that are written piece by piece, as CSV, Parquet or JSON."""
+"""Write tables in chunks, as CSV, Parquet or JSON."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from crowdveil.io.formulas import escaped
-from crowdveil.io.tables import COMPRESSION, check_ending, csv_style
+from crowdveil.io.formulas import escape_formulas
+from crowdveil.io.tables import COMPRESSION, check_ending, csv_write_options
 from crowdveil.io.times import iso_times
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Labels
 
 ABOUT = b"crowdveil"
-"""Key of the metadata of a Parquet file under which `about` lies, as JSON."""
+"""Metadata key of a Parquet file whose value is `about` as JSON."""
 
 
 @contextmanager
-def growing_table(
+def open_table_writer(
     path: Path, schema: pa.Schema, about: dict[str, Any], names: Labels
 ) -> Iterator[Callable[[pa.Table], None]]:
-    """A function that adds rows to a file, which is written as the ending of its name says.
+    """Yield a function that appends rows to a file in the format of its suffix.
 
-    `names` are all that stand in its columns of text. `about` says what the rows mean: in JSON beside them, in Parquet in the
-    metadata; a CSV has no place for it.
+    `names` are all values of its text columns. `about` describes the rows: JSON holds it next to them, Parquet in the
+    metadata, and CSV not at all.
     """
     check_ending(path, ".json")
     if path.suffix.lower() == ".json":
@@ -37,13 +37,13 @@ def growing_table(
             yield write
     elif path.suffix.lower() == ".csv":
         plain = _plain(schema.empty_table()).schema
-        with pacsv.CSVWriter(path, plain, write_options=csv_style(pa.array(names, pa.string()))) as writer:
-            yield lambda table: writer.write_table(escaped(_plain(table)))
+        with pacsv.CSVWriter(path, plain, write_options=csv_write_options(pa.array(names, pa.string()))) as writer:
+            yield lambda table: writer.write_table(escape_formulas(_plain(table)))
     else:
-        told = schema.with_metadata({ABOUT: json.dumps(about, ensure_ascii=False).encode()})
-        # Rows are sorted by the first column, where the least and largest of a piece help; of others they cost time.
-        with pq.ParquetWriter(path, told, compression=COMPRESSION, write_statistics=schema.names[:1]) as writer:
-            yield lambda table: writer.write_table(table.replace_schema_metadata(told.metadata))
+        described = schema.with_metadata({ABOUT: json.dumps(about, ensure_ascii=False).encode()})
+        # Rows are sorted by the first column: statistics of it help readers, those of others only cost time.
+        with pq.ParquetWriter(path, described, compression=COMPRESSION, write_statistics=schema.names[:1]) as writer:
+            yield lambda table: writer.write_table(table.replace_schema_metadata(described.metadata))
 
 
 @contextmanager
@@ -64,13 +64,13 @@ def _json(path: Path, about: dict[str, Any]) -> Iterator[Callable[[pa.Table], No
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The same as text and numbers: times on the wall with their offset from UTC, and names in place of their numbers."""
+    """Return the table as text and numbers: times as local ISO 8601 text, and dictionary columns decoded."""
     return pa.table({name: _plain_column(table[name]) for name in table.column_names})
 
 
 def _plain_column(column: Any) -> Any:
     if pa.types.is_timestamp(column.type):
-        # Few times stand in many rows: each is written once.
+        # Times repeat in many rows: each distinct one is formatted once.
         times = one_array(column).dictionary_encode()
         seconds = times.dictionary.cast(pa.timestamp("s", column.type.tz)).cast(pa.int64()).to_numpy()
         return iso_times(seconds, column.type.tz or "UTC").take(times.indices)

@@ -1,6 +1,6 @@
-"""Pictures that are always in a report: SVG without a script, for print, for readers of screens, and where nothing can run.
+"""Static figures of a report: SVG without scripts, for print, screen readers and browsers without scripts.
 
-Colors are classes of the page's style, so that they follow light and dark; widths are attributes, which its policy allows.
+Colors are CSS classes, so that they follow light and dark mode; widths are attributes, which the page's policy allows.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from itertools import pairwise
 import numpy as np
 
 from crowdveil.model.arrays import Floats, Ints
+from crowdveil.report.flow_picture import FlowPicture
 from crowdveil.report.layers import Shade
-from crowdveil.report.picture import FlowPicture
 from crowdveil.report.shapes import PictureFrame
 
 CELLS = 900
-"""Of a static map along its longer side."""
-MOST_LINES, MOST_OUTLINES, MOST_CORNERS = 300, 3_000, 25_000
+"""Cells of a static map along its longer side."""
+MAX_LINES, MAX_OUTLINES, MAX_VERTICES = 300, 3_000, 25_000
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 260, 60, 54
 
 
 def still_frame(frame: PictureFrame) -> tuple[PictureFrame, int]:
-    """A coarse frame for a map that does not move, and the margin around it."""
+    """Return a coarse frame for a static map, and its margin."""
     factor = max(frame.width, frame.height) / CELLS
     return PictureFrame(frame.west, frame.north, frame.unit * factor, frame.squeeze,
                  max(round(frame.width / factor), 1), max(round(frame.height / factor), 1)), 14  # fmt: skip
 
 
 def map_outlines(picture: FlowPicture, frame: PictureFrame) -> list[str]:
-    """Each area as a path, the largest first in `paint_order`; empty where it has no outline."""
-    if int(picture.rings.drawn.sum()) > MOST_OUTLINES:
+    """Return the SVG path of each area; empty if it has no outline."""
+    if int(picture.rings.drawn.sum()) > MAX_OUTLINES:
         return [""] * len(picture.names)
-    return picture.rings.fitted(frame, MOST_CORNERS).paths()
+    return picture.rings.fitted(frame, MAX_VERTICES).paths()
 
 
 def paint_order(picture: FlowPicture) -> Ints:
-    """Larger areas first, so that none hides another."""
+    """Return areas by size, the largest first, so that none hides another."""
     return np.argsort(-picture.size, kind="stable")
 
 
@@ -50,7 +50,7 @@ def still_map(
     shade: Shade | None = None,
     flows: bool = False,
 ) -> str:
-    """A map of areas, by a number if one is given, with the largest flows if they are wanted."""
+    """Return a static map of areas, colored by `shade` if given, with the largest flows if `flows`."""
     small, margin = still_frame(frame)
     x, y = (c.tolist() for c in small.place(np.nan_to_num(picture.lon), np.nan_to_num(picture.lat)))
     classes = None if shade is None else shade.classes.tolist()
@@ -59,7 +59,7 @@ def still_map(
         color = "a" if classes is None else f"q{classes[i]}" if classes[i] >= 0 else "none"
         if paths[i]:
             marks.append(f'<path class="{color}" d="{paths[i]}"/>')
-        elif np.isfinite(picture.lon[i]) and len(picture.names) <= MOST_OUTLINES:
+        elif np.isfinite(picture.lon[i]) and len(picture.names) <= MAX_OUTLINES:
             marks.append(f'<circle class="{color}" cx="{x[i]}" cy="{y[i]}" r="4"/>')
     if flows:
         marks += _lines(picture, x, y)
@@ -70,7 +70,7 @@ def still_map(
 
 
 def _lines(picture: FlowPicture, x: list[int], y: list[int]) -> list[str]:
-    o, d, v = top_flows(picture, MOST_LINES)
+    o, d, v = top_flows(picture, MAX_LINES)
     top = float(v.max(initial=1))
     marks = []
     for origin, destination, volume in zip(o[::-1].tolist(), d[::-1].tolist(), v[::-1].tolist(), strict=True):
@@ -81,23 +81,23 @@ def _lines(picture: FlowPicture, x: list[int], y: list[int]) -> list[str]:
         if (x0, y0) == (x1, y1):
             marks.append(f'<circle class="f" cx="{x0}" cy="{y0}" r="{3 + width:.1f}" stroke-width="{width / 2:.1f}"/>')
         else:
-            # Bent to its right, so that both directions are seen.
+            # Bent to its right, so that both directions are visible.
             bx, by = (x0 + x1) / 2 - 0.15 * (y1 - y0), (y0 + y1) / 2 + 0.15 * (x1 - x0)
             marks.append(f'<path class="f" d="M{x0} {y0}Q{bx:.0f} {by:.0f} {x1} {y1}" stroke-width="{width:.1f}"/>')
     return marks
 
 
 def top_flows(picture: FlowPicture, most: int) -> tuple[Ints, Ints, Ints]:
-    """The pairs of areas with most trips over all time steps, the largest first."""
+    """Return the pairs of areas with most trips over all time steps, the largest first."""
     n = max(len(picture.names), 1)
-    key, place = np.unique(picture.origin * n + picture.destination, return_inverse=True)
-    volume = np.rint(np.bincount(place, picture.volume, len(key))).astype(np.int64)
+    key, pair = np.unique(picture.origin * n + picture.destination, return_inverse=True)
+    volume = np.rint(np.bincount(pair, picture.volume, len(key))).astype(np.int64)
     order = np.argsort(-volume, kind="stable")[:most]
     return key[order] // n, key[order] % n, volume[order]
 
 
 def bars(values: Sequence[float], labels: Sequence[str], title: str, x_title: str, y_title: str) -> str:
-    """Bars beside one another, each with its label."""
+    """Return a bar chart with a label for each bar."""
     top = max([*values, 1])
     step = (_WIDTH - _LEFT - 8) / max(len(values), 1)
     every = -(-len(values) // 7)
@@ -115,7 +115,7 @@ def bars(values: Sequence[float], labels: Sequence[str], title: str, x_title: st
 
 
 def line(values: Floats, labels: Sequence[str], title: str, x_title: str, y_title: str) -> str:
-    """A line over time steps, with gaps where values are missing; one alone between gaps is a dot."""
+    """Return a line chart over time steps with gaps for missing values; a single value between gaps is a dot."""
     top = max(float(np.nanmax(values, initial=0)), 1.0)
     low, wide = _HEIGHT - _BELOW, _WIDTH - _LEFT - 8
     n = max(len(values) - 1, 1)
@@ -166,7 +166,7 @@ def _short(value: float) -> str:
 
 
 def spread(values: Ints, least: int = 1, times: Ints | None = None) -> tuple[list[int], list[str]]:
-    """How many values lie in each class, each as often as `times` says, the classes growing with the numbers; and their names."""
+    """Return the counts and labels of classes of growing width; a value counts `times` times."""
     top = int(values.max(initial=least))
     cuts = [least]
     while cuts[-1] <= top:

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.errors import InputError
-from crowdveil.io import grouping
+from crowdveil.io import od_grouping
 from crowdveil.io.flows import read_flows
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.parallel import in_order
+from crowdveil.io.parallel import run_ordered
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 
@@ -59,7 +59,7 @@ def _read(table: pa.Table, **options: Any) -> Any:
         flows = read_flows(table, zones=ZONES, notes=notes, **options)
     except InputError as error:
         return str(error)
-    return _plain(flows), flows.k_unit, flows.step_s, notes.said, notes.dropped
+    return _plain(flows), flows.k_unit, flows.step_s, notes.messages, notes.dropped
 
 
 def _plain(flows: Flows) -> list[tuple[int, ...]]:
@@ -75,13 +75,13 @@ def _plain(flows: Flows) -> list[tuple[int, ...]]:
 def test_rows_in_any_order_are_the_same_flows(
     rows: list[Row], chunk: int, bad: set[int], people: bool, sort: int, step: str | None, tz: str
 ) -> None:
-    """Rows in order, all or nearly, with those that cannot be used among them, against the engine's grouping."""
+    """Rows in order, all or nearly, with those that cannot be used among them, against the grouping in DuckDB."""
     if sort:
         rows = sorted(rows, key=lambda row: row[: 2 + sort - 1])
     options = {"step": step, "tz": tz, "drop_invalid": True, "any_years": True}
     here = _read(_table(rows, chunk, bad, people=people), **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "read_in_order", lambda *_: None)
+        patch.setattr(od_grouping, "read_in_order", lambda *_: None)
         assert here == _read(_table(rows, chunk, bad, people=people), **options)
 
 
@@ -93,7 +93,7 @@ def test_rows_in_order_are_not_grouped(rows: list[Row], chunk: int, people: bool
         cells[t // 3600 * 3600, o, d] = volume + 1, min(crowd, volume) + 1 if people else volume + 1
     made = sorted((*key, *value) for key, value in cells.items())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "_group_pieces", _never)
+        patch.setattr(od_grouping, "_group_chunks", _never)
         flows = read_flows(_table(made, chunk, people=people), zones=ZONES, step="1h", any_years=True)
     assert _plain(flows) == made
 
@@ -117,7 +117,7 @@ def test_pairs_of_very_many_zones_do_not_overflow() -> None:
     places = [0, 40_000, 45_000, 49_999]
     table = pa.table({"origin": pa.array(places), "destination": pa.array(places[::-1]), "volume": [1, 2, 3, 4]})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "_group_pieces", _never)
+        patch.setattr(od_grouping, "_group_chunks", _never)
         flows = read_flows(table, zones=many)
     assert flows.origin.tolist() == places and flows.destination.tolist() == places[::-1]
 
@@ -135,7 +135,7 @@ def test_jobs_begin_a_few_ahead_and_end_in_order() -> None:
             yield lambda i=i: sum(range(random.randint(0, 3000))) * 0 + i
 
     found = []
-    for done in in_order(jobs()):
+    for done in run_ordered(jobs()):
         found.append(done)
         assert len(begun) <= done + 40, "not all at once"
     assert found == list(range(50))
@@ -145,7 +145,7 @@ def test_a_job_that_fails_is_told_in_its_turn() -> None:
     def fail() -> int:
         raise ValueError("third")
 
-    results = in_order([lambda: 1, lambda: 2, fail, lambda: 4])
+    results = run_ordered([lambda: 1, lambda: 2, fail, lambda: 4])
     assert [next(results), next(results)] == [1, 2]
     with pytest.raises(ValueError, match="third"):
         next(results)

@@ -1,4 +1,4 @@
-"""Flows as they are drawn: places, time steps and rows, few enough for a page. From a written release, or from the original."""
+"""Flows of a written release or of the original, reduced to the areas, time steps and rows that a page can draw."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ import numpy as np
 
 from crowdveil.analysis.calendar import DAYS
 from crowdveil.io.times import Clock, iso_times
-from crowdveil.io.written import NO_TIME, WrittenRelease
+from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints, Mask, distinct, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.tessellation import outlines
 from crowdveil.report.shapes import Rings
 
-MOST_STEPS, MOST_FLOWS, MOST_AREAS = 200, 100_000, 12_000
-"""What a page holds; of more, hours of the week are taken together, and the largest are shown."""
-MOST_MEETINGS = 1_000_000
-"""Time steps times tiles: in so many it is looked which tiles occur, in every second or tenth time step where there are more."""
+MAX_STEPS, MAX_FLOWS, MAX_AREAS = 200, 100_000, 12_000
+"""Limits of a page; beyond them, time steps are aggregated by hour of the week and the largest flows are shown."""
+MAX_STEP_TILES = 1_000_000
+"""Time steps times tiles up to which occurrences are counted in every time step; beyond it, steps are sampled."""
 _SHORTEST_DAY_S = 23 * 3600
-"""The day on which the clock is put forward."""
+"""The day on which clocks go forward."""
 _WEEK = 168
 _A_MONDAY_S = 4 * 86400
 
 
 @dataclass(frozen=True, eq=False)
 class FlowPicture:
-    """What is drawn of flows.
+    """Flows as drawn.
 
     Attributes
     ----------
     names, km2, lon, lat
-        Of each area; km² and centers are NaN where they are not known.
+        Of each area; km² and centers are NaN if unknown.
     offsets, tiles
-        The tiles of area i, as numbers, are tiles[offsets[i]:offsets[i + 1]].
+        The tile numbers of area i are tiles[offsets[i]:offsets[i + 1]].
     rings
         Outlines.
     labels
-        What each time step is called; none where the flows have no times.
+        Label of each time step; none if the flows have no times.
     step, origin, destination, volume
         The rows.
-    together
-        Whether time steps were taken together by hour of the week, or in runs.
+    aggregation
+        How time steps were aggregated; empty if they were not.
     all_areas, all_volume
-        How many areas, and how much volume, there are with what is left out.
+        Number of areas and total volume, including those that are not drawn.
     """
 
     names: list[str]
@@ -60,10 +60,9 @@ class FlowPicture:
     origin: Ints
     destination: Ints
     volume: Ints
-    together: str = ""
+    aggregation: str = ""
     all_areas: int = 0
     all_volume: int = 0
-    all_rows: int = 0
 
     @property
     def size(self) -> Ints:
@@ -72,7 +71,7 @@ class FlowPicture:
 
     @property
     def located(self) -> bool:
-        """Whether there is a map."""
+        """Whether areas have positions, so that there is a map."""
         return bool(len(self.names)) and bool(np.isfinite(self.lon).any())
 
     @cached_property
@@ -84,7 +83,7 @@ class FlowPicture:
         return trips
 
     def by_tile(self) -> tuple[Floats, Floats]:
-        """For each tile the mean number of tiles that its trips are spread over, and its trips if they are spread evenly."""
+        """Return for each tile the mean number of tiles that its trips are spread over, and its trips spread evenly."""
         count = int(self.tiles.max(initial=-1)) + 1
         area = np.repeat(np.arange(len(self.names)), self.size)
         weight = np.maximum(self.trips, 0).astype(np.float64)
@@ -94,7 +93,7 @@ class FlowPicture:
             return np.where(spread > 0, whole / spread, np.nan), spread
 
     def by_face(self, of_tiles: Floats) -> Floats:
-        """A value of tiles for each area, where larger areas are painted below smaller ones: the mean of what is seen of it."""
+        """Return the mean value of each area's visible tiles; larger areas are drawn below smaller ones."""
         n, area = len(self.names), np.repeat(np.arange(len(self.names)), self.size)
         order = np.lexsort((area, -self.size[area]))
         smallest = np.full(len(of_tiles), -1)
@@ -111,8 +110,10 @@ class FlowPicture:
 
 @dataclass(frozen=True, eq=False)
 class TileValues:
-    """Of each tile of a release: the mean number of tiles that its trips are spread over, its trips if they are spread evenly,
-    and the share of time steps, or of every so many, in which it occurs (None where that is not counted).
+    """Values of each tile of a release.
+
+    The mean number of tiles that its trips are spread over, its trips spread evenly, and the share of (sampled) time steps
+    in which it occurs (None if not counted).
     """
 
     spread_over: Floats
@@ -121,7 +122,7 @@ class TileValues:
 
 
 def released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]:
-    """What is drawn of a written release, and what it says of tiles."""
+    """Return a written release as drawn, and its values of tiles."""
     features = written.features
     properties = [feature["properties"] for feature in features]
     tiles = written.area_tiles
@@ -143,7 +144,7 @@ def released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]
 
 
 def original(flows: Flows) -> FlowPicture:
-    """What is drawn of the flows that a release was made from, exactly: for reports that are not for release alone."""
+    """Return the original flows as drawn, with exact numbers: for confidential reports only."""
     zones, n = flows.zones, len(flows.zones)
     unknown = np.full(n, np.nan)
     picture = FlowPicture(
@@ -159,31 +160,31 @@ def original(flows: Flows) -> FlowPicture:
 
 def _occurrence(picture: FlowPicture, steps: int) -> Floats | None:
     tiles, n = int(picture.tiles.max(initial=-1)) + 1, len(picture.names)
-    every = -(-steps * max(tiles, n) // MOST_MEETINGS)
+    every = -(-steps * max(tiles, n) // MAX_STEP_TILES)
     if not len(picture.step) or every > max(steps // 20, 1):
         return None
-    looked, steps = picture.step % every == 0, -(-steps // every)
-    there = np.zeros((steps, n), np.bool_)
-    at = picture.step[looked] // every
-    there[at, picture.origin[looked]] = there[at, picture.destination[looked]] = True
-    step, area = np.nonzero(there)
-    if int(picture.size[area].sum()) > 20 * MOST_MEETINGS:
+    sampled, steps = picture.step % every == 0, -(-steps // every)
+    occurs = np.zeros((steps, n), np.bool_)
+    at = picture.step[sampled] // every
+    occurs[at, picture.origin[sampled]] = occurs[at, picture.destination[sampled]] = True
+    step, area = np.nonzero(occurs)
+    if int(picture.size[area].sum()) > 20 * MAX_STEP_TILES:
         return None
     rows, offsets = take_slices(picture.offsets, area)
-    met = np.zeros((steps, tiles), np.bool_)
-    met[np.repeat(step, np.diff(offsets)), picture.tiles[rows]] = True
-    share: Floats = met.mean(axis=0)
+    of_tile = np.zeros((steps, tiles), np.bool_)
+    of_tile[np.repeat(step, np.diff(offsets)), picture.tiles[rows]] = True
+    share: Floats = of_tile.mean(axis=0)
     return share
 
 
 def _fewer(picture: FlowPicture, t: Ints, tz: str) -> tuple[FlowPicture, Ints]:
-    """Few enough steps, rows and areas for a page; also which areas are kept."""
-    labels, step, together = _named(t, picture.step, tz)
-    total, rows, areas = int(picture.volume.sum()), len(picture.volume), len(picture.names)
+    """Reduce steps, rows and areas to the limits of a page; also return which areas are kept."""
+    labels, step, aggregation = _label_steps(t, picture.step, tz)
+    total, areas = int(picture.volume.sum()), len(picture.names)
     origin, destination, volume = picture.origin, picture.destination, picture.volume
-    if together:
-        step, origin, destination, volume = _added(step, origin, destination, volume, areas)
-    largest = _largest(volume, MOST_FLOWS)
+    if aggregation:
+        step, origin, destination, volume = _sum_equal(step, origin, destination, volume, areas)
+    largest = _largest(volume, MAX_FLOWS)
     step, origin, destination, volume = (c[largest] for c in (step, origin, destination, volume))
     order = np.lexsort((destination, origin, step))
     step, origin, destination, volume = (c[order] for c in (step, origin, destination, volume))
@@ -192,33 +193,33 @@ def _fewer(picture: FlowPicture, t: Ints, tz: str) -> tuple[FlowPicture, Ints]:
     small = FlowPicture(
         [picture.names[i] for i in kept], picture.km2[kept], picture.lon[kept], picture.lat[kept], offsets,
         picture.tiles[tile_rows], picture.rings, labels, step[good], origin[good], destination[good], volume[good],
-        together, areas, total, rows,
+        aggregation, areas, total,
     )  # fmt: skip
     return small, kept
 
 
 def _few_areas(origin: Ints, destination: Ints, volume: Ints, areas: int) -> tuple[Ints, Ints, Ints, Mask]:
-    """The areas that rows name, those with most trips if they are too many; rows by their numbers, and which rows are left."""
-    kept, place = distinct(np.concatenate([origin, destination]), areas)
+    """Return the areas in rows (those with most trips if too many), rows by their numbers, and which rows are kept."""
+    kept, index = distinct(np.concatenate([origin, destination]), areas)
     n = len(origin)
-    if len(kept) > MOST_AREAS:
-        trips = np.bincount(place[:n], volume, len(kept)) + np.bincount(place[n:], volume, len(kept))
-        chosen = np.sort(_largest(np.rint(trips).astype(np.int64), MOST_AREAS))
+    if len(kept) > MAX_AREAS:
+        trips = np.bincount(index[:n], volume, len(kept)) + np.bincount(index[n:], volume, len(kept))
+        chosen = np.sort(_largest(np.rint(trips).astype(np.int64), MAX_AREAS))
         number = np.full(len(kept), -1)
         number[chosen] = np.arange(len(chosen))
-        kept, place = kept[chosen], number[place]
-    return kept, place[:n], place[n:], (place[:n] >= 0) & (place[n:] >= 0)
+        kept, index = kept[chosen], number[index]
+    return kept, index[:n], index[n:], (index[:n] >= 0) & (index[n:] >= 0)
 
 
 def _largest(values: Ints, most: int) -> Ints:
-    """The places of the largest values, ties by place; all in their order where they are few."""
+    """Return the indices of the `most` largest values, ascending; ties by index."""
     if len(values) <= most:
         return np.arange(len(values))
     return np.sort(np.argsort(-values, kind="stable")[:most])
 
 
-def _added(step: Ints, origin: Ints, destination: Ints, volume: Ints, areas: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Rows of one step, origin and destination added up."""
+def _sum_equal(step: Ints, origin: Ints, destination: Ints, volume: Ints, areas: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """Sum the rows of equal step, origin and destination."""
     key = (step * areas + origin) * areas + destination
     order = np.argsort(key)
     key = key[order]
@@ -228,45 +229,42 @@ def _added(step: Ints, origin: Ints, destination: Ints, volume: Ints, areas: int
     return step, pair // areas, pair % areas, sums
 
 
-def _named(t: Ints, step: Ints, tz: str) -> tuple[list[str], Ints, str]:
-    """Names of time steps, the step of each row, and how steps were taken together, if they were."""
+def _label_steps(t: Ints, step: Ints, tz: str) -> tuple[list[str], Ints, str]:
+    """Return labels of time steps, the step of each row, and how steps were aggregated (empty if not)."""
     if not len(t) or NO_TIME in t:
         return [], np.zeros(len(step), np.int64), ""
-    every, place = every_step(t)
-    if len(every) > MOST_STEPS:
-        every, place = t, np.arange(len(t))
-    if len(every) <= MOST_STEPS:
-        return [minutes(text) for text in iso_times(every, tz).to_pylist()], place[step], ""
+    every, index = every_step(t)
+    if len(every) > MAX_STEPS:
+        every, index = t, np.arange(len(t))
+    if len(every) <= MAX_STEPS:
+        return [minutes(text) for text in iso_times(every, tz).to_pylist()], index[step], ""
     if np.diff(t).min() < _SHORTEST_DAY_S:
         hour = (Clock(tz).to_wall(t) - _A_MONDAY_S) // 3600 % _WEEK
-        first, apart = int(hour.min()), max(int(np.gcd.reduce(hour - hour.min())), 1)
-        labels = [f"{DAYS[h // 24]} {h % 24:02d}:00" for h in range(first, int(hour.max()) + 1, apart)]
-        return (
-            labels,
-            ((hour - first) // apart)[step],
-            f"the same hours of all weeks are added up ({len(t):,} time steps)",
-        )
-    run = -(-len(t) // MOST_STEPS)
+        first, distance = int(hour.min()), max(int(np.gcd.reduce(hour - hour.min())), 1)
+        labels = [f"{DAYS[h // 24]} {h % 24:02d}:00" for h in range(first, int(hour.max()) + 1, distance)]
+        how = f"equal hours of all weeks are summed ({len(t):,} time steps)"
+        return labels, ((hour - first) // distance)[step], how
+    run = -(-len(t) // MAX_STEPS)
     starts: Sequence[str] = iso_times(t[::run], tz).to_pylist()
     labels = [f"from {minutes(text)}" for text in starts]
-    return labels, step // run, f"{run} time steps at a time are added up ({len(t):,} in all)"
+    return labels, step // run, f"every {run} time steps are summed ({len(t):,} in total)"
 
 
 def every_step(t: Ints) -> tuple[Ints, Ints]:
-    """All time steps from the first to the last, and the place of each listed one: steps without a published flow are not."""
+    """Return all time steps from the first to the last, and the index of each listed one; unpublished steps are not listed."""
     if len(t) < 3:
         return t, np.arange(len(t))
-    # Days are 23 to 25 hours long where the clock is changed: the usual distance counts.
+    # Days are 23 to 25 hours long when clocks change: the median difference is the step.
     step = max(float(np.median(np.diff(t))), 1.0)
-    place: Ints = np.rint((t - t[0]) / step).astype(np.int64)
-    if np.any(np.diff(place) < 1) or place[-1] > 100 * len(t):
+    index: Ints = np.rint((t - t[0]) / step).astype(np.int64)
+    if np.any(np.diff(index) < 1) or index[-1] > 100 * len(t):
         return t, np.arange(len(t))
-    every: Ints = np.rint(t[0] + step * np.arange(place[-1] + 1)).astype(np.int64)
-    every[place] = t
-    return every, place
+    every: Ints = np.rint(t[0] + step * np.arange(index[-1] + 1)).astype(np.int64)
+    every[index] = t
+    return every, index
 
 
 def minutes(text: str) -> str:
-    """2026-03-02T08:00:00+01:00 as 2026-03-02 08:00; seconds only where there are any."""
+    """Shorten 2026-03-02T08:00:00+01:00 to 2026-03-02 08:00; keep seconds that are not 0."""
     clock = text[11:16] if text[17:19] == "00" else text[11:19]
     return f"{text[:10]} {clock}"

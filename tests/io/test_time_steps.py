@@ -1,4 +1,4 @@
-"""Steps of time, in arrays and in SQL, against a plain reading of the calendar."""
+"""TimeSteps of time, in arrays and in SQL, against a plain reading of the calendar."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import ParameterError
-from crowdveil.io.steps import Steps, step_seconds, wall_sql
+from crowdveil.io.time_steps import TimeSteps, step_seconds, wall_sql
 from crowdveil.io.times import Clock
 
 unhurried = settings(deadline=None, max_examples=60)
@@ -49,7 +49,7 @@ def plain_start(wall: datetime, step: str) -> datetime:
 @unhurried
 @given(st.lists(walls, min_size=1, max_size=10), st.sampled_from(["15min", "1h", "1d", "1w"]))
 def test_steps_begin_where_the_calendar_says(wall: list[datetime], step: str) -> None:
-    steps = Steps(step_seconds(step) or 0, "UTC")
+    steps = TimeSteps(step_seconds(step) or 0, "UTC")
     seconds = np.array([(w - EPOCH) // timedelta(seconds=1) for w in wall], np.int64)
     starts = steps.starts(steps.number(seconds))
     assert [EPOCH + timedelta(seconds=s) for s in starts.tolist()] == [plain_start(w, step) for w in wall]
@@ -58,7 +58,7 @@ def test_steps_begin_where_the_calendar_says(wall: list[datetime], step: str) ->
 @unhurried
 @given(st.lists(st.integers(-60_000_000_000, 200_000_000_000), min_size=1, max_size=9), st.integers(1, 10**7))
 def test_sql_numbers_steps_as_arrays_do(wall: list[int], length: int) -> None:
-    steps = Steps(length, "UTC")
+    steps = TimeSteps(length, "UTC")
     asked = ", ".join(f"({w})" for w in wall)
     sql = f"SELECT {steps.number_sql('w')} FROM (VALUES {asked}) v(w)"
     assert [n for (n,) in duckdb.sql(sql).fetchall()] == steps.number(np.array(wall)).tolist()

@@ -1,4 +1,4 @@
-"""Swap two folders in one step, where the system can."""
+"""Exchange the names of two folders in one step (renameat2), where the system supports it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
-"""What a kernel or a file system answers that cannot exchange names."""
+"""Error numbers of a kernel or file system that cannot exchange names."""
 
 
-def exchange(one: Path, other: Path) -> bool:
-    """Let two paths trade places at once, so that no moment is without either. Return False where the system cannot."""
+def exchange_paths(one: Path, other: Path) -> bool:
+    """Exchange two paths atomically. Return False where the system cannot."""
     function = _renameat2()
     if function is None:
         return False
@@ -31,7 +31,7 @@ def exchange(one: Path, other: Path) -> bool:
 
 @cache
 def _renameat2() -> Any:
-    """The function of the C library, None where there is none."""
+    """Return the function of the C library; None if it is missing."""
     if sys.platform != "linux":
         return None
     function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)

@@ -1,4 +1,4 @@
-"""What a run cost, in a few numbers and lines."""
+"""Summarize the information loss of a run in a few numbers and lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crowdveil.model.trajectories import Trajectories
 
 @dataclass(frozen=True)
 class FlowCost:
-    """What of the flows is published: rows, trips and time steps, and how many there are in the data. Parts add up."""
+    """Published and original numbers of flows, trips and time steps. Costs of partitions can be added."""
 
     flows: int = 0
     volume: int = 0
@@ -25,13 +25,13 @@ class FlowCost:
     weighted: int = 0
     """Flows whose trips have weights."""
     rounded_off: int = 0
-    """Those of them that are rounded to 0 trips."""
+    """Flows with weights that are rounded to 0 trips."""
     units: int = 0
-    """Trips in the data before any weight is rounded, in units of weights."""
+    """Trips in the data before rounding, in units of weights."""
 
     @classmethod
     def of(cls, data: Flows, release: FlowRelease) -> FlowCost:
-        """What a release has of the data."""
+        """Return the cost of a release of the data."""
         steps = int((np.diff(release.offsets) > 0).sum())
         weighted = 0 if data.weight is None else len(data)
         return cls(
@@ -43,7 +43,7 @@ class FlowCost:
         return FlowCost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def lines(self) -> list[str]:
-        """For the person who ran it."""
+        """Return exact lines for the operator (confidential)."""
         all_trips = self.units / WEIGHT_UNITS
         trips = f"{all_trips:,.1f}" if self.weighted else f"{self.all_volume:,}"
         lines = [
@@ -55,31 +55,31 @@ class FlowCost:
             lines.append(
                 f"rounded to 0 trips     {self.rounded_off:,} of {self.weighted:,} flows "
                 f"({_percent(self.rounded_off, self.weighted)}); "
-                f"all weights add up to {all_trips:,.1f} trips, their volumes to {self.all_volume:,}"
+                f"all weights sum to {all_trips:,.1f} trips, their volumes to {self.all_volume:,}"
             )
         return lines
 
     def numbers(self) -> dict[str, Any]:
-        """For the manifest."""
-        return {
+        """Return numbers for the manifest."""
+        published = {
             "published_flows": self.flows,
             "published_volume": self.volume,
             "suppressed_volume_percent": _whole_percent(max(self.units - self.volume * WEIGHT_UNITS, 0), self.units),
             "published_time_steps": self.steps,
-            **(
-                {"flows_rounded_to_0_percent": _whole_percent(self.rounded_off, self.weighted)} if self.weighted else {}
-            ),
-            **({"rounding_loss_percent": self._loss()} if self.weighted else {}),
         }
-
-    def _loss(self) -> int:
-        """How far the volumes are from the weights that they are rounded from, in whole percents of these."""
-        return _whole_percent(abs(self.units - self.all_volume * WEIGHT_UNITS), self.units)
+        if not self.weighted:
+            return published
+        rounding = abs(self.units - self.all_volume * WEIGHT_UNITS)
+        return {
+            **published,
+            "flows_rounded_to_0_percent": _whole_percent(self.rounded_off, self.weighted),
+            "rounding_loss_percent": _whole_percent(rounding, self.units),
+        }
 
 
 @dataclass(frozen=True)
-class TrackCost:
-    """What of the trajectories is published: how many, and points of them, and how many there are in the data. Parts add up."""
+class TrajectoryCost:
+    """Published and original numbers of trajectories and points. Costs of partitions can be added."""
 
     trajectories: int = 0
     points: int = 0
@@ -87,23 +87,23 @@ class TrackCost:
     all_points: int = 0
 
     @classmethod
-    def of(cls, data: Trajectories, release: TrajectoryRelease) -> TrackCost:
-        """What a release has of the data."""
+    def of(cls, data: Trajectories, release: TrajectoryRelease) -> TrajectoryCost:
+        """Return the cost of a release of the data."""
         return cls(len(release), release.points, len(data), data.points)
 
-    def __add__(self, other: TrackCost) -> TrackCost:
-        return TrackCost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+    def __add__(self, other: TrajectoryCost) -> TrajectoryCost:
+        return TrajectoryCost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def lines(self) -> list[str]:
-        """For the person who ran it."""
-        tracks, points = (self.trajectories, self.all_trajectories), (self.points, self.all_points)
+        """Return exact lines for the operator (confidential)."""
+        n, of_n, points, of_points = astuple(self)
         return [
-            f"trajectories published {tracks[0]:,} of {tracks[1]:,} ({_percent(*tracks)})",
-            f"points published       {points[0]:,} of {points[1]:,} ({_percent(*points)})",
+            f"trajectories published {n:,} of {of_n:,} ({_percent(n, of_n)})",
+            f"points published       {points:,} of {of_points:,} ({_percent(points, of_points)})",
         ]
 
     def numbers(self) -> dict[str, Any]:
-        """For the manifest."""
+        """Return numbers for the manifest."""
         return {
             "published_trajectories": self.trajectories,
             "published_points": self.points,
@@ -113,32 +113,32 @@ class TrackCost:
         }
 
 
-def _cost(data: Flows | Trajectories, release: Release) -> FlowCost | TrackCost:
+def _cost(data: Flows | Trajectories, release: Release) -> FlowCost | TrajectoryCost:
     """What a release has of the data that it was made from."""
     if isinstance(release, FlowRelease) and isinstance(data, Flows):
         return FlowCost.of(data, release)
     if isinstance(release, TrajectoryRelease) and isinstance(data, Trajectories):
-        return TrackCost.of(data, release)
+        return TrajectoryCost.of(data, release)
     raise TypeError("a release and the data that it was made from must be of one kind")
 
 
 def cost_lines(data: Flows | Trajectories, release: Release) -> list[str]:
-    """Three lines for the person who ran it. They may hold exact totals: they stay in the house."""
+    """Return lines for the operator. They hold exact totals and are confidential."""
     lines = _cost(data, release).lines()
     if isinstance(release, TrajectoryRelease) and isinstance(data, Trajectories):
-        lines.append(f"different places       {_places(release):,} of {_places(data):,}")
+        lines.append(f"distinct locations     {_count_locations(release):,} of {_count_locations(data):,}")
     return lines
 
 
 def cost_numbers(data: Flows | Trajectories, release: Release) -> dict[str, Any]:
-    """The cost for the manifest. Shares are whole percents: an exact total of what was suppressed may be a person."""
+    """Return the cost for the manifest. Shares are whole percents: an exact suppressed total may reveal a person."""
     return _cost(data, release).numbers()
 
 
-def _places(data: Trajectories | TrajectoryRelease) -> int:
+def _count_locations(data: Trajectories | TrajectoryRelease) -> int:
     from crowdveil.kernels.distinct import count_pairs
 
-    # Bits are compared in place of numbers; adding 0 makes one of the two zeros.
+    # Bits are compared in place of numbers; adding 0 turns -0 into 0.
     lon, lat = ((degrees + 0.0).view(np.int64) for degrees in (data.lon, data.lat))
     return int(count_pairs(lon, lat))
 

@@ -1,4 +1,4 @@
-"""Steps of time: cutting the clock on the wall into pieces of one length, in arrays and in SQL."""
+"""Time steps: intervals of equal length in local time, in arrays and in SQL."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _UNITS = {"s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86400, "w": 6048
 _YEAR_1 = -62_135_596_800
 _LONGEST = 100 * 366 * 86400
 _A_MONDAY = 4 * 86400
-"""The first Monday after 1970-01-01: weeks begin there."""
+"""The first Monday after 1970-01-01, where weeks begin."""
 
 
 def step_seconds(text: str | int | None) -> int | None:
-    """Seconds of "15min", "1h", "1d"; None for "all" (no steps, one matrix)."""
+    """Return the seconds of "15min", "1h", "1d"; None for "all" (one matrix)."""
     if text is None or text == "all":
         return None
     match = re.fullmatch(r"(\d+)\s*(s|sec|min|m|h|d|w)?", str(text).strip())
@@ -28,11 +28,11 @@ def step_seconds(text: str | int | None) -> int | None:
 
 
 @dataclass(frozen=True)
-class Steps:
-    """Steps of `seconds` on the clock of `tz`; days begin at midnight there, weeks on Monday.
+class TimeSteps:
+    """Steps of `seconds` in local time of `tz`; days begin at midnight, weeks on Monday.
 
-    Where the clock is put back, the hour that it shows twice is one step: data without a zone cannot tell the two
-    apart, and data with one is treated alike.
+    When clocks go back, the repeated hour is one step: data without a zone cannot distinguish the two, and data with a zone
+    is treated alike.
     """
 
     seconds: int
@@ -40,26 +40,26 @@ class Steps:
 
     @property
     def _anchor(self) -> int:
-        """Added before dividing: a multiple of the step that makes every year after 1 positive, and weeks start right."""
+        """Offset before division: a multiple of the step that makes all years positive and starts weeks on Monday."""
         up = -(_YEAR_1 // self.seconds) * self.seconds + self.seconds
         return up - (_A_MONDAY if self.seconds % 604800 == 0 else 0)
 
     def number(self, wall: Ints) -> Ints:
-        """The step of each time on the wall."""
+        """Return the step number of each local time."""
         numbers: Ints = (wall + self._anchor) // self.seconds
         return numbers
 
     def number_sql(self, wall: str) -> str:
-        """The same in SQL."""
+        """Return SQL for the step number of a local time."""
         return f"(({wall}) + {self._anchor}) // {self.seconds}"
 
     def starts(self, number: Ints) -> Ints:
-        """When each step begins, UTC."""
+        """Return the start of each step in UTC seconds."""
         return Clock(self.tz).to_utc(number * self.seconds - self._anchor)
 
 
 def wall_sql(seconds: str, *, instants: bool, tz: str, low: int, high: int) -> str:
-    """SQL for the time on the wall. Times without a zone are moved only where the clock was put forward."""
+    """Return SQL for the local time. Times without a zone are shifted only where clocks went forward."""
     moments, offsets = Clock(tz).shifts(low, high)
     if instants:
         return f"({seconds}) + {_choose(seconds, moments.tolist(), offsets.tolist())}"
@@ -73,7 +73,7 @@ def wall_sql(seconds: str, *, instants: bool, tz: str, low: int, high: int) -> s
 
 
 def _choose(value: str, bounds: list[int], results: list[int]) -> str:
-    """results[i] where `value` lies between bounds[i - 1] and bounds[i], by halving."""
+    """Return SQL for results[i] with bounds[i - 1] <= value < bounds[i], by bisection."""
     if not bounds:
         return str(results[0])
     middle = len(bounds) // 2

@@ -1,4 +1,4 @@
-"""What a release lost, by as many measures as are asked for: as lines for people, as JSON and as a table."""
+"""Measurements of the information loss of a release: as text, as JSON and as a table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from crowdveil.params import named_parameters
 from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_measures, find_measures
 
-OVERLAPPING = "rows of this release overlap; what several say of a pair of tiles is added up."
+OVERLAPPING = "rows of this release overlap: the shares of several rows in a pair of tiles are added."
 _ARROWS = {"lower": "↓", "higher": "↑", "neither": " "}
 _KINDS = {Flows: "flows", Trajectories: "trajectories"}
 
@@ -35,20 +35,20 @@ Stage = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """The scores of a release. `measurement["E"]` are those of one measure, by its name, symbol, alias or label.
+    """Scores of a release. `measurement["E"]` are those of one measure, by name, symbol, alias or label.
 
     Attributes
     ----------
     original
-        The flows or trajectories that were measured against.
+        The original flows or trajectories.
     scores
-        In the order asked for.
+        In the requested order.
     overlapping
-        Whether flows lie in several rows of the release, whose shares in a pair of tiles are then added.
+        Whether rows of the release overlap, so that their shares in a pair of tiles are added.
     left_out
-        Why measures are missing, by name, where all were wanted.
+        Why measures are missing, by name, if all were requested.
     notes
-        What is to be known of how the scores came about.
+        Assumptions of the scores.
     """
 
     original: Flows | Trajectories
@@ -66,26 +66,25 @@ class Measurement:
 
     @property
     def matrices(self) -> Flows | None:
-        """The flows, whose time steps are groups; None for trajectories, which are one group."""
+        """The original flows; None for trajectories."""
         return self.original if isinstance(self.original, Flows) else None
 
     def lines(self) -> list[str]:
-        """A table for people: each measure, its mean over matrices and its value over all of them together."""
+        """Return a table as text: each measure, its mean over matrices and its value over all of them."""
         one = self.matrices is None or self.matrices.steps == 1
-        head = ["measure", "value"] if one else ["measure", "mean of matrices", "all together"]
+        head = ["measure", "value"] if one else ["measure", "mean of matrices", "pooled"]
         rows = [head]
         for label, unit, mean, pooled in self._rows():
             values = [shown(pooled, unit)] if one else [shown(mean, unit), shown(pooled, unit)]
             rows.append([label, *values])
         widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-        told = (row[1:] for row in rows)
         return [
-            "  ".join([row[0].ljust(widths[0]), *(v.rjust(w) for v, w in zip(values, widths[1:], strict=True))])
-            for row, values in zip(rows, told, strict=True)
+            "  ".join([row[0].ljust(widths[0]), *(v.rjust(w) for v, w in zip(row[1:], widths[1:], strict=True))])
+            for row in rows
         ]
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """What is measured, its mean over matrices and its value over all of them together, as text."""
+        """Return label, mean over matrices and pooled value of each measure, as text."""
         return [(label.strip(), shown(mean, unit), shown(pooled, unit)) for label, unit, mean, pooled in self._rows()]
 
     def _rows(self) -> list[tuple[str, str, float, float]]:
@@ -101,22 +100,22 @@ class Measurement:
         return listed
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, by name of measure; what is undefined is null."""
+        """Return all scores by name of measure; undefined values are null."""
         flows = self.matrices
-        told: dict[str, Any] = {} if flows is None else {"time_steps": _times(flows, as_text=True)}
-        told["measures"] = {found.asked.label: _described(found, flows is not None) for found in self.scores}
+        content: dict[str, Any] = {} if flows is None else {"time_steps": _times(flows, as_text=True)}
+        content["measures"] = {found.asked.label: _described(found, flows is not None) for found in self.scores}
         if flows is None:
-            told |= {"left_out": dict(self.left_out), "notes": list(self.notes)}
-        return told
+            content |= {"left_out": dict(self.left_out), "notes": list(self.notes)}
+        return content
 
     def table(self, *, as_text: bool) -> pa.Table:
-        """For flows one row for each measure, part and time step; two more, `mean` and `pooled`, stand over all steps. For
-        trajectories one row for each measure and part.
+        """Return a table of scores.
+
+        For flows, one row per measure, part and time step, and two rows, `mean` and `pooled`, over all steps. For
+        trajectories, one row per measure and part.
         """
-        flows, listed = (
-            self.matrices,
-            [(found.asked.label, *column) for found in self.scores for column in found.columns()],
-        )
+        flows = self.matrices
+        listed = [(found.asked.label, *column) for found in self.scores for column in found.columns()]
         if flows is None:
             names = {
                 "measure": pa.array([label for label, *_ in listed], pa.string()),
@@ -135,31 +134,32 @@ class Measurement:
         return pa.table({**made, "t": pa.array(made["t"], kind), "part": pa.array(made["part"], pa.string()),
                          "value": _numbers(made["value"])})  # fmt: skip
 
-    def said(self) -> list[str]:
-        """What is easily overlooked in the scores: rows that overlap, and measures that are missing."""
+    def sentences(self) -> list[str]:
+        """Return notes on overlapping rows and missing measures."""
         missing = [
-            f"left out {', '.join(label for label, why in self.left_out.items() if why == reason)}: {reason}"
+            f"not measured: {', '.join(label for label, why in self.left_out.items() if why == reason)}: {reason}"
             for reason in dict.fromkeys(self.left_out.values())
         ]
         return [*([OVERLAPPING] if self.overlapping else []), *missing]
 
     def write(self, path: Path) -> None:
-        """Write it as the ending of the name says: .json with everything, .csv or .parquet with the table."""
+        """Write scores in the format of the suffix: .json with everything, .csv or .parquet with the table."""
         if path.suffix.lower() == ".json":
             path.write_text(json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         else:
             write_table(self.table(as_text=path.suffix.lower() == ".csv"), path)
 
     def plot(self, file: str | Path) -> None:
-        """Draw the scores as PNG. Needs matplotlib (extra `report`)."""
+        """Draw the scores as a PNG. Needs matplotlib (extra `report`)."""
         from crowdveil.report.measure_plots import draw
 
         draw(self.scores, Path(file))
 
 
 def named_measures(names: Sequence[str | MeasureRequest] | None, takes: type = Flows) -> list[MeasureRequest]:
-    """The measures of these names, symbols or aliases, with parameters as in `rmse:distance=dtw`, each once; all that there are
-    for flows, or for trajectories, where none are named.
+    """Return the distinct measures of names, symbols or aliases, with parameters as in `rmse:distance=dtw`.
+
+    Without names, return all measures of `takes`.
     """
     if names is None:
         return [MeasureRequest.of(measure) for measure in all_measures().values() if measure.takes is takes]
@@ -169,22 +169,22 @@ def named_measures(names: Sequence[str | MeasureRequest] | None, takes: type = F
             if asked.measure.takes is not takes:
                 raise ParameterError(
                     f"{asked.measure.name}: wanted a measure of {_KINDS[takes]}, but this one is of "
-                    f"{_KINDS[asked.measure.takes]}; name another."
+                    f"{_KINDS[asked.measure.takes]}; name another measure."
                 )
             found.setdefault(asked.label, asked)
     if not found:
-        raise ParameterError("measures: wanted at least one, but got none; leave it out for all of them.")
+        raise ParameterError("measures: wanted at least one, but got none; omit the option for all of them.")
     return list(found.values())
 
 
 def parsed(text: str) -> list[MeasureRequest]:
-    """The measures of a name with parameters, as in `rmse:distance=dtw`."""
+    """Return the measures of a name with parameters, as in `rmse:distance=dtw`."""
     name, values = named_parameters(text, "rmse:distance=dtw")
     return asked_for(name, values)
 
 
 def asked_for(name: str, values: Mapping[str, Any]) -> list[MeasureRequest]:
-    """The measures of a name with these parameters; where it stands for several, each gets those that it has."""
+    """Return the measures of a name with these parameters; if there are several, each gets those that it has."""
     measures = find_measures(name)
     known = {key for measure in measures if measure.params is not None for key in measure.params.model_fields}
     unknown = [key for key in values if key not in known]
@@ -208,10 +208,10 @@ def measured(
     progress: Progress = no_progress,
     stage: Stage = lambda name: None,
 ) -> Measurement:
-    """Compute measures of a release. One that cannot be computed is an error, or left out where `all_of_them` were wanted."""
+    """Compute measures of a release. One that cannot be computed raises, or is left out with `all_of_them`."""
     if len(original) == 0:
         what = "flow" if isinstance(original, Flows) else "trajectory"
-        raise InputError(f"original: there is no {what} in it, so that nothing can have been lost.")
+        raise InputError(f"original: there is no {what}; wanted at least one.")
     compared = _compared(original, release, progress)
     found, left_out = [], {}
     for asked in measures:
@@ -226,7 +226,7 @@ def measured(
         raise InputError(next(iter(left_out.values())))
     if isinstance(compared, OdComparison):
         return Measurement(original, tuple(found), compared.row is None, left_out)
-    return Measurement(original, tuple(found), False, left_out, tuple(compared.notes.said))
+    return Measurement(original, tuple(found), False, left_out, tuple(compared.notes.messages))
 
 
 def _compared(
@@ -237,7 +237,7 @@ def _compared(
     if isinstance(original, Trajectories) and not isinstance(release, FlowRelease):
         return TrajectoryComparison(original, release, progress, ReadNotes())
     raise InputError(
-        "release: wanted one of flows beside flows, or one of trajectories beside trajectories; give its own original."
+        "release: original and release must both be flows or both be trajectories; give the original of the release."
     )
 
 
@@ -259,7 +259,7 @@ def _described(found: Scores, by_step: bool) -> dict[str, Any]:
 
 
 def _times(flows: Flows, *, as_text: bool) -> list[Any]:
-    """Starts of the steps; None where the data has no times."""
+    """Return the starts of the steps; None if the data has no times."""
     if flows.step_s is None:
         return [None] * flows.steps
     times: list[Any] = time_column(flows.t, flows.tz, as_text=as_text).to_pylist()
@@ -267,12 +267,12 @@ def _times(flows: Flows, *, as_text: bool) -> list[Any]:
 
 
 def _numbers(values: list[float]) -> Any:
-    """A column of numbers, empty where one is undefined."""
+    """Return a column of numbers, null where undefined."""
     return pa.array([value if np.isfinite(value) else None for value in values], pa.float64())
 
 
 def _plain(values: Floats) -> Any:
-    """Numbers as JSON has them; None for what is undefined."""
+    """Return numbers for JSON; None where undefined."""
     if values.ndim:
         return [_plain(value) for value in values]
     return float(values) if np.isfinite(values) else None

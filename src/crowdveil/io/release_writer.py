@@ -1,4 +1,4 @@
-"""A release to files: tables, areas and their outlines."""
+"""Write a release to files: tables, areas and their outlines."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.io.geojson import COORDINATE_DECIMALS, joined, on_grid, write_features
-from crowdveil.io.parallel import side_by_side
-from crowdveil.io.tables import write_pieces, write_table
+from crowdveil.io.geojson import COORDINATE_DECIMALS, snap_to_grid, union_outline, write_features
+from crowdveil.io.parallel import run_parallel
+from crowdveil.io.tables import write_chunked_table, write_table
 from crowdveil.io.times import time_column
-from crowdveil.io.written import AREAS_FILE
+from crowdveil.io.written_release import AREAS_FILE
 from crowdveil.model.arrays import Mask, slice_sums
 from crowdveil.model.release import (
     NOT_GIVEN,
@@ -33,11 +33,13 @@ TableFormat = Literal["parquet", "csv"]
 def write_release(
     release: Release, folder: Path, table_format: TableFormat, data_name: str | None = None
 ) -> dict[str, str]:
-    """Write the files of a release into a folder; returns their names by role."""
+    """Write the files of a release into a folder and return their names by role."""
     jobs: list[Callable[[], None]] = []
     if isinstance(release, FlowRelease):
         files = {"data": data_name or f"flows.{table_format}", "steps": f"steps.{table_format}"}
-        jobs.append(lambda: write_pieces(flow_table(release, table_format), len(release), folder / files["data"]))
+        jobs.append(
+            lambda: write_chunked_table(flow_table(release, table_format), len(release), folder / files["data"])
+        )
         jobs.append(lambda: write_table(step_table(release, table_format), folder / files["steps"]))
     else:
         files = {"data": data_name or f"trajectories.{table_format}"}
@@ -46,16 +48,16 @@ def write_release(
     if areas is not None:
         files["areas"] = AREAS_FILE
         jobs.append(lambda: write_features(area_features(areas, drawn_areas(release, areas)), folder / AREAS_FILE))
-    side_by_side(*jobs)
+    run_parallel(*jobs)
     return files
 
 
 def flow_table(release: FlowRelease, table_format: TableFormat) -> Callable[[slice], pa.Table]:
-    """The table of some of the rows."""
+    """Return a function that makes the flow table of a slice of rows."""
     names, states = pa.array(release.areas.names, pa.string()), pa.array(STATES)
     times, step = _step_times(release, table_format), release.step.astype(np.int32)
 
-    def piece(rows: slice) -> pa.Table:
+    def chunk(rows: slice) -> pa.Table:
         return pa.table(
             {
                 "t": times.take(pa.array(step[rows])),
@@ -67,17 +69,17 @@ def flow_table(release: FlowRelease, table_format: TableFormat) -> Callable[[sli
             }
         )
 
-    return piece
+    return chunk
 
 
 def step_table(release: FlowRelease, table_format: TableFormat) -> pa.Table:
-    """The table of time steps."""
+    """Return the table of time steps."""
     published = slice_sums(release.offsets, release.volume)
-    # A step that is listed only because a few people traveled in it would say so: it is left out, as an empty one is.
-    told = (published > 0) | (release.suppressed > 0)
-    suppressed = pa.array(release.suppressed[told], mask=release.suppressed[told] == NOT_GIVEN)
-    t = _step_times(release, table_format).filter(pa.array(told))
-    return pa.table({"t": t, "published": published[told], "suppressed": suppressed})
+    # Listing a step with fewer than k travelers would reveal them: it is omitted like an empty one.
+    listed = (published > 0) | (release.suppressed > 0)
+    suppressed = pa.array(release.suppressed[listed], mask=release.suppressed[listed] == NOT_GIVEN)
+    t = _step_times(release, table_format).filter(pa.array(listed))
+    return pa.table({"t": t, "published": published[listed], "suppressed": suppressed})
 
 
 def _step_times(release: FlowRelease, table_format: TableFormat) -> Any:
@@ -87,7 +89,7 @@ def _step_times(release: FlowRelease, table_format: TableFormat) -> Any:
 
 
 def trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> pa.Table:
-    """The table of points, with new numbers of trajectories."""
+    """Return the table of points, with new trajectory ids."""
     lengths = np.diff(release.offsets)
     columns: dict[str, Any] = {
         "lat": release.lat,
@@ -100,28 +102,28 @@ def trajectory_table(release: TrajectoryRelease, table_format: TableFormat) -> p
     return pa.table(columns)
 
 
-MOST_CORNERS = 8_000_000
-"""Areas of several tiles are drawn up to so many corners of these: joining more takes minutes, and hundreds of megabytes. Each
-area lists its tiles, so that nothing is lost."""
+MAX_VERTICES = 8_000_000
+"""Vertices of tiles up to which areas of several tiles get an outline: the union of more takes minutes and hundreds of
+megabytes. Every area lists its tiles, so no information is lost."""
 
 
 def area_features(areas: Areas, drawn: Mask) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Each area with its tiles, its size and, where it is drawn, its outline."""
+    """Yield each area's properties and, if it is drawn, its outline."""
     import shapely
 
-    used, place = np.unique(areas.tiles, return_inverse=True)
-    shapes = on_grid(outlines(areas.zones, used))[place]
+    used, index = np.unique(areas.tiles, return_inverse=True)
+    shapes = snap_to_grid(outlines(areas.zones, used))[index]
     to_join = np.repeat(drawn & (np.diff(areas.offsets) > 1), np.diff(areas.offsets))
-    if int(shapely.get_num_coordinates(shapes[to_join]).sum()) > MOST_CORNERS:
+    if int(shapely.get_num_coordinates(shapes[to_join]).sum()) > MAX_VERTICES:
         drawn = np.zeros(len(areas), np.bool_)
     for i, properties in enumerate(area_properties(areas)):
         low, high = areas.offsets[i], areas.offsets[i + 1]
-        outline = shapes[low] if high - low == 1 else joined(shapes[low:high]) if drawn[i] else None
+        outline = shapes[low] if high - low == 1 else union_outline(shapes[low:high]) if drawn[i] else None
         yield properties, outline
 
 
 def area_properties(areas: Areas) -> Iterator[dict[str, Any]]:
-    """Name, tiles and size of each area."""
+    """Yield name, tiles, size and center of each area."""
     area_km2 = areas.area_m2 / 1e6
     lon, lat = areas.centers(COORDINATE_DECIMALS) if areas.zones.located else (None, None)
     for i, name in enumerate(areas.names):
@@ -136,7 +138,7 @@ def area_properties(areas: Areas) -> Iterator[dict[str, Any]]:
 
 
 def drawn_areas(release: Release, areas: Areas) -> Mask:
-    """Which areas get an outline. What reported flows go to is no place to look at, and there may be as many as such flows."""
+    """Return which areas get an outline: not those that are only destinations of aggregated small flows, which may be many."""
     drawn = np.ones(len(areas), np.bool_)
     if isinstance(release, FlowRelease):
         drawn[release.destination[release.state == REPORTED]] = False

@@ -1,4 +1,4 @@
-"""A new figure to draw on. Needs matplotlib, which is imported when the first one is made."""
+"""Figures of matplotlib, which is imported for the first figure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from crowdveil.errors import MissingExtraError
 
 
 def new_figure(width: float, height: float) -> Any:
-    """A figure of matplotlib, in inches."""
+    """Return a new figure of matplotlib; width and height are in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

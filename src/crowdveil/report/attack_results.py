@@ -1,4 +1,4 @@
-"""What adversaries find, before and after: as lines for people, as JSON, and as a table of individuals."""
+"""Results of attacks on original and release: as text, as JSON, and as a table of individuals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from crowdveil.attacks.adversary_view import AttackScenario, Units
 from crowdveil.attacks.base import DEFAULT_K, AdversaryParams, AllAttackParams, Attack, Exposure, Interval, Risk
 from crowdveil.attacks.od.published import Published
-from crowdveil.compare.candidates import aligned
+from crowdveil.compare.candidates import align_columns
 from crowdveil.errors import InputError, ParameterError, counted
 from crowdveil.io.tables import write_table
 from crowdveil.model.release import TrajectoryRelease
@@ -27,19 +27,19 @@ ALL = "all"
 
 
 @dataclass(frozen=True, eq=False)
-class Attacked:
-    """Risks of trajectories. `found["location"]` are those of one attack: before, and after where there is a release.
+class AttackResults:
+    """Re-identification risks of trajectories. `results["location"]` are those of one attack.
 
     Attributes
     ----------
     data
-        The trajectories.
+        The original trajectories.
     k
-        The crowd that risks are held against.
+        Group size that risks are compared with.
     risks
         By the name of the attack: in the original, and in the release (None without one).
     parameters
-        What each adversary was told to know.
+        Background knowledge of each adversary.
     """
 
     data: Trajectories
@@ -51,33 +51,29 @@ class Attacked:
         return self.risks[find_attack(name).name]
 
     def lines(self) -> list[str]:
-        """A table for people, and what is easily overlooked in it."""
-        head = ["adversary", "mean risk", "highest", "found for sure", f"above 1/{self.k:,}", "by random knowledge", ""]
+        """Return a table as text, and notes on it."""
+        head = ["adversary", "mean risk", "highest", "re-identified", f"above 1/{self.k:,}", "random knowledge", ""]
         rows = [
             [find_attack(name).title, *_columns(sides, self.k), _remark(sides)] for name, sides in self.risks.items()
         ]
-        return [*aligned([head, *rows]), "", *self._notes()]
+        return [*align_columns([head, *rows]), "", *self._notes()]
 
     def _notes(self) -> list[str]:
         before, after = next(iter(self.risks.values()))
         who = counted(len(before.tried), "person" if before.units == "people" else "trajectory",
                       "people" if before.units == "people" else "trajectories")  # fmt: skip
         of = f" of {before.of:,}, drawn at random" if len(before.tried) < before.of else ""
-        notes = [f"Of {who}{of}: the risk of each is that of the worst choice of what is known."]
+        notes = [f"{who}{of}: the risk of each is that of the most revealing background knowledge."]
         if after is not None:
             notes.append("Before → after: in the original, and in the release.")
             if not after.paired:
-                notes.append(
-                    "Which published trajectory is whose was not given (--pairing): risks after are those of whoever matches."
-                )
+                notes.append("No pairing was given (--pairing): risks after count every matching trajectory as found.")
         if any(not side.average.exact for sides in self.risks.values() for side in sides if side is not None):
-            notes.append(
-                "By random knowledge: an estimate; the interval that holds it in 95 of 100 cases is in the JSON."
-            )
+            notes.append("Random knowledge: an estimate; its 95 % confidence interval is in the JSON.")
         return notes
 
     def as_json(self) -> dict[str, Any]:
-        """Everything but single individuals."""
+        """Return all results except those of individuals."""
         before, _ = next(iter(self.risks.values()))
         return {
             "units": before.units,
@@ -94,7 +90,7 @@ class Attacked:
         }
 
     def table(self) -> pa.Table:
-        """A row for each attack and individual that was tried, by the id in the input."""
+        """Return a row for each attack and attacked individual, by the id in the input."""
         columns: dict[str, list[Any]] = {"attack": [], "id": [], "risk_before": [], "risk_after": []}
         for name, (before, after) in self.risks.items():
             ids = self.data.people_ids if before.units == "people" else self.data.ids
@@ -105,16 +101,13 @@ class Attacked:
         return pa.table({**columns, "risk_after": pa.array(columns["risk_after"], pa.float64())})
 
     def write(self, path: Path) -> None:
-        """Write it as the ending of the name says: .json without individuals, .csv or .parquet with them."""
-        if path.suffix.lower() == ".json":
-            path.write_text(json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        else:
-            write_table(self.table(), path)
+        """Write results in the format of the suffix: .json without individuals, .csv or .parquet with them."""
+        _write(self, path)
 
 
 @dataclass(frozen=True, eq=False)
-class Exposed:
-    """What adversaries find in a release of flows. `found["homogeneity"]` is what one of them finds."""
+class ExposureResults:
+    """Results of attacks on a release of flows. `results["homogeneity"]` is that of one attack."""
 
     k: int
     exposures: tuple[Exposure, ...]
@@ -123,19 +116,19 @@ class Exposed:
         return next(found for found in self.exposures if found.name == find_attack(name).name)
 
     def lines(self) -> list[str]:
-        """What each one finds, in a sentence, and its numbers."""
+        """Return the result of each attack as text, with its numbers."""
         lines = []
         for found in self.exposures:
-            verdict = f"finds fewer than {self.k:,}" if found.below_k else f"finds no crowd below {self.k:,}"
+            verdict = f"finds groups of fewer than {self.k:,}" if found.below_k else f"finds no group below {self.k:,}"
             lines += [
-                f"{found.title}: {verdict if found.name != 'homogeneity' else 'told, not guaranteed'}",
+                f"{found.title}: {verdict if found.name != 'homogeneity' else 'reported, not guaranteed'}",
                 f"  {found.explanation}",
             ]
             lines += [f"  {name.replace('_', ' '):44}{_shown(value)}" for name, value in found.values.items()]
         return lines
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, by name."""
+        """Return all results by the name of the attack."""
         return {
             "k": self.k,
             "attacks": {
@@ -151,7 +144,7 @@ class Exposed:
         }
 
     def table(self) -> pa.Table:
-        """A row for each number."""
+        """Return a row for each number."""
         rows = [(found.name, name, value) for found in self.exposures for name, value in found.values.items()]
         names, values, numbers = ([row[i] for row in rows] for i in range(3))
         return pa.table(
@@ -163,59 +156,63 @@ class Exposed:
         )
 
     def write(self, path: Path) -> None:
-        """Write it as the ending of the name says: .json, .csv or .parquet."""
-        if path.suffix.lower() == ".json":
-            path.write_text(json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        else:
-            write_table(self.table(), path)
+        """Write results in the format of the suffix: .json, .csv or .parquet."""
+        _write(self, path)
+
+
+def _write(results: AttackResults | ExposureResults, path: Path) -> None:
+    if path.suffix.lower() == ".json":
+        path.write_text(json.dumps(results.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    else:
+        write_table(results.table(), path)
 
 
 def named_attacks(name: str, takes: type) -> list[Attack]:
-    """One attack, or all on what it is made on."""
+    """Return one attack by name, or all attacks on data of type `takes`."""
     if name != ALL:
         return [find_attack(name)]
     return [attack for attack in map(find_attack, ATTACKS) if attack.takes is takes]
 
 
 def attack_params(attacks: Sequence[Attack], name: str, values: dict[str, Any]) -> list[Params]:
-    """The parameters of each attack; those of all are given together, and each takes its own."""
+    """Return the parameters of each attack; for all attacks, each takes its own from the shared values."""
     if name != ALL or not issubclass(attacks[0].params, AdversaryParams):
         return [attack.params.checked(values) for attack in attacks]
     shared = AllAttackParams.checked(values)
     return [attack.params(**{n: getattr(shared, n) for n in attack.params.model_fields}) for attack in attacks]
 
 
-def attacked(
+def attack_trajectories(
     data: Trajectories,
     release: TrajectoryRelease | None,
     attacks: Sequence[Attack],
     params: Sequence[Any],
     k: int | None,
     progress: Progress,
-) -> Attacked:
-    """Attack trajectories, and a release of them where there is one."""
+) -> AttackResults:
+    """Attack trajectories, and a release of them if given."""
     if len(data) == 0:
-        raise InputError("input: there is no trajectory in it, so that nobody can be found.")
+        raise InputError("input: there is no trajectory; wanted at least one.")
     scene = AttackScenario(data, release, _units(params[0].units, data, release), data.k_unit)
     risks = {}
     for attack, chosen in zip(attacks, params, strict=True):
         before = attack.run(scene.on_original(), chosen, progress)
         after = None if release is None else attack.run(scene, chosen, progress)
         risks[attack.name] = before, after
-    told = {a.name: p.model_dump(mode="json") for a, p in zip(attacks, params, strict=True)}
-    return Attacked(data, params[0].k or k or DEFAULT_K, risks, told)
+    parameters = {a.name: p.model_dump(mode="json") for a, p in zip(attacks, params, strict=True)}
+    return AttackResults(data, params[0].k or k or DEFAULT_K, risks, parameters)
 
 
-def exposed(published: Published, attacks: Sequence[Attack], params: Sequence[Any]) -> Exposed:
+def attack_flow_release(published: Published, attacks: Sequence[Attack], params: Sequence[Any]) -> ExposureResults:
     """Attack a release of flows."""
     found = tuple(attack.run(published, chosen) for attack, chosen in zip(attacks, params, strict=True))
-    return Exposed(published.threshold(params[0]), found)
+    return ExposureResults(published.threshold(params[0]), found)
 
 
 def _units(wanted: str, data: Trajectories, release: TrajectoryRelease | None) -> Units:
-    """Whose records go together, as asked for or as is known."""
+    """Return the unit of an attack, people or trajectories, as requested or as known."""
     if wanted == "people" and data.k_unit != "people":
-        raise ParameterError("units: people are not known here; name their column with --user, or leave units out.")
+        raise ParameterError("units: people are not known; name their column with --user, or omit units.")
     if wanted == "people" or (
         wanted == "auto" and data.k_unit == "people" and (release is None or release.person is not None)
     ):
@@ -224,7 +221,7 @@ def _units(wanted: str, data: Trajectories, release: TrajectoryRelease | None) -
 
 
 def _individuals(data: Trajectories, risk: Risk) -> Any:
-    """People, or trajectories, that were tried; people without a trajectory are not among them."""
+    """Return the attacked people or trajectories; people without a trajectory are not attacked."""
     return np.unique(data.person)[risk.tried] if risk.units == "people" else risk.tried
 
 
@@ -240,7 +237,11 @@ def _percents(risk: Risk, k: int) -> list[str]:
 
 
 def _remark(sides: tuple[Risk, Risk | None]) -> str:
-    return "" if all(side is None or side.exact for side in sides) else "at least: not all choices were looked at"
+    return (
+        ""
+        if all(side is None or side.exact for side in sides)
+        else "lower bound: not all background knowledge was tried"
+    )
 
 
 def _as_json(risk: Risk, k: int) -> dict[str, Any]:
@@ -251,9 +252,9 @@ def _as_json(risk: Risk, k: int) -> dict[str, Any]:
         "paired": risk.paired,
         "mean": _interval(risk.mean),
         "highest": risk.highest,
-        "found_for_sure": _interval(risk.unique),
+        "re_identified": _interval(risk.unique),
         "above_1_over_k": _interval(risk.above(k)),
-        "by_random_knowledge": _interval(risk.average),
+        "random_knowledge": _interval(risk.average),
     }
 
 

@@ -1,4 +1,4 @@
-"""Flows whose rows are in order already, by step, origin and destination, each once: there is nothing to group."""
+"""Read flows whose rows are already sorted by step, origin and destination without repeats: no grouping is needed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.io.od_rows import OdReader
-from crowdveil.io.steps import Steps
+from crowdveil.io.time_steps import TimeSteps
 from crowdveil.model.arrays import Indices, Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.zones import Zones
 
 
-def read_in_order(reader: OdReader, zones: Zones, steps: Steps | None) -> Flows | None:
-    """Flows from rows in order; None as soon as a row is not, and then they are to be read from the start and grouped.
+def read_in_order(reader: OdReader, zones: Zones, steps: TimeSteps | None) -> Flows | None:
+    """Return flows from sorted rows; None at the first row out of order, after which the caller groups from the start.
 
-    What is wrong with rows that were left out is in the reader's `problems`.
+    Unusable rows are counted in the reader's `problems`.
     """
     rows = _Rows(zones, steps, reader.columns.people is not None, reader.source.rows or 0)
     if not all(rows.take(batch) for batch in reader.batches()) or rows.count == 0:
@@ -30,7 +30,7 @@ def read_in_order(reader: OdReader, zones: Zones, steps: Steps | None) -> Flows 
 
 def flows_in_order(
     zones: Zones,
-    steps: Steps | None,
+    steps: TimeSteps | None,
     numbers: Ints,
     offsets: Ints,
     rows: tuple[Indices, Indices, Ints, Ints],
@@ -38,7 +38,7 @@ def flows_in_order(
     members: tuple[Ints | None, Ints | None] = (None, None),
     weight: Ints | None = None,
 ) -> Flows:
-    """The model from rows in order: the numbers of their steps, where each begins, and the four columns."""
+    """Return `Flows` from sorted rows: step numbers, the first row of each step, and the four columns."""
     t = steps.starts(numbers) if steps else np.zeros(1, np.int64)
     seconds, tz = (steps.seconds, steps.tz) if steps else (None, "UTC")
     return Flows(zones, t, offsets, *rows, counts, seconds, tz, *members, weight=weight)
@@ -46,10 +46,10 @@ def flows_in_order(
 
 @dataclass
 class _Rows:
-    """Rows that were taken so far. Of their steps only the beginnings are kept, since each has many rows."""
+    """Rows read so far. Only the first row of each step is kept, since steps have many rows."""
 
     zones: Zones
-    steps: Steps | None
+    steps: TimeSteps | None
     with_people: bool
     expected: int
     count: int = 0
@@ -59,8 +59,8 @@ class _Rows:
     _columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     def take(self, batch: pa.RecordBatch) -> bool:
-        """Take a piece, unless it is out of order or its people are for the engine to look at."""
-        if pc.min(batch["volume"]).as_py() == 0:  # a row without a volume is no flow, wherever it stands
+        """Append a chunk; return False if it is out of order or has people below 1, which grouping handles."""
+        if pc.min(batch["volume"]).as_py() == 0:  # a row of volume 0 is no flow
             batch = batch.filter(pc.greater(batch["volume"], 0))
         if batch.num_rows == 0:
             return True
@@ -78,7 +78,7 @@ class _Rows:
         return True
 
     def _append(self, name: str, values: npt.NDArray[Any]) -> None:
-        """Put values behind those that a column has; there is room for all rows from the start, if their number is known."""
+        """Append values to a column, allocated for all rows at once if their number is known."""
         need = self.count + len(values)
         column = self._columns.get(name)
         if column is None or len(column) < need:
@@ -89,7 +89,7 @@ class _Rows:
         column[self.count : need] = values
 
     def _steps_of(self, batch: pa.RecordBatch) -> tuple[Ints, Ints]:
-        """The steps of a piece as they come, and the rows where they begin."""
+        """Return the steps of a chunk in row order, and the first row of each."""
         if self.steps is None:
             return np.zeros(1, np.int64), np.zeros(1, np.int64)
         wall = batch["wall"].to_numpy()
@@ -105,16 +105,16 @@ class _Rows:
         return pairs
 
     def _goes_on(self, numbers: Ints, starts: Ints, pair: npt.NDArray[Any]) -> bool:
-        """Whether steps rise, and pairs in each of them."""
+        """Return whether steps ascend, and pairs inside each step."""
         falls = pair[1:] <= pair[:-1]
-        falls[starts[1:] - 1] = False  # a new step begins anew
+        falls[starts[1:] - 1] = False  # pairs restart with a new step
         first = int(numbers[0]), int(pair[0])
         return first > self._last and bool(np.all(numbers[1:] > numbers[:-1])) and not falls.any()
 
     def flows(self) -> Flows:
-        """The model of all rows."""
+        """Return `Flows` of all rows."""
         numbers, starts = np.concatenate(self._numbers), np.concatenate(self._starts)
-        begins = np.append(True, numbers[1:] != numbers[:-1])  # a step may go on from one piece to the next
+        begins = np.append(True, numbers[1:] != numbers[:-1])  # a step may span chunks
         columns = {name: column[: self.count] for name, column in self._columns.items()}
         o, d, volume = (columns[name] for name in ("o", "d", "volume"))
         rows, offsets = (o, d, volume, columns.get("people", volume)), np.append(starts[begins], self.count)

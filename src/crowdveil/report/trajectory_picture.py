@@ -1,4 +1,4 @@
-"""Trajectories as they are drawn: points by time, few enough for a page; and how alike the published ones are."""
+"""Trajectories reduced to the points that a page can draw, and sizes of their equivalence classes."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from crowdveil.io.times import iso_times
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.report.packing import packed
+from crowdveil.report.number_packing import packed
 from crowdveil.report.shapes import PictureFrame
 
-MOST_POINTS, MOST_BINS, HEAT_CELLS = 150_000, 48, 72
+MAX_POINTS, MAX_BINS, HEAT_CELLS = 150_000, 48, 72
 _BINS_S = (60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400, 28 * 86400)
 
 
 @dataclass(frozen=True, eq=False)
-class TrackPicture:
+class TrajectoryPicture:
     """Points of trajectories; those of trajectory i are lon, lat, t[offsets[i]:offsets[i + 1]]."""
 
     lon: Floats
@@ -33,13 +33,13 @@ class TrackPicture:
 
     @property
     def shown(self) -> int:
-        """How many trajectories a page shows: the first ones. Their order is random in a release."""
-        if len(self.lon) <= MOST_POINTS:
+        """Number of trajectories that a page shows: the first ones. Their order is random in a release."""
+        if len(self.lon) <= MAX_POINTS:
             return len(self)
-        return int(np.searchsorted(self.offsets, MOST_POINTS, side="right")) - 1
+        return int(np.searchsorted(self.offsets, MAX_POINTS, side="right")) - 1
 
     def layer(self, name: str, title: str, frame: PictureFrame, t0: int, bin_s: int) -> dict[str, Any]:
-        """For the page."""
+        """Return the shown trajectories as data for the page."""
         last = int(self.offsets[self.shown])
         x, y = frame.place(self.lon[:last], self.lat[:last])
         return {
@@ -52,67 +52,67 @@ class TrackPicture:
         }
 
 
-def released(written: WrittenRelease) -> TrackPicture:
-    """The trajectories of a written release."""
+def released(written: WrittenRelease) -> TrajectoryPicture:
+    """Return the trajectories of a written release."""
     number = written.column("trajectory_id")
     offsets = (
         np.append(np.flatnonzero(np.diff(number, prepend=-1)), len(number)) if len(number) else np.zeros(1, np.int64)
     )
-    return TrackPicture(written.column("lon"), written.column("lat"), written.column("timestamp"), offsets)
+    return TrajectoryPicture(written.column("lon"), written.column("lat"), written.column("timestamp"), offsets)
 
 
-def original(data: Trajectories) -> TrackPicture:
-    """The trajectories that a release was made from, exactly: for reports that are not for release alone."""
-    return TrackPicture(data.lon, data.lat, data.t, data.offsets)
+def original(data: Trajectories) -> TrajectoryPicture:
+    """Return the original trajectories: for confidential reports only."""
+    return TrajectoryPicture(data.lon, data.lat, data.t, data.offsets)
 
 
-def time_bins(pictures: list[TrackPicture]) -> tuple[int, int, list[str]]:
-    """Start and length of the bins that times are shown in, and what each is called."""
+def time_bins(pictures: list[TrajectoryPicture]) -> tuple[int, int, list[str]]:
+    """Return start, length (seconds) and labels of the time bins of a page."""
     t = np.concatenate([picture.t for picture in pictures])
     if not len(t):
         return 0, 1, []
     span = int(t.max() - t.min()) + 1
-    bin_s = next((s for s in _BINS_S if span <= s * (MOST_BINS - 1)), -(-span // (MOST_BINS - 1)))
+    bin_s = next((s for s in _BINS_S if span <= s * (MAX_BINS - 1)), -(-span // (MAX_BINS - 1)))
     t0 = int(t.min()) // bin_s * bin_s
     starts = np.arange(t0, int(t.max()) + 1, bin_s)
     return t0, bin_s, [f"{text[:10]} {text[11:16]} UTC" for text in iso_times(starts, "UTC").to_pylist()]
 
 
-def alike(picture: TrackPicture) -> Ints:
-    """How many published trajectories are equal to each one in all places and times, itself included."""
+def equivalence_class_sizes(picture: TrajectoryPicture) -> Ints:
+    """Return for each trajectory the number of those equal to it in all locations and times, itself included."""
     if not len(picture):
         return np.zeros(0, np.int64)
-    place = np.arange(len(picture.t)) - np.repeat(picture.offsets[:-1], np.diff(picture.offsets))
-    mixed = np.zeros(len(picture.t), np.uint64)
-    columns = ((picture.lon + 0.0).view(np.int64), (picture.lat + 0.0).view(np.int64), picture.t, place)
+    position = np.arange(len(picture.t)) - np.repeat(picture.offsets[:-1], np.diff(picture.offsets))
+    hashed = np.zeros(len(picture.t), np.uint64)
+    columns = ((picture.lon + 0.0).view(np.int64), (picture.lat + 0.0).view(np.int64), picture.t, position)
     for column in columns:
-        mixed = _stirred(mixed ^ column.astype(np.int64).view(np.uint64))
-    total = np.add.reduceat(mixed, picture.offsets[:-1])
+        hashed = _mix_bits(hashed ^ column.astype(np.int64).view(np.uint64))
+    total = np.add.reduceat(hashed, picture.offsets[:-1])
     _, group, count = np.unique(total, return_inverse=True, return_counts=True)
     sizes: Ints = count[group]
     return sizes
 
 
-def _stirred(bits: Any) -> Any:
-    """Bits mixed well enough that sums of them are alike only where the numbers are (the finalizer of splitmix64)."""
+def _mix_bits(bits: Any) -> Any:
+    """Mix bits (the finalizer of splitmix64), so that sums of them differ where the numbers do."""
     bits = bits + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
 
 
-def heat(picture: TrackPicture, frame: PictureFrame) -> tuple[Ints, Ints, float]:
-    """The square cells that are met, row by row from the north west, how many trajectories meet each, and the side of a cell."""
+def heat(picture: TrajectoryPicture, frame: PictureFrame) -> tuple[Ints, Ints, float]:
+    """Return the square cells with points, row by row from the north-west, the trajectories in each, and the cell side."""
     cell = max(frame.width, frame.height) / HEAT_CELLS
     x, y = (np.minimum(c / cell, HEAT_CELLS - 1).astype(np.int64) for c in frame.place(picture.lon, picture.lat))
-    whose = np.repeat(np.arange(len(picture)), np.diff(picture.offsets))
-    once = np.unique((whose * HEAT_CELLS + y) * HEAT_CELLS + x) % (HEAT_CELLS * HEAT_CELLS)
+    trajectory = np.repeat(np.arange(len(picture)), np.diff(picture.offsets))
+    once = np.unique((trajectory * HEAT_CELLS + y) * HEAT_CELLS + x) % (HEAT_CELLS * HEAT_CELLS)
     cells, count = np.unique(once, return_counts=True)
     return cells, count, cell
 
 
-def heat_map(picture: TrackPicture, frame: PictureFrame, title: str) -> str:
-    """Square cells by how many trajectories have a point in them, as an SVG."""
+def heat_map(picture: TrajectoryPicture, frame: PictureFrame, title: str) -> str:
+    """Return an SVG of square cells, colored by the number of trajectories with a point in them."""
     cells, count, cell = heat(picture, frame)
     level = np.minimum((7 * np.sqrt(count / count.max(initial=1))).astype(np.int64), 6)
     marks = [

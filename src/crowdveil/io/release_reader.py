@@ -1,4 +1,4 @@
-"""A written release as the model again: alone, or to be compared with what it was made from."""
+"""Load a written release as the model: alone, or for comparison with the original."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from crowdveil.errors import InputError, counted
 from crowdveil.io.times import read_seconds
 from crowdveil.io.values import one_array
-from crowdveil.io.written import WrittenRelease
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Bytes, Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.release import NOT_GIVEN, STATES, Areas, FlowRelease, TrajectoryRelease
@@ -19,18 +19,18 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 
 
-def flow_release_from(written: WrittenRelease, flows: Flows) -> FlowRelease:
-    """The release over the zones and the time steps of `flows`: tiles are found by their ids, steps by their times."""
+def load_flow_release(written: WrittenRelease, flows: Flows) -> FlowRelease:
+    """Return the release over zones and time steps of `flows`: tiles match by id, steps by time."""
     return _release(written, flows.zones, flows, flows.step_s, flows.tz)
 
 
-def flow_release_alone(written: WrittenRelease, zones: Zones, step_s: int | None, tz: str) -> FlowRelease:
-    """The release over zones that hold its tiles, for those who have no more than the release."""
+def load_flow_release_alone(written: WrittenRelease, zones: Zones, step_s: int | None, tz: str) -> FlowRelease:
+    """Return the release over zones that hold its tiles, without the original."""
     return _release(written, zones, None, step_s, tz)
 
 
-def trajectory_release_from(written: WrittenRelease) -> TrajectoryRelease:
-    """A release of trajectories, in the order of their numbers. Its areas are not read: every point has a place of its own."""
+def load_trajectory_release(written: WrittenRelease) -> TrajectoryRelease:
+    """Return a release of trajectories, in the order of their numbers, without its areas."""
     if written.is_flows:
         raise InputError(f"{written.folder}: wanted a release of trajectories, but it holds flows.")
     number, t = written.column("trajectory_id"), written.column("timestamp")
@@ -46,8 +46,8 @@ def trajectory_release_from(written: WrittenRelease) -> TrajectoryRelease:
     return TrajectoryRelease(lon, lat, t, np.append(first, len(number)), people)
 
 
-def trajectory_release_of(published: Trajectories, source: Ints | None) -> TrajectoryRelease:
-    """Trajectories that somebody else published, as if they were a release of ours."""
+def wrap_trajectories(published: Trajectories, source: Ints | None) -> TrajectoryRelease:
+    """Return trajectories published by another tool as a release."""
     people = published.person if published.k_unit == "people" else None
     return TrajectoryRelease(published.lon, published.lat, published.t, published.offsets, people, source)
 
@@ -79,20 +79,15 @@ def _release(
 
 
 def _steps(written: WrittenRelease, flows: Flows | None) -> tuple[Ints, Ints]:
-    """Times of the listed steps, in order, and what was suppressed in them."""
+    """Return the times of the listed steps, sorted, and their suppressed trips."""
     t = _times(written, written.steps, flows)
-    suppressed = (
-        _column(written, written.steps, "suppressed")
-        .cast(pa.int64())
-        .fill_null(NOT_GIVEN)
-        .to_numpy(zero_copy_only=False)
-    )
+    suppressed = _column(written, written.steps, "suppressed").cast(pa.int64()).fill_null(NOT_GIVEN)
     order = np.argsort(t, kind="stable")
-    return t[order], suppressed[order]
+    return t[order], suppressed.to_numpy(zero_copy_only=False)[order]
 
 
 def _times(written: WrittenRelease, table: pa.Table, flows: Flows | None) -> Ints:
-    """The time of each row of a table; that of the one step of the flows where the release has no times."""
+    """Return the time of each row of a table; the one step of `flows` if the release has no times."""
     column = _column(written, table, "t")
     if column.null_count < len(column):
         return read_seconds(column, f"{written.folder}, column t").values
@@ -108,7 +103,7 @@ def _times(written: WrittenRelease, table: pa.Table, flows: Flows | None) -> Int
 
 def _column(written: WrittenRelease, table: pa.Table, name: str) -> Any:
     if name not in table.column_names:
-        raise InputError(f"{written.folder}: the release has no column {name}, which its manifest speaks of.")
+        raise InputError(f"{written.folder}: the release has no column {name}, which its manifest lists.")
     return one_array(table[name])
 
 
@@ -121,14 +116,14 @@ def _states(written: WrittenRelease) -> Bytes:
 
 
 def _areas(written: WrittenRelease, zones: Zones) -> Areas:
-    """The areas of the release over zones."""
+    """Return the areas of the release over zones."""
     names = [f["properties"]["area"] for f in written.features]
     tiles = [[zones.index_of(t) for t in f["properties"]["tiles"]] for f in written.features]
     flat = np.array([t for of_area in tiles for t in of_area], np.int32)
     missing = int(np.count_nonzero(flat < 0))
     if missing:
         raise InputError(
-            f"{written.folder}: {counted(missing, 'tile')} of its areas {'is' if missing == 1 else 'are'} none of the "
-            "original's zones; give the zones that the release was made with."
+            f"{written.folder}: {counted(missing, 'tile')} of its areas {'is' if missing == 1 else 'are'} not among the "
+            "original's zones; give the zones of the release."
         )
     return Areas(zones, np.array(names, dtype=object), np.cumsum([0, *map(len, tiles)]), flat)

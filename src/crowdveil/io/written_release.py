@@ -1,4 +1,4 @@
-"""A release as it lies on the disk: the form of its files, and reading it back from nothing but them."""
+"""A release as written to files: their format, and reading them without other information."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError
-from crowdveil.io.formulas import unescaped
+from crowdveil.io.formulas import unescape_formulas
 from crowdveil.io.times import read_seconds, run_lengths
-from crowdveil.io.values import codes, one_array
+from crowdveil.io.values import encode_ids, one_array
 from crowdveil.manifest_schema import AreaList
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.trajectories import Trajectories
@@ -29,37 +29,37 @@ STEP_COLUMNS = ("t", "published", "suppressed")
 TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "trajectory_id")
 AREAS_FILE, MANIFEST_FILE = "areas.geojson", "manifest.json"
 NO_TIME = int(np.iinfo(np.int64).min)
-"""The start of a time step that the files give none for."""
+"""Start of a time step without a time in the files."""
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file; of a folder, that of the list of its files with theirs."""
+    """Return the SHA-256 of a file; for a folder, that of the list of its files with theirs."""
     if path.is_dir():
-        return folder_hash({part.name: file_hash(part) for part in path.iterdir()})
+        return folder_hash({file.name: file_hash(file) for file in path.iterdir()})
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def folder_hash(parts: dict[str, str]) -> str:
-    """SHA-256 of the list of a folder's files, by name, each with its own."""
-    listed = "".join(f"{parts[name]}  {name}\n" for name in sorted(parts))
+def folder_hash(hashes: dict[str, str]) -> str:
+    """Return the SHA-256 of the list of a folder's files, sorted by name, each with its own."""
+    listed = "".join(f"{hashes[name]}  {name}\n" for name in sorted(hashes))
     return hashlib.sha256(listed.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class WrittenRelease:
-    """A release as it lies on the disk. Checkers see this and nothing else.
+    """A release as read from its files, the only input of checkers.
 
     Attributes
     ----------
     folder
-        Where it lies.
+        Folder of the release.
     data
-        The table of flows or of points.
+        Table of flows or of points.
     steps_table
         For flows, the table of time steps.
     features
-        The areas, as in the GeoJSON.
+        Areas, as in the GeoJSON.
     """
 
     folder: Path
@@ -70,7 +70,7 @@ class WrittenRelease:
 
     @property
     def is_flows(self) -> bool:
-        """Whether it holds flows, and not trajectories."""
+        """Whether it holds flows, not trajectories."""
         return self.steps_table is not None
 
     @property
@@ -81,36 +81,34 @@ class WrittenRelease:
         return self.steps_table
 
     def column(self, name: str) -> Any:
-        """A column as an array; times as seconds."""
+        """Return a column as an array; times as seconds."""
         values = self.values(name)
         if name in ("t", "timestamp"):
             return read_seconds(values, f"{self.folder}, column {name}").values
         return one_array(values).to_numpy(zero_copy_only=False)
 
     def values(self, name: str) -> Any:
-        """A column as it was read."""
+        """Return a column as read."""
         if name not in self.data.column_names:
-            raise InputError(f"{self.folder}: the release has no column {name}, which its manifest speaks of.")
+            raise InputError(f"{self.folder}: the release has no column {name}, which its manifest lists.")
         return self.data[name]
 
     def row_steps(self) -> tuple[Ints, Ints]:
-        """The time steps that rows have, as seconds, rising, and the place of each row's step among them.
+        """Return the time steps of rows, as ascending seconds, and the index of each row's step.
 
         Rows without a time are one step, `NO_TIME`.
         """
-        steps: tuple[Ints, Ints] = self._once(
-            "row steps", lambda: _steps_of(self.values("t"), f"{self.folder}, column t")
-        )
+        steps: tuple[Ints, Ints] = self._cached("t", lambda: _steps_of(self.values("t"), f"{self.folder}, column t"))
         return steps
 
     def listed_steps(self) -> tuple[Ints, Ints]:
-        """The same for the table of time steps."""
+        """Return the time steps of the table of time steps, and the index of each row's step."""
         if "t" not in self.steps.column_names:
             raise InputError(f"{self.folder}: the table of time steps has no column t.")
         return _steps_of(self.steps["t"], f"{self.folder}, column t of the time steps")
 
     def listed(self, column: str) -> tuple[Ints, Mask]:
-        """A number of each listed time step, 0 where it is not given; and where it is."""
+        """Return a column of the table of time steps (0 where null), and where it is given."""
         if column not in self.steps.column_names:
             raise InputError(f"{self.folder}: the table of time steps has no column {column}.")
         values = one_array(self.steps[column])
@@ -118,24 +116,24 @@ class WrittenRelease:
         return values.fill_null(0).to_numpy(zero_copy_only=False), given
 
     @cached_property
-    def _made(self) -> dict[str, Any]:
+    def _cache(self) -> dict[str, Any]:
         return {}
 
-    def _once(self, what: str, make: Callable[[], Any]) -> Any:
-        """What every checker asks for, made for the first of them; they run side by side, and the others wait for it."""
+    def _cached(self, key: str, compute: Callable[[], Any]) -> Any:
+        """Return a value that several checkers need, computed once; parallel checkers wait for it."""
         with self._lock:
-            if what not in self._made:
-                self._made[what] = make()
-            return self._made[what]
+            if key not in self._cache:
+                self._cache[key] = compute()
+            return self._cache[key]
 
-    def points_beside(self, original: Trajectories) -> tuple[Ints, Ints]:
-        """A number for each written and each original point, the same for points of one place and time."""
-        numbers: tuple[Ints, Ints] = self._once(f"points beside {id(original)}", lambda: self._numbered(original))
+    def number_points(self, original: Trajectories) -> tuple[Ints, Ints]:
+        """Return a number for each written and each original point, equal for points of one location and time."""
+        numbers: tuple[Ints, Ints] = self._cached(f"points {id(original)}", lambda: self._number(original))
         return numbers
 
-    def _numbered(self, original: Trajectories) -> tuple[Ints, Ints]:
-        beside = (("timestamp", original.t), ("lat", original.lat), ("lon", original.lon))
-        columns = [np.concatenate([self.column(name), values]) for name, values in beside]
+    def _number(self, original: Trajectories) -> tuple[Ints, Ints]:
+        of_original = (("timestamp", original.t), ("lat", original.lat), ("lon", original.lon))
+        columns = [np.concatenate([self.column(name), values]) for name, values in of_original]
         order = np.lexsort(columns)
         differ = np.zeros(len(order), np.bool_)
         for column in columns:
@@ -151,14 +149,14 @@ class WrittenRelease:
         return {f["properties"]["area"]: i for i, f in enumerate(self.features)}
 
     def area_numbers(self, column: str) -> Ints:
-        """The area of each row by its place in the list of areas, -1 where it is not in it."""
-        areas: Ints = self._once(column, lambda: self._looked_up(column))
+        """Return the index of each row's area in the list of areas, -1 if it is not listed."""
+        areas: Ints = self._cached(column, lambda: self._find_areas(column))
         return areas
 
-    def _looked_up(self, column: str) -> Ints:
-        number, labels, missing = codes(self.values(column))
-        place = np.array([self._area_number.get(str(name), -1) for name in labels], np.int64)
-        areas: Ints = place.take(number) if len(labels) else np.full(len(number), -1, np.int64)
+    def _find_areas(self, column: str) -> Ints:
+        number, labels, missing = encode_ids(self.values(column))
+        index = np.array([self._area_number.get(str(name), -1) for name in labels], np.int64)
+        areas: Ints = index.take(number) if len(labels) else np.full(len(number), -1, np.int64)
         if missing is not None:
             areas[missing] = -1
         return areas
@@ -170,17 +168,17 @@ class WrittenRelease:
 
     @property
     def tile_names(self) -> list[str]:
-        """The different tiles of all areas; a tile's place here is its number."""
+        """Distinct tiles of all areas; a tile's index here is its number."""
         return list(self._tile_number)
 
     @property
     def tile_count(self) -> int:
-        """Number of different tiles in all areas."""
+        """Number of distinct tiles in all areas."""
         return len(self._tile_number)
 
     @cached_property
     def area_tiles(self) -> list[Ints]:
-        """The tiles of each area, as numbers."""
+        """Tile numbers of each area."""
         return [np.array([self._tile_number[t] for t in f["properties"]["tiles"]], np.int64) for f in self.features]
 
     @property
@@ -190,19 +188,19 @@ class WrittenRelease:
 
 
 def _steps_of(column: Any, what: str) -> tuple[Ints, Ints]:
-    # Few times stand in many rows: each is read once, and times that are written differently are still the same.
+    # Times repeat in many rows: each distinct one is read once. Equal times in different spellings are one step.
     column = one_array(column)
     lengths = run_lengths(column)
     if lengths is not None:
-        times, place = _steps_of(column.take(pa.array(np.cumsum(lengths) - lengths)), what)
-        return times, np.repeat(place, lengths)
+        times, index = _steps_of(column.take(pa.array(np.cumsum(lengths) - lengths)), what)
+        return times, np.repeat(index, lengths)
     encoded = column.dictionary_encode()
     read = read_seconds(encoded.dictionary, what)
     seconds = np.where(read.bad, NO_TIME, read.values)
     if encoded.indices.null_count:
         seconds = np.append(seconds, NO_TIME)
-    times, place = np.unique(seconds, return_inverse=True)
-    return times, place[encoded.indices.fill_null(len(seconds) - 1).to_numpy(zero_copy_only=False)].astype(np.int64)
+    times, index = np.unique(seconds, return_inverse=True)
+    return times, index[encoded.indices.fill_null(len(seconds) - 1).to_numpy(zero_copy_only=False)].astype(np.int64)
 
 
 def read_release(folder: Path, files: dict[str, str]) -> WrittenRelease:
@@ -213,7 +211,7 @@ def read_release(folder: Path, files: dict[str, str]) -> WrittenRelease:
         features = read_features(folder / files["areas"]) if "areas" in files else []
         for table in (data, steps):
             if table is not None:
-                _hold_to_form(table)
+                _check_types(table)
     except (KeyError, TypeError, OSError, ValueError, pa.ArrowException):
         raise InputError(f"{folder}: the release lacks a file, or one is broken; it cannot be verified.") from None
     missing = [] if steps is None else [name for name in STEP_COLUMNS if name not in steps.column_names]
@@ -222,25 +220,25 @@ def read_release(folder: Path, files: dict[str, str]) -> WrittenRelease:
     return WrittenRelease(folder, data, steps, features)
 
 
-def _hold_to_form(table: pa.Table) -> None:
-    """Raise if a column stands twice, or holds something else than a release has there: files may come from anybody."""
+def _check_types(table: pa.Table) -> None:
+    """Raise if a column repeats or has another type than in a release: files are untrusted."""
     if len(set(table.column_names)) < len(table.column_names):
-        raise ValueError("a column stands twice")
+        raise ValueError("a column repeats")
     for column in table.schema:
         wanted = _NUMBERS.get(column.name)
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if wanted is not None and not (
             pa.types.is_integer(kind) or (wanted == pa.float64() and pa.types.is_floating(kind))
         ):
-            raise TypeError("numbers are none")
+            raise TypeError("wanted numbers")
         if column.name in ("origin_area", "destination_area", "state") and not (
             pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
         ):
-            raise TypeError("names are none")
+            raise TypeError("wanted names")
 
 
 def read_features(path: Path) -> list[dict[str, Any]]:
-    """The areas of a release, as in the GeoJSON; raises what a broken file raises."""
+    """Return the areas of a release, as in the GeoJSON; errors of a broken file pass through."""
     listed: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     AreaList.model_validate(listed)
     features: list[dict[str, Any]] = listed["features"]
@@ -254,14 +252,14 @@ _NUMBERS = {
 
 
 def _read_table(path: Path) -> pa.Table:
-    """A table of a release; one without rows is fine here, since a release may suppress everything."""
+    """Return a table of a release; it may have no rows, since a release may suppress everything."""
     if path.suffix != ".csv":
-        # Names of few areas stand in many rows: they come numbered, and each is looked up once.
+        # Area names repeat in many rows: dictionary-encoded, each is looked up once.
         return pq.read_table(path, read_dictionary=["origin_area", "destination_area", "state"]).combine_chunks()
     names = pacsv.read_csv(path, read_options=pacsv.ReadOptions(use_threads=False)).column_names
     types = {name: _NUMBERS.get(name, pa.string()) for name in names}
-    # An area may be called "NA": only an empty place is a missing value here.
+    # An area may be called "NA": only an empty field is a missing value.
     options = pacsv.ConvertOptions(
         column_types=types, strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False
     )
-    return unescaped(pacsv.read_csv(path, convert_options=options))
+    return unescape_formulas(pacsv.read_csv(path, convert_options=options))

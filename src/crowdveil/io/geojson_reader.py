@@ -1,4 +1,4 @@
-"""Features in: GeoJSON by Python's own JSON, so that nothing in the file is taken for anything but features."""
+"""Read features from GeoJSON with Python's own JSON parser, which runs and opens nothing."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from crowdveil.io.attributes import attribute_table
 from crowdveil.io.crs import WGS84
 from crowdveil.model.arrays import Labels
 
-BYTES_MOST = 1 << 30
-"""Size of a file; beyond it other formats are faster, and this one takes too much memory."""
-COORDINATES_MOST = 100_000_000
+MAX_BYTES = 1 << 30
+"""Size of a file; larger GeoJSON takes too much memory, and other formats are faster."""
+MAX_POSITIONS = 100_000_000
 Polygon = list[list[Any]]
-"""Rings of places."""
+"""Rings of positions."""
 
 
 def read_geojson(path: Path) -> tuple[pa.Table, Labels, Any]:
-    """Properties, shapes and the coordinate system (None where the file says that it has none).
+    """Return properties, shapes and coordinate system (None if the file declares none).
 
-    Raises what broken JSON raises, ValueError for JSON that is no GeoJSON, and InputError where there is more to say.
+    Raise ValueError for text that is no GeoJSON, and InputError for what needs its own message.
     """
-    if path.stat().st_size > BYTES_MOST:
+    if path.stat().st_size > MAX_BYTES:
         raise InputError(
-            f"{path}: wanted at most {BYTES_MOST >> 30} GiB of GeoJSON; write it as GeoParquet or GeoPackage."
+            f"{path}: wanted at most {MAX_BYTES >> 30} GiB of GeoJSON; write it as GeoParquet or GeoPackage."
         )
     content = json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_refuse)
     if not isinstance(content, dict):
@@ -81,13 +81,13 @@ def _crs(content: dict[str, Any], path: Path) -> Any:
             return name
         case {"type": "link"}:
             raise InputError(
-                f"{path}: its coordinate system is a link, which is not followed; name it as EPSG:4326 does."
+                f"{path}: links to a coordinate system are not followed; name it by its code, such as EPSG:4326."
             )
     raise ValueError("no coordinate system")
 
 
 def _shapes(features: list[dict[str, Any]]) -> Labels:
-    """Points and polygons; whatever else is a line, which nobody takes for a zone."""
+    """Return points and polygons; other geometries become a line, which is refused as a zone later."""
     import shapely
 
     shapes = np.full(len(features), None, dtype=object)
@@ -98,8 +98,8 @@ def _shapes(features: list[dict[str, Any]]) -> Labels:
         match feature.get("geometry"):
             case None:
                 pass
-            case {"type": "Point", "coordinates": list(place)}:
-                points.append((i, place))
+            case {"type": "Point", "coordinates": list(position)}:
+                points.append((i, position))
             case {"type": "Polygon", "coordinates": list(rings)}:
                 single.add(i)
                 polygons.append((i, rings))
@@ -110,8 +110,8 @@ def _shapes(features: list[dict[str, Any]]) -> Labels:
                 shapes[i] = shapely.LineString([(0, 0), (1, 1)])
             case _:
                 raise ValueError("no shape")
-    for i, place in points:
-        shapes[i] = shapely.Point(_places([place])[0]) if place else shapely.Point()
+    for i, position in points:
+        shapes[i] = shapely.Point(_positions([position])[0]) if position else shapely.Point()
     _fill_polygons(shapes, polygons, single)
     return shapes
 
@@ -120,26 +120,24 @@ def _fill_polygons(shapes: Labels, polygons: list[tuple[int, Polygon]], single: 
     import shapely
 
     rings = [(k, ring) for k, (_, polygon) in enumerate(polygons) for ring in polygon if ring]
-    made = np.full(len(polygons), None, dtype=object)
-    made[:] = shapely.Polygon()
+    built = np.full(len(polygons), shapely.Polygon(), dtype=object)
     if rings:
-        places = _places([place for _, ring in rings for place in ring])
+        positions = _positions([position for _, ring in rings for position in ring])
         of_ring = np.repeat(np.arange(len(rings)), [len(ring) for _, ring in rings])
-        closed = shapely.linearrings(places, indices=of_ring)
-        shapely.polygons(closed, indices=np.array([k for k, _ in rings]), out=made)
-    whole: dict[int, list[Any]] = {}
-    for (i, _), shape in zip(polygons, made, strict=True):
-        whole.setdefault(i, []).append(shape)
-    for i, parts in whole.items():
+        closed = shapely.linearrings(positions, indices=of_ring)
+        shapely.polygons(closed, indices=np.array([k for k, _ in rings]), out=built)
+    of_feature: dict[int, list[Any]] = {}
+    for (i, _), shape in zip(polygons, built, strict=True):
+        of_feature.setdefault(i, []).append(shape)
+    for i, parts in of_feature.items():
         shapes[i] = parts[0] if i in single else shapely.MultiPolygon([p for p in parts if not p.is_empty])
 
 
-def _places(given: list[Any]) -> Any:
-    """Places as two numbers each; heights are left out."""
-    if len(given) > COORDINATES_MOST:
-        raise ValueError("too many places")
-    flat = [(place[0], place[1]) for place in given]
-    places = np.array(flat)
-    if places.ndim != 2 or places.dtype.kind not in "iuf":
+def _positions(given: list[Any]) -> Any:
+    """Return positions as an array of longitude and latitude; heights are dropped."""
+    if len(given) > MAX_POSITIONS:
+        raise ValueError("too many positions")
+    positions = np.array([(position[0], position[1]) for position in given])
+    if positions.ndim != 2 or positions.dtype.kind not in "iuf":
         raise ValueError("no numbers")
-    return places.astype(np.float64)
+    return positions.astype(np.float64)

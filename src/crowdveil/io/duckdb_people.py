@@ -1,4 +1,4 @@
-"""People in a Parquet file that the engine groups: ids normalized where they need it, counted, compared without case."""
+"""Person ids in a Parquet file that DuckDB groups: normalized where needed, counted, and compared without case."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.io.engine import fetch, quoted
+from crowdveil.io.duckdb_engine import fetch, quote_identifier
 from crowdveil.io.od_rows import OdColumns
-from crowdveil.io.person_ids import IdRules, distinct_alike, id_type
+from crowdveil.io.person_ids import IdRules, count_case_variants, id_type
 from crowdveil.io.source import Source
 
 _CHANGED = "changed_ids"
@@ -18,16 +18,16 @@ _CHANGED = "changed_ids"
 
 @dataclass(frozen=True)
 class EnginePeople:
-    """The people of a file, as SQL has them.
+    """The people of a file in SQL.
 
     Attributes
     ----------
     column, join
-        SQL behind the other columns that are selected, and behind the file `f` that they are selected from.
+        SQL that follows the other selected columns, and SQL that follows the file `f`.
     count
-        Number of distinct people; None where they are not known.
+        Number of distinct people; None if they are not known.
     alike
-        Number of ids that differ from another one only in upper and lower case.
+        Number of ids that differ from another one only in case.
     """
 
     column: str = ""
@@ -37,17 +37,17 @@ class EnginePeople:
 
     @classmethod
     def of(cls, connection: Any, source: Source, columns: OdColumns, file: str, ids: IdRules) -> EnginePeople:
-        """Look at the distinct ids of the user column; only those whose spelling changes are looked up for each row."""
+        """Read the distinct ids of the user column; only ids whose spelling changes are joined to the rows."""
         if columns.user is None:
             return cls()
-        raw = f"f.{quoted(columns.user)}"
+        raw = f"f.{quote_identifier(columns.user)}"
         if pa.types.is_integer(id_type(source.schema.field(columns.user).type)):
             return cls(f", {raw} AS person").among(connection, f"(SELECT {raw} AS person FROM {file} f)")
         written = fetch(connection, f"SELECT DISTINCT {raw} AS id FROM {file} f WHERE {raw} IS NOT NULL")["id"]
         written = written.cast(pa.string()).combine_chunks()
         spelled = ids.apply(written, f"{source.name}, column {columns.user}")
         people = pc.unique(spelled).drop_null()
-        found = cls(f", {raw} AS person", "", len(people), distinct_alike(people))
+        found = cls(f", {raw} AS person", "", len(people), count_case_variants(people))
         changed = pc.fill_null(pc.not_equal(written, spelled), True)
         if not pc.any(changed).as_py():
             return found
@@ -57,7 +57,7 @@ class EnginePeople:
         return replace(found, column=spelling, join=f" LEFT JOIN {_CHANGED} c ON c.written = {raw}")
 
     def among(self, connection: Any, rows: str) -> EnginePeople:
-        """The same with the people counted in some rows."""
+        """Return a copy with the people counted in the given rows."""
         if not self.column:
             return self
         text = f"SELECT count(*) FROM (SELECT DISTINCT person FROM {rows} WHERE person IS NOT NULL)"

@@ -1,0 +1,100 @@
+"""DuckDB, the SQL engine that groups trips out of core, with bounded memory and no access to other files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from crowdveil.errors import CrowdveilError, InputError, OutputError
+from crowdveil.io.atomic import scratch_folder
+
+MEMORY_LIMIT = "1GB"
+"""Memory of the engine; beyond it, data is spilled to a temporary folder."""
+_NO_EXTENSIONS = {
+    "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "allow_community_extensions": "false",
+}  # fmt: skip
+
+
+@contextmanager
+def engine(
+    *, memory_limit: str = MEMORY_LIMIT, threads: int | None = None, reading: Path | None = None
+) -> Iterator[Any]:
+    """Yield a connection with bounded memory and its own temporary folder, on all processors unless `threads` is given.
+
+    It opens no file but `reading` and loads no extension; no query can change that.
+    """
+    import duckdb
+
+    with scratch_folder() as spill:
+        config = {"memory_limit": memory_limit, "temp_directory": spill, **_NO_EXTENSIONS}
+        connection = duckdb.connect(":memory:", config=config)
+        try:
+            # The order of rows does not matter, and keeping it costs memory.
+            connection.execute("SET preserve_insertion_order = false")
+            if threads is not None:
+                connection.execute(f"SET threads = {threads}")
+            if reading is not None:
+                paths = dict.fromkeys(quote_literal(str(path)) for path in (reading.absolute(), reading.resolve()))
+                connection.execute(f"SET allowed_paths = [{', '.join(paths)}]")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            yield connection
+        finally:
+            connection.close()
+
+
+def fetch(connection: Any, sql: str) -> Any:
+    """Return the result of a query as an Arrow table.
+
+    The query runs on its own thread, because DuckDB may lose an interrupt that arrives while a query starts. An interrupt
+    is therefore repeated until the query has stopped.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        result = pool.submit(lambda: connection.sql(sql).to_arrow_table())
+        try:
+            return result.result()
+        except KeyboardInterrupt:
+            while not result.done():
+                connection.interrupt()
+                wait([result], timeout=0.05)
+            raise
+
+
+def quote_identifier(name: str) -> str:
+    """Quote a column name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_literal(text: str) -> str:
+    """Quote a text for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+@contextmanager
+def duckdb_errors(name: str, failed: Sequence[BaseException] = ()) -> Iterator[None]:
+    """Turn errors of DuckDB into one sentence; raise the first of `failed`, errors of ours that passed through it, instead."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.Error, RuntimeError) as error:
+        if failed:
+            raise failed[0] from None
+        if "interrupt" in str(error).lower():
+            raise KeyboardInterrupt from None
+        raise _describe_error(name, error) from None
+
+
+def _describe_error(name: str, error: Exception) -> CrowdveilError:
+    import duckdb
+
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return InputError(f"{name}: grouping needs more memory or temporary disk space; free some, or give less data.")
+    if "No space" in str(error):
+        return OutputError(
+            f"{name}: the disk for temporary files is full; free some space, or set TMPDIR to another disk."
+        )
+    return InputError(f"{name}: the file is broken, or changed while it was read; write it again.")

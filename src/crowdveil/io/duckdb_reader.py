@@ -1,0 +1,220 @@
+"""Group a Parquet file of trips inside DuckDB, so that rows never pass through Python."""
+
+from __future__ import annotations
+
+import calendar
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crowdveil.io.duckdb_engine import duckdb_errors, engine, fetch, quote_identifier, quote_literal
+from crowdveil.io.duckdb_people import EnginePeople
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_grouping import group_sql, to_flows
+from crowdveil.io.od_rows import OdColumns, Problems
+from crowdveil.io.person_ids import IdRules
+from crowdveil.io.source import Source
+from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.time_steps import TimeSteps, wall_sql
+from crowdveil.io.times import FAR_FUTURE, Clock, far_reason, note_assumed_zone, note_clock_changes
+from crowdveil.io.zone_ids import refuse_other_spelling
+from crowdveil.model.flows import Flows
+from crowdveil.model.zones import Zones
+
+_MAX_UNKNOWN_IDS = 100_000
+"""Unknown zone ids that are compared with the known ones."""
+_SINCE_YEAR_1 = 62_135_596_800
+
+
+def can_read_in_duckdb(source: Source, columns: OdColumns, zones: Zones) -> bool:
+    """Return whether DuckDB can group the file itself: unweighted trips with zone ids and native times."""
+    if not source.is_parquet or not columns.by_id or columns.is_flows or columns.weight is not None:
+        return False
+    if _is_ambiguous(source):
+        return False
+    time_ok = columns.time is None or pa.types.is_timestamp(source.schema.field(columns.time).type)
+    return (
+        time_ok
+        and all(_id_kind(source, c) is not None for c in (columns.origin, columns.destination))
+        and (columns.user is None or _id_kind(source, columns.user) is not None)
+        and len(zones) > 0
+    )
+
+
+def _is_ambiguous(source: Source) -> bool:
+    """Return whether DuckDB reads the file name as a pattern, or confuses columns that differ in case."""
+    lower = [c.lower() for c in (*source.columns, "file_row_number")]
+    return len(set(lower)) < len(lower) or any(sign in str(source.path) for sign in "*?[")
+
+
+def _id_kind(source: Source, column: str | None) -> str | None:
+    kind = source.schema.field(column).type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_integer(kind):
+        return "BIGINT"
+    return "VARCHAR" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else None
+
+
+def read_in_duckdb(
+    source: Source,
+    columns: OdColumns,
+    zones: Zones,
+    seconds: int | None,
+    tz: str,
+    form: TimeForm,
+    ids: IdRules,
+    drop_invalid: bool,
+    members: bool,
+    notes: ReadNotes,
+) -> Flows:
+    """Group a Parquet file of trips inside DuckDB; unusable rows come out as groups without a key."""
+    with engine(reading=source.path) as connection, duckdb_errors(source.name):
+        file = f"read_parquet({quote_literal(str(source.path))}, file_row_number = true, hive_partitioning = false)"
+        keys = {p: _register_ids(connection, source, p, getattr(columns, p), zones) for p in ("origin", "destination")}
+        wall, far = _wall_expression(connection, source, columns, file, tz, form, notes)
+        people = EnginePeople.of(connection, source, columns, file, ids)
+        steps = TimeSteps(seconds, tz) if seconds and wall else None
+        step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
+        person = ("person", "members")[: 1 + members] if columns.user is not None else ()
+        # Columns get new names here, since the file may have columns o, d or person itself.
+        rows = (
+            f"(SELECT f.file_row_number, f.{keys['origin']} AS o, f.{keys['destination']} AS d"
+            f"{f', {wall} AS wall' if wall else ''}{f', {far} AS far' if far else ''}{people.column} FROM {file} f{people.join})"
+        )
+        # Zones are looked up per group, of which there are far fewer than trips.
+        grouped = fetch(connection, f"SELECT {_IN_ZONES.format(rows=f'({group_sql(step_sql, rows, person)})')}")
+        if sum(grouped[c].null_count for c in ("step", "o", "d")) or grouped["bad"].to_numpy().any():
+            _refuse_other_spelling(connection, rows, columns, zones, source.name)
+            reasons, matched = _reasons(columns, wall, far), f"(SELECT {_IN_ZONES.format(rows=rows)})"
+            _diagnose(connection, matched, reasons).settle(source.name, drop_invalid, notes)
+            good = " AND ".join(f"NOT ({condition})" for condition in reasons.values())
+            usable = f"(SELECT * FROM {matched} WHERE {good})"
+            grouped = fetch(connection, group_sql(step_sql, usable, person))
+            people = people.among(connection, usable)
+    flows = to_flows(grouped, zones, None, steps, columns.user is not None, source.name)
+    ids.warn(people.alike, columns.user, notes)
+    return replace(flows, distinct_people=people.count)
+
+
+_IN_ZONES = (
+    "r.* REPLACE (zo.i AS o, zd.i AS d) FROM {rows} r "
+    "LEFT JOIN ids_origin zo ON zo.id = r.o LEFT JOIN ids_destination zd ON zd.id = r.d"
+)
+"""SQL that replaces zone ids by zone indices; NULL for an unknown zone."""
+
+
+def _register_ids(connection: Any, source: Source, place: str, column: str, zones: Zones) -> str:
+    """Create the table of zone ids for a column, in the column's type, and return the quoted column."""
+    ids, index = list(zones.ids), np.arange(len(zones), dtype=np.int32)
+    if _id_kind(source, column) == "BIGINT":
+        # A number matches only the id that it is printed as: 7 is "7", and never "07".
+        whole = [i for i in index.tolist() if _is_number(ids[i])]
+        table = pa.table({"id": pa.array([int(ids[i]) for i in whole], pa.int64()), "i": pa.array(whole, pa.int32())})
+    else:
+        table = pa.table({"id": pa.array(ids, pa.string()), "i": pa.array(index)})
+    connection.register(f"arrow_{place}", table)
+    connection.sql(f"CREATE TEMP TABLE ids_{place} AS SELECT * FROM arrow_{place}")
+    return quote_identifier(column)
+
+
+def _is_number(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isdecimal() and len(digits) < 20 and str(int(text)) == text and -(2**63) <= int(text) < 2**63
+
+
+def _wall_expression(
+    connection: Any, source: Source, columns: OdColumns, file: str, tz: str, form: TimeForm, notes: ReadNotes
+) -> tuple[str | None, str | None]:
+    """Return SQL for the local time, and SQL for times outside the allowed years (None if there are none)."""
+    if columns.time is None:
+        return None, None
+    kind = source.schema.field(columns.time).type
+    # DuckDB divides towards zero, which is wrong before 1970: every time is made positive first.
+    seconds = f"(epoch_us(f.{quote_identifier(columns.time)}) + {_SINCE_YEAR_1 * 10**6}) // 1000000 - {_SINCE_YEAR_1}"
+    if kind.tz is None:
+        note_assumed_zone(notes, columns.time, tz)
+    low, high = (
+        _time_span(source, columns.time)
+        or connection.sql(f"SELECT min(s), max(s) FROM (SELECT {seconds} AS s FROM {file} f)").fetchall()[0]
+    )
+    if low is None:
+        return seconds, None
+    if kind.tz is None:
+        _note_clock_changes(connection, seconds, file, Clock(tz), (low, high), columns.time, notes)
+    wall = seconds if tz == "UTC" else wall_sql(seconds, instants=kind.tz is not None, tz=tz, low=low, high=high)
+    if form.any_years or (low >= 0 and high < FAR_FUTURE):
+        return wall, None
+    far = f"({seconds} < 0 OR {seconds} >= {FAR_FUTURE})"
+    # Such rows come out as groups without a key, as all unusable rows.
+    return f"CASE WHEN {far} THEN NULL ELSE {wall} END", far
+
+
+def _note_clock_changes(
+    connection: Any, seconds: str, file: str, clock: Clock, span: tuple[int, int], column: str, notes: ReadNotes
+) -> None:
+    """Note how many local times were skipped or repeated by changes of the clock, if there are changes in the span."""
+    if clock.tz == "UTC" or not any(clock.turns(*span)):
+        return
+    counts = []
+    for ranges in clock.turns(*span):
+        inside = " OR ".join(f"s >= {low} AND s < {high}" for low, high in ranges) or "false"
+        counts.append(f"count_if({inside})")
+    found = connection.sql(f"SELECT {', '.join(counts)} FROM (SELECT {seconds} AS s FROM {file} f)").fetchall()[0]
+    note_clock_changes(notes, column, clock.tz, *(int(n) for n in found))
+
+
+def _time_span(source: Source, column: str) -> tuple[int, int] | None:
+    """Return the first and last time by the file's statistics, one second wider; None if it has none."""
+    with pq.ParquetFile(source.path) as file:
+        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        columns = [g.column(j) for g in groups for j in range(g.num_columns) if g.column(j).path_in_schema == column]
+        try:
+            bounds = [t for c in columns if c.is_stats_set for t in (c.statistics.min, c.statistics.max)]
+        except (OverflowError, ValueError):  # a time that Python's datetime cannot hold
+            return None
+    if len(bounds) < 2 * len(groups) or not all(isinstance(t, datetime) for t in bounds):
+        return None
+    seconds = [calendar.timegm(t.utctimetuple()) for t in bounds]
+    return min(seconds) - 1, max(seconds) + 1
+
+
+def _refuse_other_spelling(connection: Any, rows: str, columns: OdColumns, zones: Zones, name: str) -> None:
+    """Raise if zone ids are unknown because of another spelling of numbers."""
+    for place, short in (("origin", "o"), ("destination", "d")):
+        missing = f"SELECT DISTINCT r.{short} AS id FROM {rows} r ANTI JOIN ids_{place} z ON z.id = r.{short}"
+        unknown = fetch(
+            connection, f"SELECT id::VARCHAR AS id FROM ({missing}) WHERE id IS NOT NULL LIMIT {_MAX_UNKNOWN_IDS}"
+        )
+        refuse_other_spelling(unknown["id"].to_pylist(), zones, f"{name}, column {getattr(columns, place)}")
+
+
+def _reasons(columns: OdColumns, wall: str | None, far: str | None) -> dict[str, str]:
+    reasons = {
+        f"name a zone that is not among the zones in column {columns.origin}": "o IS NULL",
+        f"name a zone that is not among the zones in column {columns.destination}": "d IS NULL",
+    }
+    if far:
+        reasons[far_reason(columns.time)] = "far"
+    if wall:
+        reasons[f"have no usable time in column {columns.time}"] = "wall IS NULL"
+    if columns.user is not None:
+        reasons[f"have no user in column {columns.user}"] = "person IS NULL"
+    return reasons
+
+
+def _diagnose(connection: Any, rows: str, reasons: dict[str, str]) -> Problems:
+    """Count the unusable rows by their first reason, and find the first rows of each reason."""
+    problems, earlier = Problems(), "false"
+    for reason, condition in reasons.items():
+        where = f"FROM {rows} WHERE ({condition}) AND NOT ({earlier})"
+        n = connection.sql(f"SELECT count(*) {where}").fetchall()[0][0]
+        if n:
+            first = connection.sql(f"SELECT file_row_number + 1 {where} ORDER BY 1 LIMIT 5").fetchall()
+            problems.add_count(reason, n, [row for (row,) in first])
+        earlier += f" OR ({condition})"
+    return problems

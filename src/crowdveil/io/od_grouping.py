@@ -1,0 +1,224 @@
+"""Group rows of trips or flows by time step, origin and destination, out of core, and sort the groups as `Flows`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdveil.errors import InputError, counted
+from crowdveil.io.duckdb_engine import duckdb_errors, engine, fetch
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_rows import OdColumns, OdReader, ZoneNames
+from crowdveil.io.parallel import run_parallel
+from crowdveil.io.person_ids import IdRules
+from crowdveil.io.sorted_flows import flows_in_order, read_in_order
+from crowdveil.io.source import Source
+from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.time_steps import TimeSteps
+from crowdveil.io.values import encode_ids
+from crowdveil.io.weights import read_weight_sums
+from crowdveil.model.arrays import Indices, Ints, frozen, row_slices
+from crowdveil.model.flows import WEIGHT_UNITS, Flows, FlowUnit
+from crowdveil.model.zones import Zones
+from crowdveil.solve.od.weights import rounded
+
+
+def group_sql(step: str, rows: str, columns: Collection[str]) -> str:
+    """Return SQL that counts trips, people and weights by step, origin and destination.
+
+    With "members" in `columns`, person ids are listed too. With "n", a row stands for n trips.
+    """
+    trips = "sum(n)" if "n" in columns else "count(*)"
+    weight = ", sum(weight)::DECIMAL(38, 0) AS weight" if "weight" in columns else ""
+    if "person" not in columns:
+        return f"SELECT {step} AS step, o, d, {trips}::BIGINT AS trips, 0 AS bad{weight} FROM {rows} GROUP BY 1, 2, 3"
+    # Two nested groupings can spill to disk, where count(DISTINCT) holds sets in memory.
+    outer = weight + (", list(person) AS members" if "members" in columns else "")
+    return (
+        "SELECT step, o, d, sum(n)::BIGINT AS trips, count(person) AS people, count(*) - count(person) AS bad"
+        f"{outer} FROM (SELECT {step} AS step, o, d, person, {trips} AS n{weight} FROM {rows} "
+        "GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3"
+    )
+
+
+def read_in_chunks(
+    source: Source,
+    columns: OdColumns,
+    zones: Zones | None,
+    own_steps: bool,
+    seconds: int | None,
+    tz: str,
+    form: TimeForm,
+    ids: IdRules,
+    drop_invalid: bool,
+    members: bool,
+    notes: ReadNotes,
+) -> Flows:
+    """Read flows from rows that Python must prepare: text, coordinates, volumes, or zones found while reading."""
+    own_steps = own_steps and columns.is_flows and columns.time is not None
+    seconds = 1 if own_steps else seconds
+    steps = TimeSteps(seconds, tz) if seconds and columns.time else None
+    new_reader = partial(OdReader, source, columns, ZoneNames(zones), tz, form, notes, ids)
+    flows = None
+    if columns.is_flows and columns.user is None and zones is not None:
+        reader = new_reader()
+        flows = read_in_order(reader, zones, steps)
+        if flows is not None:
+            reader.problems.settle(source.name, drop_invalid, notes)
+    if flows is None:
+        # Unsorted rows are mostly unsorted from the start, so little is read twice.
+        flows = _group_chunks(new_reader(), steps, drop_invalid, members)
+    return with_inferred_steps(flows) if own_steps else flows
+
+
+def _group_chunks(reader: OdReader, steps: TimeSteps | None, drop_invalid: bool, members: bool) -> Flows:
+    """Return flows from all rows of a reader, in any order."""
+    columns, name = reader.columns, reader.source.name
+    grouped = _group_rows(reader, steps, members)
+    reader.problems.settle(name, drop_invalid, reader.notes)
+    known, final = reader.names.finish()
+    if columns.is_flows and columns.people is not None and columns.user is None and len(grouped):
+        refuse_repeated(int((grouped["rows"].to_numpy() > 1).sum()), name)
+    flows = to_flows(grouped, known, final, steps, columns.user is not None or columns.people is not None, name)
+    return flows if columns.user is None else replace(flows, distinct_people=reader.count_people())
+
+
+def refuse_repeated(repeated: int, name: str) -> None:
+    """Raise if counts of people of several rows would have to be added up."""
+    if repeated:
+        raise InputError(
+            f"{name}: {counted(repeated, 'pair')} of zones have several rows in a time step, and people of different rows "
+            "cannot be added up; give one row for each pair and step, or remove the column of people."
+        )
+
+
+def _group_rows(reader: OdReader, steps: TimeSteps | None, members: bool) -> pa.Table:
+    """Group all rows of a reader in DuckDB."""
+    columns, name, batches = reader.columns, reader.source.name, reader.batches()
+    first = next(batches, None)
+    if first is None:
+        raise InputError(f"{name}: there are no rows; wanted at least one.")
+    schema = first.schema
+    failed: list[BaseException] = []
+
+    def stream() -> Iterator[pa.RecordBatch]:
+        # DuckDB keeps only the text of an error, so the error itself is kept here.
+        try:
+            yield first
+            for batch in batches:
+                yield batch.cast(schema) if batch.schema != schema else batch
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    step_sql = steps.number_sql("wall") if steps else "0::BIGINT"
+    names = [*schema.names, "members"] if members else schema.names
+    sql = (
+        _sum_volumes(step_sql, names, "volume", "count(*)") if columns.is_flows else group_sql(step_sql, "rows", names)
+    )
+    with engine() as connection, duckdb_errors(name, failed):
+        connection.register("rows", pa.RecordBatchReader.from_batches(schema, stream()))
+        return fetch(connection, sql)
+
+
+def _sum_volumes(step: str, columns: Collection[str], volume: str, rows: str) -> str:
+    people = ", sum(people)::BIGINT AS people" if "people" in columns else ""
+    if "person" in columns:  # the volume of a row is one person's
+        people = ", count(DISTINCT person) AS people"
+    return (
+        f"SELECT {step} AS step, o, d, sum({volume})::BIGINT AS trips, {rows}::BIGINT AS rows{people} FROM rows "
+        f"WHERE {volume} > 0 GROUP BY 1, 2, 3"
+    )
+
+
+def regroup(rows: pa.Table, *, members: bool) -> pa.Table:
+    """Group rows that were grouped in chunks before: each has its step and stands for `n` trips.
+
+    It uses one processor, since it is called in parallel.
+    """
+    names = [*rows.column_names, "members"] if members and "person" in rows.column_names else rows.column_names
+    of_flows = "rows" in names
+    sql = _sum_volumes("step", names, "n", "sum(rows)") if of_flows else group_sql("step", "rows", names)
+    with engine(threads=1) as connection, duckdb_errors("trips"):
+        connection.register("rows", rows)
+        return fetch(connection, sql)
+
+
+def with_inferred_steps(flows: Flows) -> Flows:
+    """Return flows whose times are their steps; the step length is the shortest difference of two times."""
+    length = int(np.diff(flows.t).min()) if flows.steps > 1 else 3600
+    return replace(flows, step_s=length)
+
+
+def to_flows(
+    grouped: pa.Table, zones: Zones, final: Indices | None, steps: TimeSteps | None, with_people: bool, name: str | None
+) -> Flows:
+    """Return grouped rows as `Flows`, sorted by step, origin and destination."""
+    o, d = (grouped[c].to_numpy() for c in "od")
+    step, trips = grouped["step"].to_numpy(), grouped["trips"].to_numpy()
+    people = grouped["people"].to_numpy() if with_people else trips
+    weighted = "weight" in grouped.column_names
+    volume = read_weight_sums(grouped["weight"], name or "trips") if weighted else trips
+    if final is not None and len(o):
+        o, d = final[o], final[d]
+    kept = (volume > 0) & (people > 0)
+    if not kept.all():
+        o, d, step, volume, people = (a[kept] for a in (o, d, step, volume, people))
+        grouped = grouped.filter(pa.array(kept))
+    if len(o) == 0:
+        raise InputError(f"{name or 'trips'}: no row can be used, or all volumes are zero; wanted at least one.")
+    order = _order(step, o, d, len(zones))
+    o, d, step, volume, people = run_parallel(*(partial(np.take, a, order) for a in (o, d, step, volume, people)))
+    members = _members(grouped["members"].take(pa.array(order))) if "members" in grouped.column_names else (None, None)
+    starts = np.flatnonzero(np.append(True, step[1:] != step[:-1]))
+    counts: FlowUnit = "people" if with_people else "trips"
+    offsets, weights = np.append(starts, len(step)), volume if weighted else None
+    trips = rounded(volume // WEIGHT_UNITS, volume % WEIGHT_UNITS, offsets) if weighted else volume
+    flows = flows_in_order(zones, steps, step[starts], offsets, (o, d, trips, people), counts, members, weights)
+    return without_empty_steps(flows, name) if weighted else flows
+
+
+def without_empty_steps(flows: Flows, name: str | None) -> Flows:
+    """Return weighted flows without the time steps whose volumes are all rounded to 0."""
+    filled = np.add.reduceat(flows.volume, flows.offsets[:-1]) > 0
+    if filled.all():
+        return flows
+    if not filled.any():
+        refuse_tiny_weights(name or "trips")
+    kept = flows.at_steps(np.flatnonzero(filled))
+    return replace(kept, dropped_weight=flows.exact_units - kept.exact_units)
+
+
+def refuse_tiny_weights(name: str) -> NoReturn:
+    """Raise because the weights of all time steps are rounded to nothing."""
+    raise InputError(f"{name}: the weights of every time step add up to less than half a trip; check them.")
+
+
+def _members(lists: Any) -> tuple[Ints, Ints]:
+    """Return lists of person ids as offsets and numbers, ascending inside each list."""
+    from crowdveil.kernels.ordering import rows_by_group_and_time
+
+    lists = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
+    number, _, _ = encode_ids(lists.flatten())
+    lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    offsets = frozen(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]), np.int64)
+    _, rising = rows_by_group_and_time(frozen(row_slices(offsets), np.int64), frozen(number, np.int64), offsets)
+    return offsets, rising
+
+
+def _order(step: Ints, o: Indices, d: Indices, zones: int) -> Ints:
+    """Return the row order by step, origin and destination, by counting sorts if the key range is small."""
+    from crowdveil.kernels.ordering import rows_by_two
+
+    first, last = int(step.min()), int(step.max())
+    if max(last - first, zones * zones) > max(1 << 24, 4 * len(step)):
+        return np.lexsort((d, o, step))
+    pair = o.astype(np.int64) * zones + d
+    order: Ints = rows_by_two(frozen(step - first, np.int64), frozen(pair, np.int64), last - first + 1, zones * zones)
+    return order

@@ -1,0 +1,202 @@
+"""Columns and usable rows of a table of trajectory points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.errors import InputError, counted, rows_that
+from crowdveil.io.columns import describe_columns, find_column, need_column
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.person_ids import IdRules
+from crowdveil.io.source import Source
+from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.times import (
+    Seconds,
+    far_reason,
+    far_years,
+    read_seconds,
+)
+from crowdveil.io.values import comma_reason, decimal_commas, one_array, read_floats
+from crowdveil.model.arrays import Floats, Mask
+from crowdveil.model.trajectories import TrajectoryUnit
+
+INCOMPLETE_TRAJECTORY = "are in a trajectory with such a row"
+"""Why usable rows are dropped."""
+
+
+@dataclass(frozen=True)
+class PointColumns:
+    """Names of the columns; one of `trajectory` and `user` may be None."""
+
+    lat: str
+    lon: str
+    time: str
+    trajectory: str | None
+    user: str | None
+
+    @property
+    def ids(self) -> list[str]:
+        """The columns of ids."""
+        return [column for column in (self.trajectory, self.user) if column is not None]
+
+    @property
+    def used(self) -> list[str]:
+        """All distinct columns."""
+        return list(dict.fromkeys([self.lat, self.lon, self.time, *self.ids]))
+
+    @property
+    def people(self) -> str | None:
+        """The column that k counts."""
+        return self.user or self.trajectory
+
+    @property
+    def counts(self) -> TrajectoryUnit:
+        """What k counts."""
+        return "trajectories" if self.user is None else "people"
+
+
+def find_point_columns(
+    source: Source, lat: str | None, lon: str | None, time: str | None, trajectory: str | None, user: str | None,
+    notes: ReadNotes,
+) -> PointColumns:  # fmt: skip
+    """Return the columns of points, as named or guessed."""
+    needed = [need_column(source, role, name, notes) for role, name in (("lat", lat), ("lon", lon), ("time", time))]
+    ids = [find_column(source, role, name, notes) for role, name in (("trajectory", trajectory), ("user", user))]
+    columns = PointColumns(*needed, *ids)
+    if columns.trajectory is None and columns.user is None:
+        raise InputError(
+            f"{source.name}: wanted a column trajectory_id or user_id, but {describe_columns(source)}; "
+            "name it with --trajectory or --user."
+        )
+    if columns.trajectory is None:
+        notes.add("there is no column of trajectories: all points of a user are one trajectory.")
+    elif columns.user is None:
+        notes.add("there is no column of users: each trajectory counts as a person.")
+    return columns
+
+
+def point_readers(source: Source, columns: PointColumns, table: Any, form: TimeForm) -> tuple[Callable[[], Any], ...]:
+    """Return functions that read longitudes, latitudes and times of a table or chunk."""
+    return (
+        lambda: read_floats(table[columns.lon], f"{source.name}, column {columns.lon}"),
+        lambda: read_floats(table[columns.lat], f"{source.name}, column {columns.lat}"),
+        lambda: read_seconds(table[columns.time], f"{source.name}, column {columns.time}", form),
+    )
+
+
+def find_unusable_points(
+    columns: PointColumns,
+    lon: tuple[Floats, Mask | None],
+    lat: tuple[Floats, Mask | None],
+    times: Seconds,
+    form: TimeForm,
+) -> dict[str, Mask]:
+    """Return the rows without a usable position or time, by reason, from the results of `point_readers`."""
+    bad = {
+        no_value_reason(columns.lat): _off_globe(lat[0], 90.0, lat[1]),
+        no_value_reason(columns.lon): _off_globe(lon[0], 180.0, lon[1]),
+        no_value_reason(columns.time): times.bad if times.bad.any() else None,
+        far_reason(columns.time): far_years(times, form),
+    }
+    return {reason: mask for reason, mask in bad.items() if mask is not None}
+
+
+def rows_without_ids(columns: PointColumns, table: Any) -> dict[str, Mask]:
+    """Return the rows without ids, by reason, of a table with normalized ids."""
+    missing = [(no_value_reason(c), table[c].is_null()) for c in columns.ids if table[c].null_count]
+    return {reason: one_array(mask).to_numpy(zero_copy_only=False) for reason, mask in missing}
+
+
+def with_normalized_ids(table: Any, source: Source, columns: PointColumns, rules: IdRules) -> Any:
+    """Return a table or chunk with normalized ids; `rules` hold for the column that k counts."""
+    for column in columns.ids:
+        if not pa.types.is_integer(table[column].type):
+            of_people = rules if column == columns.people else IdRules()
+            ids = of_people.apply(table[column], f"{source.name}, column {column}")
+            table = table.set_column(table.schema.get_field_index(column), column, ids)
+    return table
+
+
+def no_ids(source: Source, columns: PointColumns) -> InputError:
+    """Return the error for a table in which no row has ids."""
+    return InputError(
+        f"{source.name}: no row has a value in column {' and in column '.join(columns.ids)}; name another column."
+    )
+
+
+def _off_globe(values: Floats, bound: float, bad: Mask | None) -> Mask | None:
+    """Return the rows whose degrees are out of range or no number."""
+    if len(values) == 0 or (bad is None and values.min() >= -bound and values.max() <= bound):
+        return None
+    off: Mask = np.abs(values) > bound
+    return off if bad is None else off | bad
+
+
+def add_comma_reasons(found: dict[str, Mask], columns: PointColumns, table: Any) -> dict[str, Mask]:
+    """Return the unusable rows by reason, those with a decimal comma first."""
+    unread = [c for c in (columns.lat, columns.lon) if no_value_reason(c) in found]
+    commas = {comma_reason(c): mask for c in unread if (mask := decimal_commas(table[c])) is not None}
+    return {**commas, **found}
+
+
+def hint_for(found: dict[str, Mask], columns: PointColumns, lon: Floats, lat: Floats) -> str:
+    """Return a hint for the first reason why rows are unusable."""
+    if next(iter(found), None) == no_value_reason(columns.time):
+        return "name the form of the times with --time-format, "
+    return _swap_hint(lon, lat) if found else ""
+
+
+def _swap_hint(lon: Floats, lat: Floats) -> str:
+    swapped = len(lat) and np.abs(lat).max() > 90 and np.abs(lat).max() <= 180 and np.abs(lon).max() <= 90
+    return "longitude and latitude look swapped; exchange --lon and --lat, " if swapped else ""
+
+
+def drop_or_raise(source: Source, bad: dict[str, Mask], hint: str, drop_invalid: bool, notes: ReadNotes) -> Mask | None:
+    """Return the rows to drop; raise instead unless `drop_invalid`."""
+    if not bad:
+        return None
+    lost = np.logical_or.reduce(list(bad.values()))
+    reason = next(iter(bad))
+    if not drop_invalid:
+        rows = np.flatnonzero(bad[reason])
+        raise bad_rows(source, reason, (rows + 1).tolist(), len(rows), hint)
+    for why, n in count_first_reasons(bad).items():
+        notes.drop(why, n)
+    return np.asarray(lost)
+
+
+def count_first_reasons(bad: dict[str, Mask]) -> dict[str, int]:
+    """Count the unusable rows by their first reason."""
+    counts: dict[str, int] = {}
+    before: Mask | None = None
+    for name, mask in bad.items():
+        counts[name] = int((mask if before is None else mask & ~before).sum())
+        before = mask if before is None else before | mask
+    return {name: n for name, n in counts.items() if n}
+
+
+def no_value_reason(column: str) -> str:
+    """Return the reason why rows without a usable value are dropped."""
+    return f"have no usable value in column {column}"
+
+
+def bad_rows(source: Source, reason: str, rows: list[int], n: int, hint: str = "") -> InputError:
+    """Return the error for `n` unusable rows, of which `rows` are the first known ones."""
+    return InputError(
+        f"{source.name}: {rows_that(rows, n, reason)}; {hint}fix them, or drop their trajectories with --drop-invalid."
+    )
+
+
+def none_usable(source: Source, n: int) -> InputError:
+    """Return the error for data in which all trajectories have an unusable point."""
+    return InputError(f"{source.name}: none of the {counted(n, 'trajectory', 'trajectories')} is usable; fix the rows.")
+
+
+def note_ids_per_user(notes: ReadNotes) -> None:
+    """Note that ids of trajectories are unique only per user."""
+    notes.add("some trajectory ids belong to several users: each pair of user and id is a trajectory.")
