@@ -75,9 +75,7 @@ class Method:
         From the outline of trajectories and the parameters, lists of those that must be done together; None where each can be
         done by itself.
     aliases
-        Names of the method and of its parameters elsewhere.
-    alias_factors
-        What a value under such a name is multiplied by, where it is in another unit there.
+        Names of the method in papers.
     """
 
     name: str
@@ -93,8 +91,6 @@ class Method:
     together: Callable[[Any], str | None] = lambda params: "it looks at all of the data at once"
     parts: Callable[[Outline, Any], list[Ints]] | None = None
     aliases: tuple[str, ...] = ()
-    parameter_aliases: tuple[tuple[str, str], ...] = ()
-    alias_factors: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "run", update_wrapper(partial(_run_and_mark, self.run), self.run))

@@ -115,6 +115,16 @@ ATTACKS: dict[str, str] = {
 """The module of each attack: first those on trajectories, then those on releases of flows."""
 
 
+OTHER_NAMES: tuple[str, ...] = ("crowdveil.compat.mobidatalab.names",)
+"""Modules with names that other software has for what is registered here: `TABLE` has them by kind, then by our name."""
+
+
+def our_names(kind: str, name: str) -> tuple[str, ...]:
+    """Return our names for the name that other software has for a method, measure, analysis or aggregation."""
+    tables = (import_module(module).TABLE[kind] for module in OTHER_NAMES)
+    return tuple(ours for table in tables for ours, other in table.items() if name in other.names)
+
+
 @lru_cache(maxsize=1)
 def all_methods() -> dict[str, Method]:
     """All methods by name: those of this package, then those of others."""
@@ -132,9 +142,10 @@ def all_methods() -> dict[str, Method]:
 
 
 def find_method(name: str) -> Method:
-    """A method by its name or one of its aliases."""
-    if name in METHODS:
-        return _own(name)
+    """Return a method by its name, its name in papers or in other software."""
+    for ours in (name, *our_names("method", name)):
+        if ours in METHODS:
+            return _own(ours)
     for method in all_methods().values():
         if name == method.name or name in method.aliases:
             return method
@@ -158,14 +169,14 @@ def find_measure(name: str) -> Measure:
 
 
 def find_measures(name: str) -> tuple[Measure, ...]:
-    """The measures of a name, of a symbol, or of an alias, which may stand for several."""
-    if name in MEASURES:
-        return (_own_measure(name),)
-    known = all_measures().values()
-    found = tuple(measure for measure in known if name and (name == measure.symbol or name in measure.aliases))
-    if not found:
-        raise ParameterError(f"there is no measure {name}; known are {', '.join(MEASURES)}.")
-    return found
+    """Return the measures of a name, of a symbol, or of a name in other software, which may stand for several."""
+    found = [name] if name in MEASURES else our_names("measure", name)
+    if found:
+        return tuple(_own_measure(ours) for ours in found)
+    for measure in all_measures().values():
+        if name and name == measure.symbol:
+            return (measure,)
+    raise ParameterError(f"there is no measure {name}; known are {', '.join(MEASURES)}.")
 
 
 def _own_measure(name: str) -> Measure:
@@ -179,12 +190,10 @@ def all_analyses() -> dict[str, Analysis]:
 
 
 def find_analysis(name: str) -> Analysis:
-    """An analysis by its name or one of its aliases."""
-    if name in ANALYSES:
-        return _own_analysis(name)
-    for analysis in all_analyses().values():
-        if name in analysis.aliases:
-            return analysis
+    """Return an analysis by its name or its name in other software."""
+    for ours in (name, *our_names("analysis", name)):
+        if ours in ANALYSES:
+            return _own_analysis(ours)
     raise ParameterError(f"there is no analysis {name}; known are {', '.join(ANALYSES)}.")
 
 
@@ -231,8 +240,9 @@ def all_aggregations() -> dict[str, Aggregation]:
 
 
 def find_aggregation(name: str) -> Aggregation:
-    """An aggregation by its name or one of its aliases."""
-    for aggregation in all_aggregations().values():
-        if name == aggregation.name or name in aggregation.aliases:
-            return aggregation
-    raise ParameterError(f"there is no aggregation {name}; known are {', '.join(all_aggregations())}.")
+    """Return an aggregation by its name or its name in other software."""
+    known = all_aggregations()
+    for ours in (name, *our_names("aggregation", name)):
+        if ours in known:
+            return known[ours]
+    raise ParameterError(f"there is no aggregation {name}; known are {', '.join(known)}.")

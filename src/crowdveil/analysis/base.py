@@ -55,8 +55,6 @@ class Analysis:
         Whether the original can stand beside the release.
     check_output
         Raises unless its files can be put at a place; None where it writes a table.
-    aliases, parameter_aliases
-        Names of the analysis and of its parameters elsewhere.
     extra
         The optional dependencies that it needs, "" for none.
     help
@@ -75,8 +73,6 @@ class Analysis:
     check_output: CheckOutput | None = None
     extra: str = ""
     examples: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    parameter_aliases: tuple[tuple[str, str], ...] = ()
 
     @property
     def summary(self) -> str:

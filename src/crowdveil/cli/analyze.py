@@ -10,9 +10,9 @@ import click
 from crowdveil.cli.analyses import command_of, perform
 from crowdveil.cli.main import COMMANDS, load_command
 from crowdveil.cli.remote_jobs import elsewhere, not_before_a_name, server_options
+from crowdveil.compat.mobidatalab.runfiles import read_analysis_file
 from crowdveil.errors import ParameterError
 from crowdveil.registry import ANALYSES, find_analysis
-from crowdveil.runfiles.ours import read_analysis_file
 
 
 class AnalysisCommands(click.Group):

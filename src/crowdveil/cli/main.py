@@ -67,9 +67,9 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
         if cmd_name.endswith(("-api", "-task")):
-            from crowdveil.cli.mobidatalab import ALIASES, alias
+            from crowdveil.compat.mobidatalab import commands
 
-            return alias(cmd_name) if cmd_name in ALIASES else None
+            return commands.make_command(cmd_name) if cmd_name in commands.COMMANDS else None
         return load_command(cmd_name) if cmd_name in COMMANDS else None
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -45,10 +45,6 @@ class Measure:
     params
         Its parameters, None where it has none; chance comes from a seed among them. Where the columns depend on them, they have
         `parts` of their own.
-    aliases
-        Names elsewhere; one that stands with several measures means all of them.
-    parameter_aliases
-        Names of its parameters elsewhere, and here; "" for what ours does anyway.
     """
 
     name: str
@@ -61,8 +57,6 @@ class Measure:
     symbol: str = ""
     parts: tuple[str, ...] = ()
     params: type[Params] | None = None
-    aliases: tuple[str, ...] = ()
-    parameter_aliases: tuple[tuple[str, str], ...] = ()
 
     def with_parts_of(self, params: Params | None) -> Measure:
         """The measure with the columns that it has with these parameters."""

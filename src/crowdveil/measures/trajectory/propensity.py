@@ -173,7 +173,6 @@ MEASURES = (
     Measure(
         "propensity-score", "propensity score", "", "lower", Trajectories, propensity,
         "How sure a model is of which trajectories are published and which are originals: 0 if it cannot tell, 1 if always.",
-        symbol="U", params=PropensityParams, aliases=("PropensityScore",),
-        parameter_aliases=(("tiles_size", "tile_m"), ("time_interval", "time_interval_s")),
+        symbol="U", params=PropensityParams,
     ),
 )  # fmt: skip

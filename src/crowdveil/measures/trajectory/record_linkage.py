@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from crowdveil.measures.base import Measure
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
-from crowdveil.measures.trajectory.separation import DISTANCE_ALIASES, DistanceParams, apart, distance_of
+from crowdveil.measures.trajectory.separation import DistanceParams, apart, distance_of
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances import make_distance
@@ -83,7 +83,6 @@ MEASURES = (
     Measure(
         "record-linkage", "trajectories linked to their originals", "%", "lower", Trajectories, record_linkage,
         "How many originals are found, in percent, by taking for each published trajectory one of those at the least distance.",
-        symbol="RL", params=LinkageParams, aliases=("RecordLinkage",),
-        parameter_aliases=(*DISTANCE_ALIASES, ("percen_window_size", "window"), ("seed", "")),
+        symbol="RL", params=LinkageParams,
     ),
 )  # fmt: skip

@@ -23,11 +23,10 @@ def locations_removed(compared: TrajectoryComparison) -> Floats:
 MEASURES = (
     Measure(
         "trajectories-removed", "share of trajectories removed", "", "lower", Trajectories, trajectories_removed,
-        "How many fewer trajectories are published than there were, of those.", aliases=("TrajectoriesRemoved",),
+        "How many fewer trajectories are published than there were, of those.",
     ),
     Measure(
         "locations-removed", "share of locations removed", "", "lower", Trajectories, locations_removed,
         "How many fewer points are published than there were, of those; below 0 where more are.",
-        aliases=("TrajectoriesRemoved",),
     ),
 )  # fmt: skip

@@ -107,6 +107,4 @@ METHOD = Method(
     status="heuristic",
     doc=__doc__ or "",
     together=together,
-    aliases=("SimpleGeneralization",),
-    parameter_aliases=(("tile_size", "tile_size_m"), ("tiles_filename", "zones")),
 )

@@ -143,10 +143,4 @@ METHOD = Method(
     tell=_told,
     together=together,
     parts=parts_of,
-    aliases=("TimePartMicroaggregation",),
-    parameter_aliases=(
-        ("interval", "interval_s"),
-        ("clustering_method.trajectory_distance.p_lambda", "time_weight"),
-        ("aggregation_method", "aggregation"),
-    ),
 )
