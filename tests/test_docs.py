@@ -10,7 +10,7 @@ import pytest
 import crowdveil
 from crowdveil import docs
 from crowdveil.cli.main import COMMANDS
-from crowdveil.runfiles.ours import _from_ours
+from crowdveil.runfiles.ours import request_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -51,7 +51,7 @@ def test_the_run_file_in_the_docs_is_a_run_file() -> None:
 
     text = (ROOT / "docs" / "run-files.md").read_text()
     content = tomllib.loads(re.findall(r"```toml\n(.*?)```", text, flags=re.S)[0])
-    request = _from_ours(Path("run.toml"), content, False)
+    request = request_of(Path("run.toml"), content)
     assert request.method == "suppression" and request.parameters == {"k": 10} and request.table_format == "csv"
 
 

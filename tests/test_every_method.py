@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crowdveil import testing
+from crowdveil.compat.mobidatalab import names as mobidatalab
 from crowdveil.docs import DOCS
 from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, ParameterError
 from crowdveil.fields import rows
@@ -245,7 +246,8 @@ def test_schema_is_json_and_names_every_parameter(method: Method) -> None:
 
 
 def test_names_and_aliases_are_unique() -> None:
-    names = [n for m in all_methods().values() for n in (m.name, *m.aliases)]
+    other = [name for names in mobidatalab.METHODS.values() for name in names.names]
+    names = [*other, *(n for m in all_methods().values() for n in (m.name, *m.aliases))]
     assert len(names) == len(set(names))
 
 

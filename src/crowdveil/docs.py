@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+from crowdveil.compat.mobidatalab import names as mobidatalab
 from crowdveil.fields import Row, rows
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
@@ -49,13 +50,15 @@ def _takes(method: Method) -> str:
 def _method_page(method: Method) -> str:
     summary, _, rest = method.doc.strip().partition("\n")
     body = re.sub(r"^(\w[\w ]*)\n-+$", r"## \1\n", rest.strip(), flags=re.M)
+    other = mobidatalab.METHODS.get(method.name, mobidatalab.NONE)
+    also = (*method.aliases, *other.names)
     data = "trips.parquet --zones zones.geojson" if method.takes is Flows else "cabs.csv"
     parts = [
         _HEAD,
         f"# {method.name}\n",
         f"{summary}\n",
         f"Takes {_takes(method)}. Status: **{method.status}** ({_STATUS[method.status]})."
-        + (f" Also known as {', '.join(method.aliases)}." if method.aliases else "")
+        + (f" Also known as {', '.join(also)}." if also else "")
         + "\n",
         f"```sh\ncrowdveil anonymize {method.name} {data} -o out/\n```\n",
         f"```python\nimport crowdveil\n\ncrowdveil.anonymize({method.name!r}, {data.split()[0]!r}, 'out')\n```\n",
@@ -63,10 +66,10 @@ def _method_page(method: Method) -> str:
         "## Parameters\n",
         _table(rows(method.params)),
     ]
-    if method.parameter_aliases:
-        factors = {name: f" / {factor:g}" for name, factor in method.alias_factors}
+    if other.parameters:
+        factors = {name: f" / {factor:g}" for name, factor in other.factors.items()}
         renamed = ", ".join(
-            f"`{theirs}` is `{ours}`{factors.get(theirs, '')}" for theirs, ours in method.parameter_aliases
+            f"`{there}` is `{ours}`{factors.get(there, '')}" for there, ours in other.parameters.items()
         )
         parts.append(f"In run files of mdl-anonymizer: {renamed}.\n")
     parts.append("How data is read is the same for all methods: [reading options](../reading-options.md).\n")
@@ -95,9 +98,12 @@ def _distances_page() -> str:
         "`crowdveil.registry.find_distance(name)` and `crowdveil.solve.trajectory.distances.make_distance(data, name, weight)`; "
         "`many_to_many` gives the distances of many trajectories to many in blocks. [Which to take](trajectories.md).\n",
     ]
-    for title, listed in (("Distances", all_distances()), ("Aggregations", all_aggregations())):
-        lines += [f"## {title}\n", "| name | what it is | elsewhere |", "| --- | --- | --- |"]
-        lines += [f"| `{kind.name}` | {kind.summary} | {', '.join(kind.aliases)} |" for kind in listed.values()] + [""]
+    distances = [(kind.name, kind.summary, kind.aliases) for kind in all_distances().values()]
+    table = mobidatalab.AGGREGATIONS
+    aggregations = [(name, kind.summary, table[name].names) for name, kind in all_aggregations().items()]
+    for title, listed in (("Distances", distances), ("Aggregations", aggregations)):
+        lines += [f"## {title}\n", "| name | what it is | other names |", "| --- | --- | --- |"]
+        lines += [f"| `{name}` | {summary} | {', '.join(others)} |" for name, summary, others in listed] + [""]
     return "\n".join(lines)
 
 

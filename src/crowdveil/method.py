@@ -74,9 +74,7 @@ class Method:
         (outline of trajectories, parameters) → lists of trajectories that must be in one partition; None where each can be
         alone.
     aliases
-        Names of the method and of its parameters in other tools.
-    alias_factors
-        Factors of values under such names, where the other tool uses another unit.
+        Names of the method in papers.
     """
 
     name: str
@@ -92,8 +90,6 @@ class Method:
     partitioning: Callable[[Any], str | None] = lambda params: "it looks at all of the data at once"
     parts: Callable[[Outline, Any], list[Ints]] | None = None
     aliases: tuple[str, ...] = ()
-    parameter_aliases: tuple[tuple[str, str], ...] = ()
-    alias_factors: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "run", update_wrapper(partial(_run_and_mark, self.run), self.run))

@@ -117,6 +117,14 @@ ATTACKS: dict[str, str] = {
 
 
 _Record = TypeVar("_Record")
+OTHER_NAMES: tuple[str, ...] = ("crowdveil.compat.mobidatalab.names",)
+"""Modules with the names of registered records in other software: `TABLE` has them by kind, then by our name."""
+
+
+def our_names(kind: str, name: str) -> tuple[str, ...]:
+    """Return our names for the name of a method, measure, analysis or aggregation in other software."""
+    tables = (import_module(module).TABLE[kind] for module in OTHER_NAMES)
+    return tuple(ours for table in tables for ours, other in table.items() if name in other.names)
 
 
 @lru_cache(maxsize=1)
@@ -136,8 +144,14 @@ def all_methods() -> dict[str, Method]:
 
 
 def find_method(name: str) -> Method:
-    """Return a method by its name or one of its aliases."""
-    return _own_method(name) if name in METHODS else _find("method", name, all_methods)
+    """Return a method by its name, its name in papers or in other software."""
+    for ours in (name, *our_names("method", name)):
+        if ours in METHODS:
+            return _own_method(ours)
+    for method in all_methods().values():
+        if name == method.name or name in method.aliases:
+            return method
+    raise _unknown("method", name, all_methods())
 
 
 @lru_cache(maxsize=1)
@@ -152,14 +166,14 @@ def find_measure(name: str) -> Measure:
 
 
 def find_measures(name: str) -> tuple[Measure, ...]:
-    """Return the measures of a name, a symbol, or an alias, which may name several."""
-    if name in MEASURES:
-        return (_own_measure(name),)
-    known = all_measures().values()
-    found = tuple(measure for measure in known if name and (name == measure.symbol or name in measure.aliases))
-    if not found:
-        raise _unknown("measure", name, MEASURES)
-    return found
+    """Return the measures of a name, a symbol, or a name in other software, which may name several."""
+    found = [name] if name in MEASURES else our_names("measure", name)
+    if found:
+        return tuple(_own_measure(ours) for ours in found)
+    for measure in all_measures().values():
+        if name and name == measure.symbol:
+            return (measure,)
+    raise _unknown("measure", name, MEASURES)
 
 
 def all_analyses() -> dict[str, Analysis]:
@@ -168,8 +182,11 @@ def all_analyses() -> dict[str, Analysis]:
 
 
 def find_analysis(name: str) -> Analysis:
-    """Return an analysis by its name or one of its aliases."""
-    return _own_analysis(name) if name in ANALYSES else _find("analysis", name, all_analyses)
+    """Return an analysis by its name or its name in other software."""
+    for ours in (name, *our_names("analysis", name)):
+        if ours in ANALYSES:
+            return _own_analysis(ours)
+    raise _unknown("analysis", name, ANALYSES)
 
 
 def all_attacks() -> dict[str, Attack]:
@@ -202,8 +219,12 @@ def all_aggregations() -> dict[str, Aggregation]:
 
 
 def find_aggregation(name: str) -> Aggregation:
-    """Return an aggregation by its name or one of its aliases."""
-    return _find("aggregation", name, all_aggregations)
+    """Return an aggregation by its name or its name in other software."""
+    known = all_aggregations()
+    for ours in (name, *our_names("aggregation", name)):
+        if ours in known:
+            return known[ours]
+    raise _unknown("aggregation", name, known)
 
 
 def _own_method(name: str) -> Method:

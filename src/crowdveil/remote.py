@@ -31,6 +31,8 @@ PATIENCE_S = 60.0
 TIMEOUT_S = 120.0
 RETRIES = 2
 AGAIN_S = 0.5
+LOCAL_SERVER = "http://127.0.0.1:8000"
+"""The address of `crowdveil serve` with its defaults."""
 PARTIAL_CONTENT, BAD_REQUEST = 206, 400
 _ERRORS: dict[str, type[CrowdveilError]] = {"guarantee_broken": GuaranteeViolatedError, "bad_input": InputError}
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -323,11 +325,6 @@ def with_paths(given: Mapping[str, Any]) -> Iterator[None]:
                 if str(error).startswith(f"{called}: "):
                     raise type(error)(str(path) + str(error)[len(called) :]) from None
         raise
-
-
-def default_server() -> str:
-    """The server that the environment names, "" for none."""
-    return os.environ.get("CROWDVEIL_SERVER", "")
 
 
 def remote(url: str) -> Remote:

@@ -17,12 +17,12 @@ from hypothesis import given, settings
 import crowdveil
 from crowdveil import testing
 from crowdveil.analysis.quadtree_heatmap import HeatMap, HeatMapParams, run
+from crowdveil.compat.mobidatalab.runfiles import read_analysis_file
 from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.guarantees import guarantee_from_manifest
 from crowdveil.guarantees.sectors import SectorGuarantee
 from crowdveil.io.sectors import read_sectors
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.runfiles.ours import read_analysis_file
 
 
 def cabs(people: int = 40, points: int = 1500, far: bool = True, seed: int = 1, lat: float = 48.85) -> pa.Table:

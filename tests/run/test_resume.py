@@ -17,13 +17,13 @@ import pytest
 import crowdveil
 from conftest import Ran
 from crowdveil.cli.main import cli
+from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.engine import Arrays, FinishedPartitions, LocalEngine, StoppedEarlyError, local
 from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.geojson import write_zones
 from crowdveil.run import pipeline
 from crowdveil.run.pipeline import Request, run
-from crowdveil.runfiles.ours import read_run_file
 from crowdveil.synth.city import City
 from crowdveil.synth.trips import write_trips
 

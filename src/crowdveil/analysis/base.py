@@ -54,8 +54,6 @@ class Analysis:
         Whether it can compare the release with the original.
     check_output
         Raises unless its files can be written; None if it writes a table.
-    aliases, parameter_aliases
-        Names of the analysis and of its parameters in other tools.
     extra
         The extra that it needs, "" for none.
     help
@@ -74,8 +72,6 @@ class Analysis:
     check_output: CheckOutput | None = None
     extra: str = ""
     examples: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    parameter_aliases: tuple[tuple[str, str], ...] = ()
 
     @property
     def summary(self) -> str:

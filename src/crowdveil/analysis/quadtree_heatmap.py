@@ -260,6 +260,4 @@ ANALYSIS = Analysis(
         "cabs.csv --min-k 10 --min-sector-length-m 250 -o map.geojson",
         "cabs.csv -o map.html",
     ),
-    aliases=("QuadTreeHeatMap",),
-    parameter_aliases=(("min_sector_length", "min_sector_length_m"),),
 )

@@ -8,11 +8,10 @@ from typing import Any
 import click
 
 from crowdveil.cli.analyses import command_of, perform
-from crowdveil.cli.main import COMMANDS, load_command
 from crowdveil.cli.remote_jobs import elsewhere, not_before_a_name, server_options
+from crowdveil.compat.mobidatalab.runfiles import read_analysis_file
 from crowdveil.errors import ParameterError
 from crowdveil.registry import ANALYSES, find_analysis
-from crowdveil.runfiles.ours import read_analysis_file
 
 
 class AnalysisCommands(click.Group):
@@ -25,10 +24,9 @@ class AnalysisCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of an analysis, by its name or an alias."""
         try:
-            name = find_analysis(cmd_name).name
+            return command_of(find_analysis(cmd_name).name)
         except ParameterError as error:
             raise click.UsageError(str(error), ctx) from None
-        return load_command(name) if name in COMMANDS else command_of(name)
 
 
 @click.command(cls=AnalysisCommands, invoke_without_command=True, no_args_is_help=False, params=server_options())

@@ -12,6 +12,7 @@ from crowdveil.cli.main import StoppedError
 from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.cli.remote_jobs import Elsewhere, elsewhere, not_before_a_name, server_options
 from crowdveil.cli.remote_jobs import anonymize as run_there
+from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.engine import StoppedEarlyError
 from crowdveil.errors import ParameterError
 from crowdveil.method import Method
@@ -19,7 +20,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline
-from crowdveil.runfiles.ours import read_run_file
 
 EXAMPLES = {
     True: "trips.parquet --zones zones.geojson --step 1h --tz Europe/Paris",

@@ -10,12 +10,12 @@ import click
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.cli.remote_jobs import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
+from crowdveil.compat.mobidatalab.runfiles import read_filter_file
 from crowdveil.errors import ParameterError
 from crowdveil.filters import FILTER_NAMES, Filter, FilterResult, check_filters, filter_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending
 from crowdveil.reading import TrajectoryReading
-from crowdveil.runfiles.common import known_only, load, need
 
 _HELP = {
     "min_locations": ("N", "Leave out trajectories with fewer points than this."),
@@ -46,7 +46,8 @@ def _call(
     filters: list[Filter] = click.get_current_context().ensure_object(list)
     there = elsewhere(values)
     if run_file is not None:
-        data, output, filters = _from_file(Path(run_file), output, filters)
+        asked = read_filter_file(Path(run_file))
+        data, output, filters = asked.data, output or asked.output, [*asked.filters, *filters]
     if data is None or output is None:
         raise ParameterError("wanted a file to filter and -o FILE to write to, or a run file with -f; give them.")
     if there is not None:
@@ -95,22 +96,6 @@ def _run_there(
     if job is not None:
         *removed, rest = job["summary"]["lines"]
         click.echo("\n".join([*removed, f"{output}: {rest}"]))
-
-
-def _from_file(path: Path, output: str | None, filters: list[Filter]) -> tuple[str, str | None, list[Filter]]:
-    """A run file as mdl-anonymizer has it: input_filename, output_filename, methods."""
-    content = load(path)
-    known_only(path, content, ("input_filename", "output_filename", "methods"))
-    source = need(path, content, "input_filename")
-    listed = need(path, content, "methods", list)
-    if not all(isinstance(entry, dict) for entry in listed):
-        raise ParameterError(f'{path}: methods must be a list of objects such as {{"min_locations": 5}}.')
-    pairs = [(name, value) for entry in listed for name, value in entry.items()]
-    read = [Filter(n, tuple(str(x) for x in v) if isinstance(v, list) else tuple(str(v).split(","))) for n, v in pairs]
-    if not isinstance(content.get("output_filename", ""), str):
-        raise ParameterError(f"{path}: output_filename must be text.")
-    default = str(Path(source).with_name(f"filtered_{Path(source).name}"))
-    return source, output or content.get("output_filename") or default, [*read, *filters]
 
 
 command = click.Command(

@@ -12,6 +12,8 @@ import click
 from crowdveil.cli.stopping import SENTENCE, end_now, interrupted, prompt_stop, threads_left
 from crowdveil.errors import CrowdveilError
 
+ANALYSES = "crowdveil.cli.analyses"
+"""The module that makes the command of an analysis from its record."""
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("crowdveil.cli.demo", "Make a synthetic city, anonymize it, verify it."),
     "anonymize": ("crowdveil.cli.anonymize", "Anonymize trips, flows or trajectories with a method."),
@@ -29,10 +31,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "crowdveil.cli.analyze",
         "Learn from a release, or draw a heat map of trajectories that can be published.",
     ),
-    "reconstruct": ("crowdveil.cli.reconstruct", "Estimate the flows of a release between any zones, with bounds."),
-    "profiles": ("crowdveil.cli.profiles", "Trips by hour of the week that leave and reach each zone."),
-    "land-use": ("crowdveil.cli.land_use", "Group zones by the shape of their profiles."),
-    "topics": ("crowdveil.cli.topics", "Find flows that come up together at the same hours."),
+    "reconstruct": (ANALYSES, "Estimate the flows of a release between any zones, with bounds."),
+    "profiles": (ANALYSES, "Trips by hour of the week that leave and reach each zone."),
+    "land-use": (ANALYSES, "Group zones by the shape of their profiles."),
+    "topics": (ANALYSES, "Find flows that come up together at the same hours."),
     "methods": ("crowdveil.cli.methods", "List the methods, or tell all about one."),
     "flows": ("crowdveil.cli.flows", "Turn trips to OD flows, or flows from one format to another."),
     "filter": ("crowdveil.cli.filter", "Leave out trajectories: too short, too fast, elsewhere, other times."),
@@ -53,7 +55,8 @@ class StoppedError(CrowdveilError):
 
 def load_command(name: str) -> click.Command:
     """Import a command."""
-    command: click.Command = import_module(COMMANDS[name][0]).command
+    module = import_module(COMMANDS[name][0])
+    command: click.Command = module.command_of(name) if COMMANDS[name][0] == ANALYSES else module.command
     return command
 
 
@@ -67,9 +70,9 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
         if cmd_name.endswith(("-api", "-task")):
-            from crowdveil.cli.mobidatalab import ALIASES, alias
+            from crowdveil.compat.mobidatalab import commands
 
-            return alias(cmd_name) if cmd_name in ALIASES else None
+            return commands.make_command(cmd_name) if cmd_name in commands.COMMANDS else None
         return load_command(cmd_name) if cmd_name in COMMANDS else None
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -24,13 +24,13 @@ from crowdveil.cli.remote_jobs import (
     server_options,
     split_files,
 )
+from crowdveil.compat.mobidatalab.runfiles import read_measure_file
 from crowdveil.errors import ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import MEASURES
-from crowdveil.runfiles.mobidatalab import read_measure_file
 
 _TREES = ("hierarchy", "destination_hierarchy")
 

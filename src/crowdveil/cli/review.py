@@ -6,12 +6,11 @@ from pathlib import Path
 
 import click
 
-from crowdveil.cli.task import SERVER
 from crowdveil.io.atomic import new_file
-from crowdveil.remote import remote
+from crowdveil.remote import LOCAL_SERVER, remote
 
-_server = click.option("--server", envvar="CROWDVEIL_SERVER", default=SERVER, metavar="URL",
-                       help=f"The server that has it. [CROWDVEIL_SERVER, or {SERVER}]")  # fmt: skip
+_server = click.option("--server", envvar="CROWDVEIL_SERVER", default=LOCAL_SERVER, metavar="URL",
+                       help=f"The server that has it. [CROWDVEIL_SERVER, or {LOCAL_SERVER}]")  # fmt: skip
 _comment = click.option("--comment", default="", metavar="TEXT", help="What the submitter is told. [nothing]")
 
 

@@ -152,8 +152,16 @@ def command(
         disk_bytes=max_total_disk_mib << 20, previews=max_total_previews, four_eyes=four_eyes, require_sandbox=require_sandbox,
     )  # fmt: skip
     serve(
-        settings, workers, click.echo, log_format=log_format, accept_new_database=accept_new_database, backed_up=migrate
-    )
+        settings, workers, click.echo, log_format=log_format, accept_new_database=accept_new_database, backed_up=migrate,
+        extra_routes=[_add_mobidatalab_routes],
+    )  # fmt: skip
+
+
+def _add_mobidatalab_routes(app: Any) -> None:
+    """Add the routes of mdl-anonymizer. They import the extra `server`, whose absence is reported before."""
+    from crowdveil.compat.mobidatalab.routes import add_routes
+
+    add_routes(app)
 
 
 def _mode(text: str) -> int:

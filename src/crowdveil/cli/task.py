@@ -10,9 +10,7 @@ import click
 from crowdveil.cli.console import progress_bar, show_sentences
 from crowdveil.cli.remote_jobs import fetched, put_file, put_folder, put_release
 from crowdveil.errors import ParameterError
-from crowdveil.remote import Remote, remote
-
-SERVER = "http://127.0.0.1:8000"
+from crowdveil.remote import LOCAL_SERVER, Remote, remote
 
 
 @click.command()
@@ -20,8 +18,8 @@ SERVER = "http://127.0.0.1:8000"
 @click.option("-o", "--output", metavar="OUT", help="Wait for its end, and write the result here: a folder or a file.")
 @click.option("--overwrite", is_flag=True, help="Replace what is there.")
 @click.option("--cancel", is_flag=True, help="End it, and have its files removed.")
-@click.option("--server", envvar="CROWDVEIL_SERVER", default=SERVER, metavar="URL",
-              help=f"The server that has it. [CROWDVEIL_SERVER, or {SERVER}]")  # fmt: skip
+@click.option("--server", envvar="CROWDVEIL_SERVER", default=LOCAL_SERVER, metavar="URL",
+              help=f"The server that has it. [CROWDVEIL_SERVER, or {LOCAL_SERVER}]")  # fmt: skip
 def command(task: str, output: str | None, overwrite: bool, cancel: bool, server: str) -> None:
     """Show how far a job on a server is, fetch what came of it, or end it.
 

@@ -45,10 +45,6 @@ class Measure:
     params
         Its parameters, None where it has none; they include the seed of random choices. Where the columns depend on them,
         they have `parts` of their own.
-    aliases
-        Names in other tools; one that several measures share means all of them.
-    parameter_aliases
-        Names of its parameters in other tools, and here; "" for parameters without effect here.
     """
 
     name: str
@@ -61,8 +57,6 @@ class Measure:
     symbol: str = ""
     parts: tuple[str, ...] = ()
     params: type[Params] | None = None
-    aliases: tuple[str, ...] = ()
-    parameter_aliases: tuple[tuple[str, str], ...] = ()
 
     def with_parts_of(self, params: Params | None) -> Measure:
         """Return the measure with its columns for these parameters."""

@@ -24,7 +24,7 @@ from crowdveil.model.release import FlowRelease, Release
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import named_parameters
 from crowdveil.progress import Progress, no_progress
-from crowdveil.registry import all_measures, find_measures
+from crowdveil.registry import all_measures, find_measures, our_names
 
 OVERLAPPING = "rows of this release overlap: the shares of several rows in a pair of tiles are added."
 _ARROWS = {"lower": "↓", "higher": "↑", "neither": " "}
@@ -35,7 +35,7 @@ Stage = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """Scores of a release. `measurement["E"]` are those of one measure, by name, symbol, alias or label.
+    """Scores of a release. `measurement["E"]` are those of one measure, by name, symbol, label or name in other software.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class Measurement:
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Scores:
+        names = {name, *our_names("measure", name)}
         for found in self.scores:
-            measure = found.measure
-            if name in (found.asked.label, measure.name, measure.symbol, *measure.aliases):
+            if names & {found.asked.label, found.measure.name, found.measure.symbol}:
                 return found
         raise KeyError(name)
 

@@ -1,1 +1,1 @@
-"""Run files: ours and mdl-anonymizer's."""
+"""Run files: names and values in TOML or JSON."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -18,7 +19,6 @@ from crowdveil.server.metrics import Metrics
 from crowdveil.server.observe import Observe
 from crowdveil.server.routes.accept import accept, known
 from crowdveil.server.routes.jobs import add_job_routes, shown
-from crowdveil.server.routes.mobidatalab import add_document_routes
 from crowdveil.server.routes.operations import add_operations
 from crowdveil.server.routes.pages import add_pages
 from crowdveil.server.routes.preview import add_preview
@@ -30,8 +30,11 @@ from crowdveil.server.views import JobView
 Name = Annotated[str, Path(max_length=100)]
 
 
-def make_app(service: Service) -> FastAPI:
-    """The app of a service."""
+AddRoutes = Callable[[FastAPI], None]
+
+
+def make_app(service: Service, extra: Sequence[AddRoutes] = ()) -> FastAPI:
+    """Return the app of a service, with `extra` routes after those of jobs."""
     app = FastAPI(
         title="Crowdveil", version=version("crowdveil"), summary="Hide every traveler in a crowd, and prove it.",
         docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False,
@@ -44,8 +47,7 @@ def make_app(service: Service) -> FastAPI:
     for kind in KINDS.values():
         _add_kind(app, kind)
     add_job_routes(app)
-    add_document_routes(app)
-    for add in (add_pages, add_parts, add_preview, add_review):
+    for add in (*extra, add_pages, add_parts, add_preview, add_review):
         add(app)
     add_operations(app, metrics)
     openapi.describe(app)

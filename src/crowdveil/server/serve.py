@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,7 @@ def serve(
     log_format: str = "text",
     accept_new_database: bool = False,
     backed_up: bool = False,
+    extra_routes: Sequence[Callable[[Any], None]] = (),
 ) -> None:
     """Serve until told to stop. An older database is migrated first; a PostgreSQL one only where it is `backed_up`."""
     try:
@@ -128,7 +130,7 @@ def serve(
     check_address(service)
     check_sandbox(settings.require_sandbox, say)
     check_reviewers(service)
-    app = make_app(service)
+    app = make_app(service, extra_routes)
     listening = listen(settings)
     service.space.keep_reserve()
     if accept_new_database:

@@ -14,6 +14,7 @@ from plain_combinations import all_shared, without_repeats
 from plain_combinations import merged_tiles as plain_merged
 from plain_combinations import shared_by_a_crowd as plain_shared
 
+from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.errors import InputError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory.protected_generalization import ProtectedGeneralizationParams, run
@@ -22,7 +23,6 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.run import pipeline
-from crowdveil.runfiles.ours import read_run_file
 from crowdveil.solve.trajectory import visits
 from crowdveil.solve.trajectory.visits import Visits, merged_tiles, shared_by_a_crowd, tiles_of
 from crowdveil.testing import trajectories

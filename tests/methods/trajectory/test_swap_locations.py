@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from plain_swaps import Point, in_grid, rare_steps, swap_locations
 from plain_swaps import without_rare_steps as plain_without
 
+from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.errors import ParameterError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory import swap_locations as method
@@ -20,7 +21,6 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.run import pipeline
-from crowdveil.runfiles.ours import read_run_file
 from crowdveil.solve.trajectory.rare_steps import corner_of, without_rare_steps
 from crowdveil.solve.trajectory.swapping import owners
 from crowdveil.testing import trajectories

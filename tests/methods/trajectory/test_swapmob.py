@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_swaps import Point, changes, in_grid, swapmob
 
+from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.errors import ParameterError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory import swapmob as method
@@ -18,7 +19,6 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.run import pipeline
-from crowdveil.runfiles.ours import read_run_file
 from crowdveil.solve.trajectory.swapping import equal_points, owners, sure_owners
 from crowdveil.testing import trajectories
 

@@ -175,12 +175,7 @@ def _earth_movers(a: Floats, b: Floats) -> float:
 def _measure(
     name: str, title: str, unit: str, compute: Callable[..., Floats], doc: str, params: type[Params] | None
 ) -> Measure:
-    aliases = ("ScikitMeasures",)
-    renamed = (("tesselation_meters", "tile_m"), ("tessellation_meters", "tile_m"), ("sort", ""))
-    return Measure(
-        name, title, unit, "neither", Trajectories, compute, doc,
-        parts=PARTS, params=params, aliases=aliases, parameter_aliases=renamed,
-    )  # fmt: skip
+    return Measure(name, title, unit, "neither", Trajectories, compute, doc, parts=PARTS, params=params)
 
 
 MEASURES = (

@@ -173,7 +173,6 @@ MEASURES = (
     Measure(
         "propensity-score", "propensity score", "", "lower", Trajectories, propensity,
         "Certainty of a model about which trajectories are published: 0 if it cannot distinguish them, 1 if always.",
-        symbol="U", params=PropensityParams, aliases=("PropensityScore",),
-        parameter_aliases=(("tiles_size", "tile_m"), ("time_interval", "time_interval_s")),
+        symbol="U", params=PropensityParams,
     ),
 )  # fmt: skip

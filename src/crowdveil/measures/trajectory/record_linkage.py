@@ -9,12 +9,7 @@ from pydantic import Field, model_validator
 
 from crowdveil.measures.base import Measure
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
-from crowdveil.measures.trajectory.separation import (
-    DISTANCE_ALIASES,
-    DistanceParams,
-    distance_of,
-    distances_to_originals,
-)
+from crowdveil.measures.trajectory.separation import DistanceParams, distance_of, distances_to_originals
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances import make_distance
@@ -88,7 +83,6 @@ MEASURES = (
     Measure(
         "record-linkage", "trajectories linked to their originals", "%", "lower", Trajectories, record_linkage,
         "Percentage of originals re-identified by choosing for each published trajectory one at the smallest distance.",
-        symbol="RL", params=LinkageParams, aliases=("RecordLinkage",),
-        parameter_aliases=(*DISTANCE_ALIASES, ("percen_window_size", "window"), ("seed", "")),
+        symbol="RL", params=LinkageParams,
     ),
 )  # fmt: skip

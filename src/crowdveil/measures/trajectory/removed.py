@@ -23,11 +23,10 @@ def locations_removed(compared: TrajectoryComparison) -> Floats:
 MEASURES = (
     Measure(
         "trajectories-removed", "share of trajectories removed", "", "lower", Trajectories, trajectories_removed,
-        "Share of the original trajectories that are not published.", aliases=("TrajectoriesRemoved",),
+        "Share of the original trajectories that are not published.",
     ),
     Measure(
         "locations-removed", "share of locations removed", "", "lower", Trajectories, locations_removed,
         "Share of the original points by which the release has fewer; below 0 where it has more.",
-        aliases=("TrajectoriesRemoved",),
     ),
 )  # fmt: skip

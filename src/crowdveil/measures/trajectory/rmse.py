@@ -8,13 +8,7 @@ import numpy as np
 
 from crowdveil.measures.base import Measure
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
-from crowdveil.measures.trajectory.separation import (
-    DISTANCE_ALIASES,
-    DistanceParams,
-    distance_of,
-    distances_to_originals,
-    weight_of,
-)
+from crowdveil.measures.trajectory.separation import DistanceParams, distance_of, distances_to_originals, weight_of
 from crowdveil.model.arrays import Floats
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances.nearest import largest
@@ -53,16 +47,16 @@ MEASURES = (
     Measure(
         "rmse", "root mean square distance to the original", "m", "lower", Trajectories, rmse,
         "The root of the mean square distance between kept trajectories and their published versions.",
-        symbol="RMSE", params=DistanceParams, aliases=("Rsme",), parameter_aliases=DISTANCE_ALIASES,
+        symbol="RMSE", params=DistanceParams,
     ),
     Measure(
         "rmse-document", "root of summed squares over n, as printed", "m", "lower", Trajectories, rmse_document,
         "The root of the sum of squares, divided by the number of trajectories: it falls as data grows.",
-        params=DistanceParams, parameter_aliases=DISTANCE_ALIASES,
+        params=DistanceParams,
     ),
     Measure(
         "normalized-rmse", "root mean square distance, of the largest", "", "lower", Trajectories, normalized_rmse,
         "The root mean square distance, divided by the largest distance between two originals.",
-        symbol="NRMSE", params=DistanceParams, parameter_aliases=DISTANCE_ALIASES,
+        symbol="NRMSE", params=DistanceParams,
     ),
 )  # fmt: skip

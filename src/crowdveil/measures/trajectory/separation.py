@@ -13,9 +13,6 @@ from crowdveil.params import Params, TimeWeight
 from crowdveil.solve.trajectory.distances import Distance, DistanceName, make_distance, time_weight
 from crowdveil.solve.trajectory.distances.nearest import NearestNeighbors
 
-DISTANCE_ALIASES = (("trajectory_distance", "distance"), ("trajectory_distance.p_lambda", "time_weight"))
-"""Names of the parameters in files of mdl-anonymizer."""
-
 
 class DistanceParams(Params):
     """Parameters of measures by distance."""

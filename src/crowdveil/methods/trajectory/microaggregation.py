@@ -87,10 +87,4 @@ METHOD = Method(
     guarantees=equivalence_class_guarantees,
     status="proven",
     doc=__doc__ or "",
-    aliases=("Microaggregation", "SimpleMDAV"),
-    parameter_aliases=(
-        ("clustering_method.trajectory_distance", "distance"),
-        ("clustering_method.trajectory_distance.p_lambda", "time_weight"),
-        ("aggregation_method", "aggregation"),
-    ),
 )

@@ -168,11 +168,4 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    aliases=("ProtectedGeneralization",),
-    parameter_aliases=(
-        ("tile_size", "tile_size_m"),
-        ("tiles_filename", "zones"),
-        ("time_interval", "time_interval_s"),
-    ),
-    alias_factors=(("time_interval", 60.0),),
 )

@@ -106,6 +106,4 @@ METHOD = Method(
     status="heuristic",
     doc=__doc__ or "",
     partitioning=partitioning,
-    aliases=("SimpleGeneralization",),
-    parameter_aliases=(("tile_size", "tile_size_m"), ("tiles_filename", "zones")),
 )

@@ -148,12 +148,4 @@ METHOD = Method(
     guarantees=guarantees,
     status="heuristic",
     doc=__doc__ or "",
-    aliases=("SwapAllLocations", "SwapLocations"),
-    parameter_aliases=(
-        ("min_r_s", "min_radius_m"),
-        ("max_r_s", "max_radius_m"),
-        ("min_r_t", "min_time_s"),
-        ("max_r_t", "max_time_s"),
-        ("tile_size", "tile_size_m"),
-    ),
 )

@@ -140,6 +140,4 @@ METHOD = Method(
     guarantees=guarantees,
     status="heuristic",
     doc=__doc__ or "",
-    aliases=("SwapLocations2012",),
-    parameter_aliases=(("R_t", "time_threshold_s"), ("R_s", "space_threshold_m")),
 )

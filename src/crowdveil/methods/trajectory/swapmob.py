@@ -124,11 +124,4 @@ METHOD = Method(
     guarantees=guarantees,
     status="heuristic",
     doc=__doc__ or "",
-    aliases=("SwapMob",),
-    parameter_aliases=(
-        ("spatial_thold", "max_distance_m"),
-        ("temporal_thold", "max_time_s"),
-        ("min_n_swap", "min_n_swaps"),
-    ),
-    alias_factors=(("spatial_thold", 1000.0),),
 )

@@ -138,10 +138,4 @@ METHOD = Method(
     summarize_diagnostics=summarize_diagnostics,
     partitioning=partitioning,
     parts=parts_of,
-    aliases=("TimePartMicroaggregation",),
-    parameter_aliases=(
-        ("interval", "interval_s"),
-        ("clustering_method.trajectory_distance.p_lambda", "time_weight"),
-        ("aggregation_method", "aggregation"),
-    ),
 )

@@ -41,19 +41,16 @@ class Aggregation:
         (data, distance, members, offsets, means of the groups) → a trajectory for each group.
     summary
         What it is, in one sentence.
-    aliases
-        Names elsewhere.
     """
 
     name: str
     make: Callable[[Trajectories, Distance, Ints, Ints, GroupTrajectories], GroupTrajectories]
     summary: str
-    aliases: tuple[str, ...] = ()
 
 
 def aggregate(data: Trajectories, distance: Distance, members: Ints, offsets: Ints, how: str) -> GroupTrajectories:
     """Make a trajectory for each group; those of group g are members[offsets[g]:offsets[g + 1]], and none is empty."""
-    found = next(a for a in AGGREGATIONS if how == a.name or how in a.aliases)
+    found = next(a for a in AGGREGATIONS if how == a.name)
     return found.make(data, distance, members, offsets, _means(data, members, offsets))
 
 
@@ -109,18 +106,15 @@ AGGREGATIONS: tuple[Aggregation, ...] = (
         "mean-trajectory",
         _rounded,
         "The mean of evenly matched points: no original position, rounded to five decimals of a degree.",
-        ("Mean_trajectory", "Mean_Trajectory", "Martinez2021.Aggregation"),
     ),
     Aggregation(
         "closest-trajectory",
         _closest_trajectories,
         "The trajectory of the group that is nearest to the mean: an original one, with its times.",
-        ("Closest_trajectory_to_mean_trajectory",),
     ),
     Aggregation(
         "closest-locations",
         _closest_locations,
         "For each point of the mean the nearest point of any member of the group, at the time of the mean's.",
-        ("Closest_locations_to_mean_trajectory",),
     ),
 )

@@ -91,7 +91,7 @@ class DistanceKind:
     summary
         What it is, in one sentence.
     aliases
-        Names elsewhere.
+        Names in papers.
     """
 
     name: str

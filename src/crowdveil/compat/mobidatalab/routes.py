@@ -1,6 +1,6 @@
-"""The routes of the MobiDataLab document on mdl-anonymizer, with its fields and its answers, so that its clients go on working.
+"""Add the routes of mdl-anonymizer's API, with its fields and its answers, so that its clients work with this service.
 
-They make the same jobs as ours: only the form is another, and `GET /task/` gives the main file alone.
+They make the same jobs as the other routes. Only the form differs, and `GET /task/` gives the main file alone.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from crowdveil.analysis.study import Study
+from crowdveil.compat.mobidatalab.runfiles import KEYS, analysis_of, filters_of, measures_of, request_of
 from crowdveil.errors import CrowdveilError, ParameterError
 from crowdveil.registry import find_analysis
 from crowdveil.runfiles.common import known_only, need, tables
-from crowdveil.runfiles.mobidatalab import MDL_KEYS, measures_of
-from crowdveil.runfiles.ours import analysis_of, request_of
 from crowdveil.server import openapi
 from crowdveil.server.access import Reader, Sender
 from crowdveil.server.answers import ApiError
@@ -45,7 +44,7 @@ def _anonymize(content: dict[str, Any]) -> Chosen:
 
 
 def _here(content: dict[str, Any], **places: str) -> dict[str, Any]:
-    """A run file with our names for files: where they lie on the caller's machine means nothing here."""
+    """Return a run file with our names for files, since paths of the client's machine mean nothing here."""
     named = content.get("main_output_file")
     if isinstance(named, str):
         content = content | {"main_output_file": named.replace("\\", "/").rsplit("/", 1)[-1]}
@@ -54,8 +53,8 @@ def _here(content: dict[str, Any], **places: str) -> dict[str, Any]:
 
 def _analyze(content: dict[str, Any]) -> Chosen:
     analysis = find_analysis(need(CONFIG, content, "method"))
-    if analysis.takes is Study:  # ours, which the document knows nothing of
-        known_only(CONFIG, content, MDL_KEYS)
+    if analysis.takes is Study:  # mdl-anonymizer has none of these
+        known_only(CONFIG, content, KEYS)
         return analysis.name, tables(CONFIG, content, "params")
     asked = analysis_of(CONFIG, _here(content, input_file="input_dataset", output_folder="output"))
     form = Path(str(asked.output)).suffix.lower().removeprefix(".")
@@ -69,11 +68,8 @@ def _measure(content: dict[str, Any]) -> Chosen:
 
 
 def _filter(content: dict[str, Any]) -> Chosen:
-    known_only(CONFIG, content, ("input_filename", "output_filename", "methods"))
-    listed = need(CONFIG, content, "methods", list)
-    if not all(isinstance(entry, dict) for entry in listed):
-        raise ParameterError(f'{CONFIG}: methods must be a list of objects such as {{"min_locations": 5}}.')
-    return TRAJECTORIES, {"filters": listed}
+    places = {"input_filename": "input_dataset", "output_filename": "output"}
+    return TRAJECTORIES, {"filters": filters_of(CONFIG, content | places).methods}
 
 
 ROUTES: tuple[tuple[str, str, Fields, Callable[[dict[str, Any]], Chosen]], ...] = (
@@ -95,23 +91,23 @@ _EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "measure": ("measures", {"measures": [{"name": "TrajectoriesRemoved", "params": {}}]}),
     "filter": ("methods", {"methods": [{"min_locations": 5}, {"max_speed": 120}]}),
 }
-"""A run file for each of them, and what it must have."""
+"""The required key of the run file of each, and an example."""
 
 
-def add_document_routes(app: FastAPI) -> None:
-    """Add them to an app."""
+def add_routes(app: FastAPI) -> None:
+    """Add the routes to an app."""
     for path, verb, fields, chosen in ROUTES:
         _add(app, path, verb, fields, chosen)
 
-    @app.get("/task", tags=["document"], summary="The same without a slash", operation_id="get_task_without_slash",
+    @app.get("/task", tags=["mobidatalab"], summary="The same without a slash", operation_id="get_task_without_slash",
              responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
-    @app.get("/task/", tags=["document"], summary="The result of a task, or why there is none yet", operation_id="get_task",
+    @app.get("/task/", tags=["mobidatalab"], summary="The result of a task, or why there is none yet", operation_id="get_task",
              responses=openapi.errors(401, 403, 422) | openapi.file_answer())  # fmt: skip
     def task(request: Request, who: Reader, task_id: str = Query(max_length=200)) -> Response:
         service = request.app.state.service
         job = service.store.get(task_id, who.id) if ID.fullmatch(task_id) else None
         if job is None or job.state in ("queued", "running", "cancelled", "expired") or awaits(service, job):
-            # The caller's own words are not repeated to them.
+            # Text of the request is not repeated in the answer.
             shown = job.id if job is not None else "asked for"
             waits = {"status": "NOT_AVAILABLE", "message": f"task {shown} not available or still processing"}
             return JSONResponse(waits)
@@ -125,7 +121,7 @@ def add_document_routes(app: FastAPI) -> None:
 
 
 def _main_file(file: BinaryIO) -> Response:
-    """The data of a release, out of its zip file."""
+    """Send the data file of a release, out of its zip file."""
     archive = zipfile.ZipFile(file)
     name = json.loads(archive.read("manifest.json"))["files"]["data"]["name"]
     kind = "text/csv" if name.endswith(".csv") else "application/octet-stream"
@@ -133,7 +129,7 @@ def _main_file(file: BinaryIO) -> Response:
 
 
 def _error(code: str, message: str, status: int) -> JSONResponse:
-    """What went wrong, in the document's shape and in ours."""
+    """Return an error in mdl-anonymizer's form and in ours."""
     return JSONResponse({"status": "ERROR", "message": message, "error": {"code": code, "message": message}}, status)
 
 
@@ -154,8 +150,8 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Callable[[d
 
     # mdl-anonymizer's own client leaves out the slash at the end that its documentation has.
     for route, suffix in ((path, ""), (path.rstrip("/"), "_without_slash")):
-        app.post(route, tags=["document"], summary=f"{KINDS[verb].summary} As the MobiDataLab document has it.",
-                 operation_id=f"document_{verb}{suffix}", openapi_extra=_body(verb, fields),
+        app.post(route, tags=["mobidatalab"], summary=f"{KINDS[verb].summary} As in MobiDataLab.",
+                 operation_id=f"mobidatalab_{verb}{suffix}", openapi_extra=_body(verb, fields),
                  responses=openapi.errors(400, 401, 403, 413, 415, 422, 429))(post)  # fmt: skip
 
 
@@ -164,7 +160,7 @@ def _body(verb: str, fields: Fields) -> dict[str, Any]:
     needed, example = _EXAMPLES[verb]
     config = {
         "type": "object",
-        "description": f"The run file of mdl-anonymizer, JSON of at most {TEXT_MOST >> 20} MiB; names of files mean nothing.",
+        "description": f"The run file of mdl-anonymizer, JSON of at most {TEXT_MOST >> 20} MiB; names of files are ignored.",
         "properties": {name: {"type": _TYPES[type(value)]} for name, value in example.items()},
         "required": [needed],
         "example": example,

@@ -1,4 +1,4 @@
-"""The command names of the MobiDataLab document: they send its run files to its routes, and print the server's answer."""
+"""Commands of mdl-anonymizer: send its run files to its routes, and print the server's answer."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.task import SERVER
 from crowdveil.errors import OutputError, ParameterError
 from crowdveil.io.atomic import new_file
-from crowdveil.remote import remote
+from crowdveil.remote import LOCAL_SERVER, remote
 from crowdveil.runfiles.common import load, need
 
 SENT: dict[str, tuple[str, dict[str, str]]] = {
@@ -25,13 +24,13 @@ SENT: dict[str, tuple[str, dict[str, str]]] = {
     "filter-api": ("/filter/", {"input_dataset": "input_filename"}),
 }
 GET_TASK = "get-task"
-ALIASES = (*SENT, GET_TASK)
-_SERVER = click.Option(["--server"], envvar="CROWDVEIL_SERVER", default=SERVER, metavar="URL",
-                       help=f"The server. [CROWDVEIL_SERVER, or {SERVER}]")  # fmt: skip
+COMMANDS = (*SENT, GET_TASK)
+_SERVER = click.Option(["--server"], envvar="CROWDVEIL_SERVER", default=LOCAL_SERVER, metavar="URL",
+                       help=f"The server. [CROWDVEIL_SERVER, or {LOCAL_SERVER}]")  # fmt: skip
 
 
-def alias(name: str) -> click.Command:
-    """A command by the document's name for it."""
+def make_command(name: str) -> click.Command:
+    """Return a command by its name in mdl-anonymizer."""
     if name == GET_TASK:
         return click.Command(
             name, callback=_get, help="Fetch the result of a task into the current folder.",

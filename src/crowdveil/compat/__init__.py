@@ -1,0 +1,1 @@
+"""Compatibility with other software: its names, files, routes and commands, and nothing else."""

@@ -1,0 +1,223 @@
+"""Read run files: ours, and mdl-anonymizer's of runs, analyses, measures and filters, whose names become ours.
+
+A file that has `input_file` is mdl-anonymizer's. Paths are those of the shell, relative to the current folder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crowdveil.analysis.study import Study
+from crowdveil.compat.mobidatalab.names import ANALYSES, MEASURES, METHODS, NONE
+from crowdveil.errors import ParameterError
+from crowdveil.filters import Filter
+from crowdveil.measures.base import MeasureRequest
+from crowdveil.method import Method
+from crowdveil.reading import READINGS
+from crowdveil.registry import find_aggregation, find_analysis, find_distance, find_measures, find_method
+from crowdveil.report.measurement import asked_for
+from crowdveil.run.pipeline import Request
+from crowdveil.runfiles import ours
+from crowdveil.runfiles.common import AnalysisRequest, check_seed, known_only, load, need, tables
+
+KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
+MEASURE_KEYS = ("original_dataset", "anonymized_dataset", "output_folder", "main_output_file", "measures")
+FILTER_KEYS = ("input_filename", "output_filename", "methods")
+MDAV = ("microaggregation", "time-partitioned-microaggregation")
+FIXED = {
+    "clustering_method": "SimpleMDAV",
+    "clustering_method.trajectory_distance": "Martinez2021",
+    "clustering_method.aggregation_method": "Mean_trajectory",
+}
+"""Parts of a method with a single choice here, unless the method has a parameter for it."""
+
+
+def read_run_file(path: Path, *, overwrite: bool = False) -> Request:
+    """Read a run file."""
+    return request_of(path, load(path), overwrite=overwrite)
+
+
+def request_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> Request:
+    """Return the run in the content of a run file; messages call the file `path`."""
+    read = _request_of if "input_file" in content else ours.request_of
+    return read(path, content, overwrite=overwrite)
+
+
+def read_analysis_file(path: Path, *, overwrite: bool = False) -> AnalysisRequest:
+    """Read a run file of an analysis."""
+    return analysis_of(path, load(path), overwrite=overwrite)
+
+
+def analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> AnalysisRequest:
+    """Return the analysis in the content of a run file; messages call the file `path`."""
+    read = _analysis_of if "input_file" in content else ours.analysis_of
+    return read(path, content, overwrite=overwrite)
+
+
+def _request_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> Request:
+    """Return a run, with a folder of its own in `output_folder`, named after its main output file."""
+    known_only(path, content, KEYS)
+    method = find_method(need(path, content, "method"))
+    source = Path(need(path, content, "input_file"))
+    name = content.get("main_output_file") or f"{source.stem}_anonymized.csv"
+    if not isinstance(name, str) or Path(name).name != name or Path(name).suffix not in (".csv", ".parquet"):
+        raise ParameterError(f"{path}: main_output_file must be a plain name that ends in .csv or .parquet.")
+    values = content.get("params") or {}
+    if not isinstance(values, dict):
+        raise ParameterError(f"{path}: params must be an object of names and values.")
+    values = METHODS.get(method.name, NONE).translate(_mdav_parts(path, method, _flatten(path, values)))
+    seed = values.pop("seed", None)
+    check_seed(path, seed)
+    reading = {name: value for name, value in values.items() if name in READINGS[method.takes].model_fields}
+    return Request(
+        method.name,
+        str(source),
+        Path(need(path, content, "output_folder")) / Path(name).stem,
+        {name: value for name, value in values.items() if name not in reading},
+        reading,
+        seed=seed,
+        table_format="csv" if name.endswith(".csv") else "parquet",
+        data_name=name,
+        overwrite=overwrite,
+    )
+
+
+def _flatten(path: Path, values: dict[str, Any], inside: str = "") -> dict[str, Any]:
+    """Return values by dotted names, without those that are null.
+
+    A part of a method is an object {name, params} in mdl-anonymizer. Here it becomes the name of the part and its parameters,
+    with the part before them, as in `clustering_method.trajectory_distance`.
+    """
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict) and "name" in value:
+            known_only(path, value, ("name", "params"))
+            inner = value.get("params") or {}
+            if not isinstance(inner, dict):
+                raise ParameterError(f"{path}: params of {inside}{name} must be an object of names and values.")
+            flat |= {inside + name: value["name"], **_flatten(path, inner, f"{inside}{name}.")}
+        elif value is not None:
+            flat[inside + name] = value
+    return flat
+
+
+def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, Any]:
+    """Translate the distance and the aggregation of microaggregation, and leave out parts with a single choice here."""
+    if method.name not in MDAV:
+        return flat
+    distance, weight = "clustering_method.trajectory_distance", "clustering_method.trajectory_distance.p_lambda"
+    fixed = {part: name for part, name in FIXED.items() if part not in METHODS[method.name].parameters}
+    for part in fixed.keys() & flat.keys():
+        if flat[part] != fixed[part]:
+            raise ParameterError(f"{path}: {part}: wanted {fixed[part]} with {method.name}, but got {flat[part]!r}.")
+    if flat.get("aggregation_method.p_lambda", flat.get(weight)) != flat.get(weight):
+        raise ParameterError(
+            f"{path}: aggregation_method.p_lambda: wanted the p_lambda of the distance; there is one here."
+        )
+    left_out = {*fixed, "aggregation_method.p_lambda"}
+    kept = {name: value for name, value in flat.items() if name not in left_out}
+    if distance in kept:
+        kept[distance] = find_distance(str(kept[distance])).name
+    if "aggregation_method" in kept:
+        kept["aggregation_method"] = find_aggregation(str(kept["aggregation_method"])).name
+    # mdl-anonymizer computes λ where it is not given, whatever our default is.
+    return {weight: "document", **kept}
+
+
+def _analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> AnalysisRequest:
+    """Return an analysis that writes GeoJSON under `main_output_file` in `output_folder`."""
+    known_only(path, content, KEYS)
+    analysis = find_analysis(need(path, content, "method"))
+    if analysis.takes is Study:
+        raise ParameterError(f"{path}: {analysis.name} reads a release; wanted a run file with input and output.")
+    source = Path(need(path, content, "input_file"))
+    name = content.get("main_output_file") or f"{source.stem}_{analysis.name}.geojson"
+    if not isinstance(name, str) or Path(name).name != name or not Path(name).suffix:
+        raise ParameterError(f"{path}: main_output_file must be a plain name with an ending, such as map.json.")
+    values = {name: value for name, value in tables(path, content, "params").items() if value is not None}
+    options = ANALYSES.get(analysis.name, NONE).translate(values)
+    output = Path(need(path, content, "output_folder")) / name
+    return AnalysisRequest(analysis.name, str(source), str(output), options, overwrite)
+
+
+@dataclass(frozen=True)
+class MeasureFile:
+    """The content of a file of measures: the original, the release, the measures, and the file to write, if any."""
+
+    original: str
+    release: str
+    measures: tuple[MeasureRequest, ...]
+    output: Path | None
+
+
+def read_measure_file(path: Path) -> MeasureFile:
+    """Read mdl-anonymizer's file of measures; measures and parameters may have our names too."""
+    return measures_of(path, load(path))
+
+
+def measures_of(path: Path, content: dict[str, Any]) -> MeasureFile:
+    """Return the measures in the content of a file of measures; messages call the file `path`."""
+    known_only(path, content, MEASURE_KEYS)
+    listed = need(path, content, "measures", list)
+    if not all(isinstance(entry, dict) for entry in listed):
+        raise ParameterError(f'{path}: measures must be a list of objects such as {{"name": "Rsme", "params": {{}}}}.')
+    name = content.get("main_output_file")
+    if name is not None and (not isinstance(name, str) or Path(name).name != name or Path(name).suffix != ".json"):
+        raise ParameterError(f"{path}: main_output_file must be a plain name that ends in .json.")
+    folder = content.get("output_folder") or "."
+    if not isinstance(folder, str):
+        raise ParameterError(f"{path}: output_folder must be text.")
+    return MeasureFile(
+        need(path, content, "original_dataset"),
+        need(path, content, "anonymized_dataset"),
+        tuple(asked for entry in listed for asked in _measures_of(path, entry)),
+        None if name is None else Path(folder) / name,
+    )
+
+
+def _measures_of(path: Path, entry: dict[str, Any]) -> list[MeasureRequest]:
+    """Return the measures of one entry of the list, with parameters under our names."""
+    known_only(path, entry, ("name", "params"))
+    name, values = need(path, entry, "name"), entry.get("params") or {}
+    if not isinstance(values, dict):
+        raise ParameterError(f"{path}: params of {name} must be an object of names and values.")
+    # Measures of one name have the same parameters there.
+    given = MEASURES.get(find_measures(name)[0].name, NONE).translate(_flatten(path, values))
+    if isinstance(given.get("distance"), str):
+        given["distance"] = find_distance(given["distance"]).name
+    return asked_for(name, given)
+
+
+@dataclass(frozen=True)
+class FilterFile:
+    """The content of a file of filters: the trajectories, the file to write, and the filters as they are listed."""
+
+    data: str
+    output: str
+    methods: list[dict[str, Any]]
+
+    @property
+    def filters(self) -> list[Filter]:
+        """Return the filters in the order of the file."""
+        pairs = [(name, value) for entry in self.methods for name, value in entry.items()]
+        return [Filter(n, tuple(map(str, v)) if isinstance(v, list) else tuple(str(v).split(","))) for n, v in pairs]
+
+
+def read_filter_file(path: Path) -> FilterFile:
+    """Read a file of filters."""
+    return filters_of(path, load(path))
+
+
+def filters_of(path: Path, content: dict[str, Any]) -> FilterFile:
+    """Return the filters in the content of a file of filters; messages call the file `path`."""
+    known_only(path, content, FILTER_KEYS)
+    source = need(path, content, "input_filename")
+    methods = need(path, content, "methods", list)
+    if not all(isinstance(entry, dict) for entry in methods):
+        raise ParameterError(f'{path}: methods must be a list of objects such as {{"min_locations": 5}}.')
+    output = content.get("output_filename", "")
+    if not isinstance(output, str):
+        raise ParameterError(f"{path}: output_filename must be text.")
+    return FilterFile(source, output or str(Path(source).with_name(f"filtered_{Path(source).name}")), methods)
