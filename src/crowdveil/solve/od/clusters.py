@@ -10,12 +10,12 @@ import numpy as np
 
 from crowdveil import engine
 from crowdveil.kernels.od.structures import FlowNeighbors, StepFlows
-from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices, take_slices
+from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, REPORTED, Areas, FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
-from crowdveil.solve.od.small_flows import Reporting
+from crowdveil.solve.od.small_flows import Reporting, count_groups
 from crowdveil.solve.od.step_solver import check_person_ids
 
 SUPPRESSED = -1
@@ -130,8 +130,8 @@ def _reported(data: Flows, label: Ints, first: int, k: int, include_empty: bool)
     """
     small = np.flatnonzero(label < 0)
     keys, group = np.unique(data.step[small] * len(data.zones) + data.origin[small], return_inverse=True)
-    volume = np.bincount(group, data.volume[small], len(keys))
-    kept = (_crowds(data, small, group, len(keys)) >= k) & (volume >= k)
+    volume, crowd = count_groups(data, small, group, len(keys))
+    kept = (crowd >= k) & (volume >= k)
     number = np.where(kept, first + np.cumsum(kept) - 1, SUPPRESSED)
     label[small] = number[group]
     step, tile = np.divmod(keys[kept], len(data.zones))
@@ -145,9 +145,7 @@ def _reported(data: Flows, label: Ints, first: int, k: int, include_empty: bool)
 def _release(data: Flows, rows: _Rows, label: Ints) -> FlowRelease:
     """Make a release of rows with the volume and the crowd of their flows, in order of steps."""
     n, inside = len(rows.step), np.flatnonzero(label >= 0)
-    volume = np.zeros(n, np.int64)
-    np.add.at(volume, label[inside], data.volume[inside])
-    crowd = _crowds(data, inside, label[inside], n)
+    volume, crowd = count_groups(data, inside, label[inside], n)
     order = np.argsort(rows.step, kind="stable")
     areas, number = _areas(data.zones, rows.origin + rows.destination)
     return FlowRelease(
@@ -164,19 +162,6 @@ def _release(data: Flows, rows: _Rows, label: Ints) -> FlowRelease:
         data.step_s,
         data.tz,
     )
-
-
-def _crowds(data: Flows, rows: Ints, group: Ints, groups: int) -> Ints:
-    """Count the different people of each group of flows, or trips where people are not known."""
-    crowd = np.zeros(groups, np.int64)
-    if data.member is None or data.member_offsets is None:
-        np.add.at(crowd, group, data.people[rows])
-        return crowd
-    taken, offsets = take_slices(data.member_offsets, rows)
-    most = int(data.member.max(initial=0)) + 1
-    different = np.sort(group[row_slices(offsets)] * most + data.member[taken])
-    different = different[np.diff(different, prepend=-1) != 0]
-    return np.bincount(different // most, minlength=groups)
 
 
 def _around(zones: Zones, tile: Indices, group: Ints, groups: int) -> Floats:
