@@ -84,7 +84,7 @@ def test_centroids_of_zones_are_those_of_their_areas(lon: float, side: int, tmp_
     """By hand: the mean of many points that are spread evenly over the area, on the plane."""
     shapes = [_tall(lon, side), shapely.box(lon + 8, side * 60 - 1, lon + 10, side * 60 + 1)]
     zones = _read(shapes, tmp_path)
-    plane = LocalProjection.around_place(lon + 1, side * 60, 4)
+    plane = LocalProjection.around_point(lon + 1, side * 60, 4)
     for i, shape in enumerate(shapes):
         flat = plane.polygons_to_plane(shapely.segmentize(shape, 0.1))
         west, south, east, north = flat.bounds

@@ -89,7 +89,7 @@ def test_a_release_that_breaks_the_guarantee_is_not_published(tmp_path: Path, mo
     """A method at fault: the last trajectory ends a second later than its copies."""
     from crowdveil.methods.trajectory import microaggregation
 
-    right = microaggregation.release_of
+    right = microaggregation.release_groups
 
     def wrong(*arguments, **named):  # type: ignore[no-untyped-def]
         made = right(*arguments, **named)
@@ -97,7 +97,7 @@ def test_a_release_that_breaks_the_guarantee_is_not_published(tmp_path: Path, mo
         t[-1] += 1
         return TrajectoryRelease(made.lon, made.lat, t, made.offsets, source=made.source, facts=made.facts)
 
-    monkeypatch.setattr(microaggregation, "release_of", wrong)
+    monkeypatch.setattr(microaggregation, "release_groups", wrong)
     data = make_trajectories(City.make(2), 40, seed=3)
     with pytest.raises(GuaranteeViolatedError, match="trajectory-k-anonymity is violated, so nothing was published"):
         pipeline.run(pipeline.Request("microaggregation", data, tmp_path / "out", {"k": 3}))

@@ -391,8 +391,8 @@ def test_readers_note_how_many_times_did_not_exist_or_came_twice() -> None:
     ):
         notes = ReadNotes()
         read(table, tz="Europe/Paris", notes=notes)
-        assert any(said.startswith("2 times in column time did not exist in Europe/Paris") for said in notes.said)
-        assert any(said.startswith("1 time in column time came twice in Europe/Paris") for said in notes.said)
+        assert any(said.startswith("2 times in column time did not exist in Europe/Paris") for said in notes.messages)
+        assert any(said.startswith("1 time in column time came twice in Europe/Paris") for said in notes.messages)
         elsewhere = ReadNotes()
         read(table, tz="UTC", notes=elsewhere)
         assert not any("did not exist" in said or "came twice" in said for said in elsewhere.said)

@@ -30,7 +30,7 @@ from crowdveil.progress import no_progress
 from crowdveil.registry import all_methods
 from crowdveil.run.spark.steps import as_written
 from crowdveil.run.verification import check, structural_guarantees
-from crowdveil.solve.od.merging import merged_release
+from crowdveil.solve.od.merging import release_merged_flows
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.weights import rounded
 
@@ -217,7 +217,7 @@ def test_a_published_volume_is_the_sum_of_its_weights_whatever_the_areas(tenths:
     o, d = (np.tile(x, 2).astype(np.int32) for x in np.divmod(np.arange(36), 6))
     data = Flows(Zones.from_ids(IDS), np.array([0, 3600]), offsets, o, d, volume, volume + 1, weight=weight)
     part = np.unique(parts[: len(data.zones)], return_inverse=True)[1].astype(np.int64)
-    release = merged_release(data, Areas.of_parts(data.zones, part), part, 1, Reporting())
+    release = release_merged_flows(data, Areas.of_parts(data.zones, part), part, 1, Reporting())
     assert data.weight is not None
     exact: dict[tuple[int, int, int], Fraction] = {}
     for step, o, d, w in zip(data.step, part[data.origin], part[data.destination], data.weight.tolist(), strict=True):
@@ -245,12 +245,12 @@ def test_origins_of_an_area_do_not_each_lose_a_part_of_a_trip() -> None:
         np.tile(np.array([20, 21], np.int32), 20), volume, np.full(40, 5), weight=weight,
     )  # fmt: skip
     part = np.array([0] * 20 + [1, 2])
-    release = merged_release(data, Areas.of_parts(zones, part), part, 5, Reporting())
+    release = release_merged_flows(data, Areas.of_parts(zones, part), part, 5, Reporting())
     assert volume.reshape(20, 2).sum(axis=0).tolist() == [0, 20]
     assert release.volume.tolist() == [8, 12]
-    assert TrueVolumes().check_with(as_written(release), data).holds
+    assert TrueVolumes().check_with_flows(as_written(release), data).holds
     wrong = replace(release, volume=np.array([10, 10]))
-    assert TrueVolumes().check_with(as_written(wrong), data).counts["volumes"] == 2
+    assert TrueVolumes().check_with_flows(as_written(wrong), data).counts["volumes"] == 2
     # Flows that are rounded to 0 trips each are no loss to the budget of a method, which the files alone cannot tell.
     one = replace(release, offsets=np.array([0, 1]), origin=release.origin[1:], destination=release.destination[1:],
                   volume=release.volume[1:], people=release.people[1:], state=release.state[1:])  # fmt: skip
@@ -258,9 +258,9 @@ def test_origins_of_an_area_do_not_each_lose_a_part_of_a_trip() -> None:
     for weighted, alone, outcome in ((True, "not checked", "holds"), (False, "violated", "violated")):
         budget = SuppressionBudget(suppress_trips=0, k=5, weighted=weighted)
         assert budget.check(as_written(one)).outcome == alone
-        assert budget.check_with(as_written(one), data).outcome == outcome
+        assert budget.check_with_flows(as_written(one), data).outcome == outcome
     other = replace(one, origin=release.origin[:1], destination=release.destination[:1], volume=release.volume[:1])
-    assert SuppressionBudget(suppress_trips=11, k=5, weighted=True).check_with(as_written(other), data).violated
+    assert SuppressionBudget(suppress_trips=11, k=5, weighted=True).check_with_flows(as_written(other), data).violated
 
 
 def test_noise_is_refused_for_weighted_trips(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from written_flows import written
 import crowdveil
 from crowdveil.attacks.base import FlowAttackParams
 from crowdveil.attacks.od import differencing, homogeneity
-from crowdveil.attacks.od.homogeneity import Known
+from crowdveil.attacks.od.homogeneity import KnownEnds
 from crowdveil.attacks.od.published import Published
 from crowdveil.errors import InputError
 from crowdveil.guarantees import GUARANTEES
@@ -139,7 +139,7 @@ def test_known_ends_are_what_sets_say(rows: list[tuple[int, int, int]], sizes: l
     present = sorted({g for g, _, _ in rows})
     group, end, volume = (np.array([r[i] for r in rows], np.int64) for i in range(3))
     group = np.searchsorted(present, group)
-    known = Known.of(group, end, np.array(sizes), volume)
+    known = KnownEnds.of(group, end, np.array(sizes), volume)
     for number, name in enumerate(present):
         ends = {d for g, d, _ in rows if g == name}
         assert known.area[number] == (len(ends) == 1)

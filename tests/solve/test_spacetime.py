@@ -19,7 +19,7 @@ def test_whatever_is_near_is_in_a_cell_beside(
     x, y, t = (np.array([p[i] for p in points], np.int64) for i in range(3))
     with pytest.MonkeyPatch.context() as patch:
         if few:
-            patch.setattr(spacetime, "_MOST", 5000)  # cells must be made larger then
+            patch.setattr(spacetime, "_MAX_CELLS", 5000)  # cells must be made larger then
         grid = build_grid(x.astype(float), y.astype(float), t, meters, seconds)
     assert sorted(grid.order.tolist()) == list(range(len(points)))
     cell_of = row_slices(grid.cell_offsets)

@@ -277,7 +277,7 @@ def test_findings_of_parts_add_up_and_bounds_stay() -> None:
     assert guarantee.merge_findings(parts[:1]).detail == "1 group of equal trajectories, 0 with fewer than 3 people."
     alone = TrajectoryKAnonymity(k=2, k_unit="trajectories")
     looked = [alone.make_finding(False, {"trajectories": n, "groups": 1}) for n in (1, 1_200)]
-    assert alone.merged(looked).detail == "1,201 trajectories in 2 groups of equal ones, 0 with fewer than 2."
+    assert alone.merge_findings(looked).detail == "1,201 trajectories in 2 groups of equal ones, 0 with fewer than 2."
 
 
 def _piece(numbers: list[int], file: str = "a", t: list[int] | None = None) -> pa.Table:

@@ -86,16 +86,16 @@ def test_large_cities_draw_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     zones, rng = square_zones(35, 500.0, 2.35, 48.85), np.random.default_rng(6)
     attraction = rng.lognormal(0, 1, 35)
     gravity = Gravity.make(zones, attraction, 900.0)
-    assert gravity.keep.shape == (9, 9) and gravity.block.max() == 8
-    assert gravity.block[[0, 1, 6, 7]].tolist() == [0, 0, 0, 0] and gravity.block[2] == 1
+    assert gravity.tables.keep.shape == (9, 9) and gravity.tables.block.max() == 8
+    assert gravity.tables.block[[0, 1, 6, 7]].tolist() == [0, 0, 0, 0] and gravity.tables.block[2] == 1
     drawn = np.bincount(gravity.draw(rng, np.full(200_000, 14, np.int32)), minlength=35)
     assert (drawn > 0).all()
     for block in range(9):
-        inside = gravity.block == block
+        inside = gravity.tables.block == block
         expected = attraction[inside] / attraction[inside].sum()
         np.testing.assert_allclose(drawn[inside] / drawn[inside].sum(), expected, atol=0.05)
-    by_block = np.bincount(gravity.block, drawn)
-    assert by_block[gravity.block[14]] > by_block[8]
+    by_block = np.bincount(gravity.tables.block, drawn)
+    assert by_block[gravity.tables.block[14]] > by_block[8]
 
 
 @pytest.mark.parametrize(

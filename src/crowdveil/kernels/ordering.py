@@ -18,6 +18,18 @@ def in_order(group: Ints, t: Ints) -> bool:
 
 
 @kernel
+def first_from(values: Ints, low: int, high: int, lower_bound: int) -> int:
+    """Return the first position from `low` on, below `high`, where rising values reach `lower_bound`; `high` if there is none."""
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < lower_bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
 def codes_in_range(values: Ints, low: int, place: Ints, seen: Ints, n: int, codes: Ints) -> int:
     """Number the distinct values from 0 in order of appearance, by a table of places from `low` on.
 

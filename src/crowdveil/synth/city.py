@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.errors import ParameterError
-from crowdveil.model.arrays import Floats, Indices, Ints, Labels, frozen
+from crowdveil.kernels.synth.structures import GravityTables
+from crowdveil.model.arrays import Floats, Indices, frozen
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.zones import Grid, Zones
@@ -47,23 +48,9 @@ class Gravity:
 
     The table is square, so above 2,500 tiles an entry is a square block of neighboring tiles: distances are between blocks,
     and the tile inside a block is drawn by attraction alone.
-
-    Attributes
-    ----------
-    block
-        The block of each tile.
-    first, tile, share
-        The tiles of block b are tile[first[b]:first[b + 1]]; `share` is their running share of its attraction.
-    keep, alias
-        Alias tables, one row for each origin block.
     """
 
-    block: Indices
-    first: Ints
-    tile: Indices
-    share: Floats
-    keep: Labels
-    alias: Labels
+    tables: GravityTables
 
     @classmethod
     def make(cls, zones: Zones, attraction: Floats, decay_m: float) -> Gravity:
@@ -80,18 +67,13 @@ class Gravity:
         x, y = (np.add.reduceat(c[tile], first[:-1]) / np.diff(first) for c in zones.xy)
         near_m = _grid(zones).size_m * math.sqrt(len(zones) / len(pull)) / 2
         keep, alias = gravity_tables(x, y, pull, decay_m, near_m)
-        return cls(block, first, tile, share, keep, alias)
-
-    @property
-    def arrays(self) -> tuple[Labels, ...]:
-        """Return the arguments of the kernels, in their order."""
-        return (self.block, self.first, self.tile, self.share, self.keep, self.alias)
+        return cls(GravityTables(block, first, tile, share, keep, alias))
 
     def draw(self, rng: np.random.Generator, origins: Indices) -> Indices:
         """Return a destination for a person at each of `origins`."""
         from crowdveil.kernels.synth.city import gravity_draws
 
-        drawn: Indices = gravity_draws(origins, rng.random(len(origins)), *self.arrays)
+        drawn: Indices = gravity_draws(origins, rng.random(len(origins)), self.tables)
         return drawn
 
 

@@ -88,7 +88,7 @@ def trip_chunk(city: City, rng: np.random.Generator, n: int, calendar: Calendar,
     purpose, hour = np.divmod(slot, np.uint8(24))
     second = rng.integers(0, 3600, n, dtype=np.uint16)
     departure = np.asarray(calendar.first_s + day * DAY_S + hour * np.int64(3600) + second, np.int64)
-    ends = trip_ends(person, purpose, rng.random(n), city.home, city.work, *city.errands.arrays)
+    ends = trip_ends(person, purpose, rng.random(n), city.home, city.work, city.errands.tables)
     return TripRows(person, departure, *ends)
 
 

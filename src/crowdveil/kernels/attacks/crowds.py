@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
+from crowdveil.kernels.ordering import first_from
 
 
 @kernel
@@ -29,14 +30,8 @@ def crowd_of(who: Ints, length: int, wanted: int, label: Ints, seen: Ints) -> in
 @kernel
 def find(values: Ints, low: int, high: int, wanted: int) -> int:
     """Return the position of a value in a rising slice, -1 if it is not there."""
-    end = high
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and values[low] == wanted else -1
+    at = first_from(values, low, high, wanted)
+    return at if at < high and values[at] == wanted else -1
 
 
 @kernel

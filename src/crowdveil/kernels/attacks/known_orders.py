@@ -7,6 +7,7 @@ import numpy as np
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints, Mask
 from crowdveil.kernels.attacks.crowds import crowd_of, find, rarest_first
+from crowdveil.kernels.ordering import first_from
 
 NONE = 2**62
 
@@ -123,13 +124,7 @@ def _followed(
             q = find(unit, low, high, who[c])
             if q >= 0:
                 low = q
-                a, b, now = first[q], first[q + 1], after[c]
-                while a < b:
-                    middle = (a + b) // 2
-                    if position[middle] < now:
-                        a = middle + 1
-                    else:
-                        b = middle
+                a = first_from(position, first[q], first[q + 1], after[c])
                 if a < first[q + 1]:
                     new_who[kept], new_after[kept] = who[c], position[a] + 1
                     kept += 1

@@ -103,14 +103,21 @@ def _contract(
 
 
 @kernel
+def boxes_inside(above: Ints, stops: Mask) -> Mask:
+    """Return the boxes that lie inside one of `stops`, below it."""
+    inside = np.zeros(len(above), np.bool_)
+    for i in range(len(above) - 1, -1, -1):
+        if above[i] >= 0:
+            inside[i] = inside[above[i]] or stops[above[i]]
+    return inside
+
+
+@kernel
 def _published(above: Ints, whole: Mask) -> Mask:
     """Return the boxes that stay whole and lie in none that does."""
-    n = len(above)
-    inside, published = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    for i in range(n - 1, -1, -1):
-        if above[i] >= 0:
-            inside[i] = inside[above[i]] or whole[above[i]]
-        published[i] = whole[i] and not inside[i]
+    published = boxes_inside(above, whole)
+    for i in range(len(above)):
+        published[i] = whole[i] and not published[i]
     return published
 
 
@@ -200,18 +207,6 @@ def search_forest(costs: ForestCosts, budget: int, first_p: int, first_q: int) -
             start, cost_left, split_a, split_s, up, number, whole, place, s > budget, fate
         )
         fixed_a, fixed_s = fixed_a + more_a, fixed_s + more_s
-
-
-@kernel
-def split_boxes(above: Ints, published: Mask) -> Mask:
-    """Return the boxes that are split: not published, and in none that is."""
-    n = len(above)
-    inside, split = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    for i in range(n - 1, -1, -1):
-        if above[i] >= 0:
-            inside[i] = inside[above[i]] or published[above[i]]
-        split[i] = not inside[i] and not published[i]
-    return split
 
 
 @kernel

@@ -11,6 +11,7 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import AnyArray
+from crowdveil.kernels.synth.structures import GravityTables
 
 HOME_TO_WORK = 0
 WORK_TO_HOME = 1
@@ -72,17 +73,9 @@ def gravity_tables(
 
 
 @kernel
-def gravity_draw(
-    place: int,
-    chance: float,
-    block: AnyArray,
-    first: AnyArray,
-    tile: AnyArray,
-    share: AnyArray,
-    keep: AnyArray,
-    alias: AnyArray,
-) -> int:
-    """Draw the tile that a person at tile `place` goes to; the arguments after `chance` are those of `Gravity`."""
+def gravity_draw(place: int, chance: float, tables: GravityTables) -> int:
+    """Draw the tile that a person at tile `place` goes to, by a random number from 0 to 1."""
+    block, first, tile, share, keep, alias = tables
     row, n = block[place], keep.shape[1]
     scaled = chance * n
     column = min(int(scaled), n - 1)
@@ -100,36 +93,17 @@ def gravity_draw(
 
 
 @kernel
-def gravity_draws(
-    place: AnyArray,
-    chance: AnyArray,
-    block: AnyArray,
-    first: AnyArray,
-    tile: AnyArray,
-    share: AnyArray,
-    keep: AnyArray,
-    alias: AnyArray,
-) -> AnyArray:
+def gravity_draws(place: AnyArray, chance: AnyArray, tables: GravityTables) -> AnyArray:
     """Draw a tile for every row, as `gravity_draw`."""
     drawn = np.empty(len(place), np.int32)
     for i in range(len(place)):
-        drawn[i] = gravity_draw(place[i], chance[i], block, first, tile, share, keep, alias)
+        drawn[i] = gravity_draw(place[i], chance[i], tables)
     return drawn
 
 
 @kernel
 def trip_ends(
-    person: AnyArray,
-    purpose: AnyArray,
-    chance: AnyArray,
-    home: AnyArray,
-    work: AnyArray,
-    block: AnyArray,
-    first: AnyArray,
-    tile: AnyArray,
-    share: AnyArray,
-    keep: AnyArray,
-    alias: AnyArray,
+    person: AnyArray, purpose: AnyArray, chance: AnyArray, home: AnyArray, work: AnyArray, tables: GravityTables
 ) -> tuple[AnyArray, AnyArray]:
     """Return origin and destination of every trip from its purpose; errands lie around the home or the work place."""
     n = len(person)
@@ -143,7 +117,7 @@ def trip_ends(
         else:
             from_home = purpose[i] == HOME_TO_ERRAND or purpose[i] == ERRAND_TO_HOME
             place = at_home if from_home else at_work
-            errand = gravity_draw(place, chance[i], block, first, tile, share, keep, alias)
+            errand = gravity_draw(place, chance[i], tables)
             if purpose[i] == HOME_TO_ERRAND or purpose[i] == WORK_TO_ERRAND:
                 origin[i], destination[i] = place, errand
             else:

@@ -6,8 +6,8 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints, Mask
+from crowdveil.kernels.ordering import first_from
 from crowdveil.kernels.trajectory.structures import CellSlots, GridPoints, SpaceTimeGrid, SwapBuffers, SwapRadii
-from crowdveil.kernels.trajectory.swapmob import first_from
 
 STEPS = 3
 """A radius is the least one, the one in the middle, or the largest one."""

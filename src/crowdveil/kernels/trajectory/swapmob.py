@@ -6,19 +6,8 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
+from crowdveil.kernels.ordering import first_from
 from crowdveil.kernels.trajectory.structures import GridPoints, MeetingRule, OwnedPoints, PathState, SpaceTimeGrid
-
-
-@kernel
-def first_from(values: Ints, low: int, high: int, lower_bound: int) -> int:
-    """Return the first position from `low` on, below `high`, where rising values reach `lower_bound`; `high` if there is none."""
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < lower_bound:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @kernel

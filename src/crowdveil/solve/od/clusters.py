@@ -10,12 +10,12 @@ import numpy as np
 
 from crowdveil import engine
 from crowdveil.kernels.od.structures import FlowNeighbors, StepFlows
-from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices, slice_sums, take_slices
+from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, REPORTED, Areas, FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
-from crowdveil.solve.od.small_flows import Reporting
+from crowdveil.solve.od.small_flows import Reporting, count_groups
 from crowdveil.solve.od.step_solver import check_person_ids
 from crowdveil.solve.od.weights import added_up, rounded
 
@@ -132,8 +132,8 @@ def _reported(data: Flows, label: Ints, first: int, k: int, include_empty: bool)
     """
     small = np.flatnonzero(label < 0)
     keys, group = np.unique(data.step[small] * len(data.zones) + data.origin[small], return_inverse=True)
-    volume, _ = added_up(data, small, group, len(keys))
-    kept = (_crowds(data, small, group, len(keys)) >= k) & (volume >= k)
+    volume, crowd = count_groups(data, small, group, len(keys))
+    kept = (crowd >= k) & (volume >= k)
     number = np.where(kept, first + np.cumsum(kept) - 1, SUPPRESSED)
     label[small] = number[group]
     step, tile = np.divmod(keys[kept], len(data.zones))
@@ -148,7 +148,7 @@ def _release(data: Flows, rows: _Rows, label: Ints) -> FlowRelease:
     """Make a release of rows with the volume and the crowd of their flows, in order of steps."""
     n, inside = len(rows.step), np.flatnonzero(label >= 0)
     trips, units = added_up(data, inside, label[inside], n)
-    crowd = _crowds(data, inside, label[inside], n)
+    _, crowd = count_groups(data, inside, label[inside], n)
     order = np.argsort(rows.step, kind="stable")
     offsets = np.searchsorted(rows.step[order], np.arange(data.steps + 1))
     areas, number = _areas(data.zones, rows.origin + rows.destination)
@@ -166,19 +166,6 @@ def _release(data: Flows, rows: _Rows, label: Ints) -> FlowRelease:
         data.step_s,
         data.tz,
     )
-
-
-def _crowds(data: Flows, rows: Ints, group: Ints, groups: int) -> Ints:
-    """Count the different people of each group of flows, or trips where people are not known."""
-    crowd = np.zeros(groups, np.int64)
-    if data.person_ids is None or data.person_offsets is None:
-        np.add.at(crowd, group, data.people[rows])
-        return crowd
-    taken, offsets = take_slices(data.person_offsets, rows)
-    most = int(data.person_ids.max(initial=0)) + 1
-    different = np.sort(group[row_slices(offsets)] * most + data.person_ids[taken])
-    different = different[np.diff(different, prepend=-1) != 0]
-    return np.bincount(different // most, minlength=groups)
 
 
 def _around(zones: Zones, tile: Indices, group: Ints, groups: int) -> Floats:

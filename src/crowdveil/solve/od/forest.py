@@ -184,10 +184,10 @@ class Forest:
 
     def _left(self, published: Mask) -> tuple[Ints, Ints]:
         """Return the parts of split boxes that hold no crowd."""
-        from crowdveil.kernels.od.forest import split_boxes
+        from crowdveil.kernels.od.forest import boxes_inside
 
         tree = self.matrix.system.destinations.tree
-        split = np.flatnonzero(split_boxes(self.above, published))
+        split = np.flatnonzero(~published & ~boxes_inside(self.above, published))
         part, of_part = tree.parts(self.node[split])
         place = np.full(len(self.part), -1, np.int64)
         place[split] = np.arange(len(split))

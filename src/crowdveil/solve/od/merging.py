@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints, row_slices, take_slices
+from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
-from crowdveil.solve.od.small_flows import Left, Reporting
+from crowdveil.solve.od.small_flows import Left, Reporting, count_groups
 from crowdveil.solve.od.step_solver import finish_release
 
 
@@ -24,14 +24,7 @@ def release_merged_flows(data: Flows, areas: Areas, part: Ints, k: int, reportin
     n = len(areas)
     key = (data.step * n + part[data.origin]) * n + part[data.destination]
     keys, row = np.unique(key, return_inverse=True)
-    volume, crowd = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
-    np.add.at(volume, row, data.volume)
-    if data.person_ids is not None and data.person_offsets is not None:
-        taken, offsets = take_slices(data.person_offsets, np.arange(len(data)))
-        pairs = np.unique(np.column_stack([row[row_slices(offsets)], data.person_ids[taken]]), axis=0)
-        crowd = np.bincount(pairs[:, 0], minlength=len(keys))
-    else:
-        np.add.at(crowd, row, data.people)
+    volume, crowd = count_groups(data, np.arange(len(data)), row, len(keys))
     step, origin, destination = keys // max(n * n, 1), keys // max(n, 1) % max(n, 1), keys % max(n, 1)
     keep = crowd >= k
     bounds = np.arange(data.steps + 1)

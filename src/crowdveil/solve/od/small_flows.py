@@ -72,7 +72,7 @@ def aggregate_small(release: FlowRelease, data: Flows, left: Left, k: int, repor
     keys, of_visited = np.unique(step[visited] * len(areas) + left.origin[visited], return_inverse=True)
     group_of_box = np.full(len(step), -1, np.int64)
     group_of_box[visited] = of_visited
-    volume, crowd = _made(data, inside, group_of_box[box[inside]], len(keys))
+    volume, crowd = count_groups(data, inside, group_of_box[box[inside]], len(keys))
     large = reporting.fits(data, areas.offsets, areas.tiles)
     kept = (crowd >= k) & (volume >= k) & large[keys % max(len(areas), 1)]
     number = np.where(kept, np.cumsum(kept) - 1, -1)
@@ -91,19 +91,20 @@ def aggregate_small(release: FlowRelease, data: Flows, left: Left, k: int, repor
     return _with_rows(release, step_of, area_of, volume, crowd, offsets, tiles[taken])
 
 
-def _made(data: Flows, rows: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
-    """Return whole trips and people of each group of flows."""
+def count_groups(data: Flows, rows: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
+    """Count the whole trips and the different people of each group of flows; trips in place of people where k counts trips."""
     volume, _ = added_up(data, rows, group, groups)
     crowd = np.zeros(groups, np.int64)
-    if data.person_ids is None or data.person_offsets is None:
-        if data.k_unit == "people":
-            np.maximum.at(crowd, group, data.people[rows])  # people of two flows may be the same ones
-        else:
-            np.add.at(crowd, group, data.people[rows])
-    else:
+    if data.person_ids is not None and data.person_offsets is not None:
         taken, offsets = take_slices(data.person_offsets, rows)
-        pairs = np.unique(np.column_stack([group[row_slices(offsets)], data.person_ids[taken]]), axis=0)
-        crowd = np.bincount(pairs[:, 0], minlength=groups)
+        people = int(data.person_ids.max(initial=0)) + 1
+        different = np.sort(group[row_slices(offsets)] * people + data.person_ids[taken])
+        different = different[np.diff(different, prepend=-1) != 0]
+        crowd = np.bincount(different // people, minlength=groups)
+    elif data.k_unit == "people":
+        np.maximum.at(crowd, group, data.people[rows])  # people of two flows may be the same ones
+    else:
+        np.add.at(crowd, group, data.people[rows])
     return volume, crowd
 
 
