@@ -386,7 +386,7 @@ def test_equal_trajectories_are_found(drawn: list[list[tuple[int, int, int]]]) -
     points = np.array([point for track in drawn for point in track])
     offsets = np.cumsum([0, *(len(track) for track in drawn)])
     shown = trajectory_picture.TrajectoryPicture(points[:, 0] / 3, points[:, 1] / 3, points[:, 2], offsets)
-    assert trajectory_picture.alike(shown).tolist() == [drawn.count(track) for track in drawn]
+    assert trajectory_picture.equivalence_class_sizes(shown).tolist() == [drawn.count(track) for track in drawn]
 
 
 @given(st.data())

@@ -24,7 +24,8 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_writer import trajectory_table
 from crowdveil.io.source import open_source
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.trajectories import find_point_columns, no_value_reason, read_trajectories
+from crowdveil.io.trajectories import read_trajectories
+from crowdveil.io.trajectory_points import find_point_columns, no_value_reason
 from crowdveil.method import Method
 from crowdveil.model.canonical import canonical, numbered
 from crowdveil.model.release import TrajectoryRelease
