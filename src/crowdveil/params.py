@@ -105,7 +105,7 @@ class Budgeted(Params):
             )
         return {**values, "suppress": None}
 
-    def most_suppressed(self, volume: int) -> int:
+    def max_suppressed(self, volume: int) -> int:
         """Return how many trips of a volume may be suppressed."""
         return trips_within(self.suppress, volume) if self.suppress is not None else self.suppress_trips or 0
 

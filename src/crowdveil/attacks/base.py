@@ -37,7 +37,7 @@ class KnowledgeParams(AdversaryParams):
 
     knowledge: int = Field(2, ge=1, le=10)
     """Number of known locations (h)."""
-    most_combinations: int = Field(1_000_000, ge=1)
+    max_combinations: int = Field(1_000_000, ge=1)
     """Combinations of known locations tried for one person; beyond, the risk is a lower bound, and is marked so."""
     samples: int = Field(10_000, ge=100, le=10_000_000)
     """Random combinations for the average; it is exact where there are no more combinations than that."""

@@ -94,7 +94,7 @@ def test_each_cell_is_picked_as_often() -> None:
 @settings(max_examples=100)
 @given(data=testing.flows(), epsilon=st.sampled_from([0.001, 0.5, 3.0, 100.0]), least=st.integers(1, 5))
 def test_a_release_tells_nothing_exact(data: Flows, epsilon: float, least: int) -> None:
-    params = LaplaceParams(epsilon=epsilon, least_volume=least)
+    params = LaplaceParams(epsilon=epsilon, min_volume=least)
     release = run(data, params, np.random.default_rng(0), no_progress)
     assert release.k_unit == "trips" and np.array_equal(release.volume, release.people)
     assert np.all(release.suppressed == NOT_GIVEN) and np.all(release.volume >= least)

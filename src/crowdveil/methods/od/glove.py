@@ -76,7 +76,7 @@ def merge(data: Flows, params: GloveParams, step: int) -> Ints:
 
     flows, any_may = StepFlows.of(data, step), params.join == "any"
     near = nearest(flows.place, (flows.crowd < params.k) | any_may, params.neighbors)
-    budget = params.most_suppressed(int(flows.volume.sum()))
+    budget = params.max_suppressed(int(flows.volume.sum()))
     arguments: Any = (*flows, *near, params.neighbors, params.k, budget, any_may, params.cost == "growth")
     label, _ = merge_flows(*arguments)
     return label

@@ -101,7 +101,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
 
     def found(system: RegionSpace, step: int, near: Fraction | None) -> tuple[BoxSpace, int, BoxSolution] | None:
         boxes = BoxSpace.of(data, step, system, params.k, params.objective)
-        budget = params.most_suppressed(boxes.total)
+        budget = params.max_suppressed(boxes.total)
         return (boxes, budget, boxes.within(budget, near)) if len(boxes) else None
 
     def multiplier_of_largest(system: RegionSpace) -> Fraction | None:

@@ -66,7 +66,7 @@ def solve(data: Flows, params: OighParams, system: RegionSpace, step: int) -> St
 
     rows, sides = rows_of(data, system, step), (system.origins.tree, system.destinations.tree)
     (o_levels, o_tree), (d_levels, d_tree) = ((levels_of(tree), tree_arrays(tree)) for tree in sides)
-    budget = params.most_suppressed(int(rows[2].sum()))
+    budget = params.max_suppressed(int(rows[2].sum()))
     search: Any = (*rows, o_levels, *o_tree, d_levels, *d_tree, params.k, budget)
     i, j, _ = best_levels(*search)
     o_most, d_most = int(o_levels[i]), int(d_levels[j])

@@ -87,7 +87,7 @@ def _paths(
     x, y = data.xy
     grid = SpaceTimeGrid.of(x, y, data.t, params.max_distance_m, params.max_time_s)
     trajectory, m = data.trajectory[grid.order], len(data)
-    places = (x[grid.order], y[grid.order], data.t[grid.order], trajectory, owner[trajectory], rng.random(data.points))
+    located = (x[grid.order], y[grid.order], data.t[grid.order], trajectory, owner[trajectory], rng.random(data.points))
     points = (data.t, data.offsets, sure, data.t[data.offsets[1:] - 1])
     met, head, begun = np.full(m, -1), np.arange(m), data.offsets[:-1].copy()
     last, changes, path = np.full(m, -1), np.zeros(m, np.int64), np.zeros(data.points, np.int64)
@@ -95,7 +95,7 @@ def _paths(
         exchange_tails(
             low, high, params.max_distance_m, params.max_time_s, params.min_n_swaps,
             grid.slab, grid.slab_offsets, grid.cell, grid.cell_offsets, grid.columns,
-            *places, *points, met, head, begun, last, changes, path,
+            *located, *points, met, head, begun, last, changes, path,
         )  # fmt: skip
         progress(int(grid.cell_offsets[grid.slab_offsets[high]]), data.points)
     walk_to_the_end(*points, head, begun, last, changes, path)
