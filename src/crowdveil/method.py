@@ -13,7 +13,7 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import trips_within as trips_within
 from crowdveil.model.release import Release
 from crowdveil.model.trajectories import Outline
-from crowdveil.params import Params
+from crowdveil.params import Params, module_doc
 from crowdveil.progress import Progress
 
 Status = Literal["proven", "argued", "heuristic"]
@@ -73,7 +73,6 @@ class Method:
     run: Callable[[Any, Any, np.random.Generator, Progress], Release]
     guarantees: Callable[[Any, Any], tuple[Guarantee, ...]]
     status: Status
-    doc: str
     needs_person_ids: bool = False
     row_semantics: RowSemantics = "exact"
     summarize_diagnostics: Callable[[Any, Any], dict[str, Any]] | None = None
@@ -82,6 +81,11 @@ class Method:
     aliases: tuple[str, ...] = ()
     parameter_aliases: tuple[tuple[str, str], ...] = ()
     alias_factors: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def doc(self) -> str:
+        """Return the docstring of the method's module."""
+        return module_doc(self.run)
 
     @property
     def summary(self) -> str:

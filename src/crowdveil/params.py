@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -41,6 +42,11 @@ def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
             raise ParameterError(f"{text}: wanted parameters as in {example}, but got {part!r}.")
         values[key.replace("-", "_")] = value
     return name, values
+
+
+def module_doc(function: Callable[..., Any]) -> str:
+    """Return the docstring of the module of a function."""
+    return sys.modules[function.__module__].__doc__ or ""
 
 
 class FlowParams(Params):

@@ -89,7 +89,6 @@ METHOD = Method(
     run=run,
     guarantees=overlapping_flow_guarantees,
     status="argued",
-    doc=__doc__ or "",
     partitioning=INDEPENDENT,
     needs_person_ids=True,
     row_semantics="overlapping",

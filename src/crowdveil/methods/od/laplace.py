@@ -196,7 +196,6 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="argued",
-    doc=__doc__ or "",
     partitioning=INDEPENDENT,
     row_semantics="noisy",
     aliases=("laplace-noise",),

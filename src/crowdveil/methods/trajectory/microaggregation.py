@@ -86,7 +86,6 @@ METHOD = Method(
     run=run,
     guarantees=equivalence_class_guarantees,
     status="proven",
-    doc=__doc__ or "",
     aliases=("Microaggregation", "SimpleMDAV"),
     parameter_aliases=(
         ("clustering_method.trajectory_distance", "distance"),

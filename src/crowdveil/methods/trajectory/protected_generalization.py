@@ -167,7 +167,6 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="proven",
-    doc=__doc__ or "",
     aliases=("ProtectedGeneralization",),
     parameter_aliases=(
         ("tile_size", "tile_size_m"),

@@ -104,7 +104,6 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="heuristic",
-    doc=__doc__ or "",
     partitioning=partitioning,
     aliases=("SimpleGeneralization",),
     parameter_aliases=(("tile_size", "tile_size_m"), ("tiles_filename", "zones")),

@@ -151,7 +151,6 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="heuristic",
-    doc=__doc__ or "",
     aliases=("SwapAllLocations", "SwapLocations"),
     parameter_aliases=(
         ("min_r_s", "min_radius_m"),

@@ -139,7 +139,6 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="heuristic",
-    doc=__doc__ or "",
     aliases=("SwapLocations2012",),
     parameter_aliases=(("R_t", "time_threshold_s"), ("R_s", "space_threshold_m")),
 )

@@ -123,7 +123,6 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="heuristic",
-    doc=__doc__ or "",
     aliases=("SwapMob",),
     parameter_aliases=(
         ("spatial_thold", "max_distance_m"),
