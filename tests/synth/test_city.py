@@ -39,7 +39,7 @@ def test_same_seed_same_city_and_other_seed_another(city: City) -> None:
         assert getattr(city, name).tobytes() != getattr(other, name).tobytes()
 
 
-def test_homes_and_jobs_crowd_in_the_center_jobs_more_so(city: City) -> None:
+def test_homes_and_jobs_concentrate_in_the_center_jobs_more_so(city: City) -> None:
     radius = np.hypot(*city.zones.xy)
     center = radius < city.reach_m / 3
     at_edge = radius > city.reach_m

@@ -212,7 +212,7 @@ def test_a_person_with_many_trips_is_one_person() -> None:
     assert len(run(flows, JointParams(k=3), np.random.default_rng(0), no_progress)) == 0
 
 
-def test_flows_with_people_but_without_members_are_refused() -> None:
+def test_flows_with_people_but_without_person_ids_are_refused() -> None:
     zones = Zones.from_ids(["a"])
     one = np.ones(1, np.int64)
     flows = Flows.from_rows(zones, 0 * one, 0 * one, 0 * one, 20 * one, 15 * one)
@@ -255,7 +255,7 @@ def test_a_budget_of_trips_has_its_own_parameter() -> None:
         JointParams.checked({"suppress": 0.1, "suppress_trips": 3})
 
 
-def test_area_weighs_places_by_their_size() -> None:
+def test_area_weighs_areas_by_their_size() -> None:
     zones = Zones.from_ids(["a"])
     one = np.ones(1, np.int64)
     flows = with_trees(
