@@ -150,4 +150,4 @@ def test_a_release_of_real_trips_is_true(command: Any, realdata: Path, tmp_path:
     options = ("--zones", zones, "--zone-id", "OBJECTID", "--tz", "America/New_York", "--step", "1d", "--drop-invalid")
     assert command("anonymize", "suppression", trips, *options, "-o", tmp_path / "out").code == 0
     ran = command("verify", tmp_path / "out", "--original", trips, "--zones", zones)
-    assert ran.code == 0 and "0 volumes and 0 crowds differ; 0 time steps" in ran.out
+    assert ran.code == 0 and "0 volumes and 0 group sizes differ; 0 time steps" in ran.out

@@ -278,7 +278,7 @@ def test_a_bound_that_is_not_sure_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     assert "is at least" in compared.notes.said[0]
     compared = _by_hand()
     _value("normalized-rmse", compared, time_weight="document")
-    assert [said.split()[:2] for said in compared.notes.said] == [["time", "counts"]]
+    assert [said.split()[:2] for said in compared.notes.said] == [["the", "weight"]]
 
 
 def test_nothing_published() -> None:

@@ -145,7 +145,7 @@ def test_the_unit_of_k_is_published(tmp_path: Path) -> None:
         pipeline.Request("frechet-microaggregation", one, tmp_path / "out", {"k": 3, "count_trajectories": True})
     )
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["guarantees"][0]["parameters"] == {"k": 3, "counts": "trajectories"}
+    assert manifest["guarantees"][0]["parameters"] == {"k": 3, "k_unit": "trajectories"}
 
 
 @pytest.mark.realdata
