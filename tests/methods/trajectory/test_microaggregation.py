@@ -115,7 +115,7 @@ def test_the_unit_of_k_is_published_everywhere(tmp_path: Path) -> None:
     )
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["k_unit"] == "trajectories"
-    assert manifest["guarantees"][0]["parameters"] == {"k": 3, "counts": "trajectories"}
+    assert manifest["guarantees"][0]["parameters"] == {"k": 3, "k_unit": "trajectories"}
     assert any("k counts trajectories, as asked" in note for note in result.notes.said)
 
 
