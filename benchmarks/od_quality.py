@@ -47,7 +47,7 @@ def scores(flows: Any, release: Any) -> dict[str, float]:
     return {
         "error": float(found["generalization"].mean),
         "reconstruction": float(found["reconstruction-error"].mean),
-        "most_suppressed": float(np.nanmax(found["suppressed"].by_step)),
+        "max_suppressed": float(np.nanmax(found["suppressed"].by_step)),
     }
 
 
@@ -85,7 +85,7 @@ def main() -> None:
             if parameters.get("splits") == "dyadic" and len(flows.zones) >= DYADIC_TILES:
                 continue
             found[label] = errors_of(method, flows, **parameters)
-            for what in ("error", "reconstruction", "most_suppressed"):
+            for what in ("error", "reconstruction", "max_suppressed"):
                 say(f"{name}_{label}_{what}", found[label][what])
             if parameters.get("objective") == "reconstruction":
                 # What no partition of this kind can go below: the certified distance to the best one.

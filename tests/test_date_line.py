@@ -223,7 +223,7 @@ def test_a_heat_map_across_the_date_line_is_the_shifted_one(tmp_path: Path) -> N
         assert abs(a.area - b.area) < 1e-8 and b.is_valid and np.abs(np.array(b.bounds)[[0, 2]]).max() <= 180
 
 
-def test_tracks_are_drawn_in_one_piece() -> None:
+def test_trajectories_are_drawn_in_one_piece() -> None:
     here = people(np.random.default_rng(8))
     pictures = [trajectory_picture.original(data) for data in (here, replace(here, lon=_shifted(here.lon)))]
     frames = [PictureFrame.around(p.lon, p.lat) for p in pictures]
@@ -261,7 +261,7 @@ def test_the_box_is_the_complement_of_the_largest_gap(lon: list[float], parts: i
 
 
 @given(st.floats(-1000, 1000), st.floats(-180, 180))
-def test_turned_longitudes_are_the_same_place(lon: float, middle: float) -> None:
+def test_turned_longitudes_are_the_same_position(lon: float, middle: float) -> None:
     for found in (float(near(np.array([lon]), middle)[0]), float(wrapped(np.array([lon]))[0])):
         assert abs((found - lon + 180) % 360 - 180) < 1e-9
     assert abs(float(near(np.array([lon]), middle)[0]) - middle) <= 180 + 1e-9

@@ -8,7 +8,7 @@ from crowdveil.params import Params
 
 _CHANGES = {
     "k": "a smaller k",
-    "least_volume": "a smaller least_volume",
+    "min_volume": "a smaller min_volume",
     "epsilon": "a larger epsilon",
     "block": "a larger block",
     "min_tiles": "a smaller min_tiles",

@@ -15,7 +15,7 @@ from crowdveil.model.canonical import digest
 from crowdveil.model.flows import trips_within as trips_within
 from crowdveil.model.release import Release, TrajectoryRelease
 from crowdveil.model.trajectories import Outline
-from crowdveil.params import Params
+from crowdveil.params import Params, module_doc
 from crowdveil.progress import Progress
 
 Status = Literal["proven", "argued", "heuristic"]
@@ -83,7 +83,6 @@ class Method:
     run: Run
     guarantees: Callable[[Any, Any], tuple[Guarantee, ...]]
     status: Status
-    doc: str
     needs_person_ids: bool = False
     row_semantics: RowSemantics = "exact"
     summarize_diagnostics: Callable[[Any, Any], dict[str, Any]] | None = None
@@ -93,6 +92,11 @@ class Method:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "run", update_wrapper(partial(_run_and_mark, self.run), self.run))
+
+    @property
+    def doc(self) -> str:
+        """Return the docstring of the method's module."""
+        return module_doc(self.run)
 
     @property
     def summary(self) -> str:

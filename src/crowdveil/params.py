@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -41,6 +42,11 @@ def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
             raise ParameterError(f"{text}: wanted parameters as in {example}, but got {part!r}.")
         values[key.replace("-", "_")] = value
     return name, values
+
+
+def module_doc(function: Callable[..., Any]) -> str:
+    """Return the docstring of the module of a function."""
+    return sys.modules[function.__module__].__doc__ or ""
 
 
 class FlowParams(Params):
@@ -105,7 +111,7 @@ class Budgeted(Params):
             )
         return {**values, "suppress": None}
 
-    def most_suppressed(self, volume: int) -> int:
+    def max_suppressed(self, volume: int) -> int:
         """Return how many trips of a volume may be suppressed."""
         return trips_within(self.suppress, volume) if self.suppress is not None else self.suppress_trips or 0
 

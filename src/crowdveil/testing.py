@@ -51,12 +51,12 @@ def flows(draw: st.DrawFn, max_tiles: int = 6, max_steps: int = 3, empty: bool =
     if not with_people:
         return Flows.from_rows(tiles, *columns, step_s=_HOUR)
     # Neighbors in a ring of a few people, so that flows share people.
-    crowds = [sorted((first + i) % _POOL for i in range(draw(st.integers(1, v)))) for v, first in
+    groups = [sorted((first + i) % _POOL for i in range(draw(st.integers(1, v)))) for v, first in
               ((v, draw(st.integers(0, _POOL - 1))) for v in volume)]  # fmt: skip
-    people = np.array([len(c) for c in crowds], np.int64)
+    people = np.array([len(c) for c in groups], np.int64)
     made = Flows.from_rows(tiles, *columns, people, step_s=_HOUR)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(people)])
-    return replace(made, person_offsets=offsets, person_ids=np.array([m for c in crowds for m in c], np.int64))
+    return replace(made, person_offsets=offsets, person_ids=np.array([m for c in groups for m in c], np.int64))
 
 
 @st.composite

@@ -74,19 +74,19 @@ def test_home_and_work_by_hand() -> None:
     assert risks("home-work") == [round(1 / n, 6) for n in (3, 2, 3, 3, 1, 2, 1)]
 
 
-def test_one_place_alone_is_looked_for_among_two() -> None:
+def test_a_single_location_is_searched_among_two() -> None:
     risk = attacked("home-work", world([walk("AAA"), walk("ABAB"), walk("BB"), walk("CC")]))
     assert risk.group_size.tolist() == [2, 1, 2, 1]
 
 
-def test_a_place_that_is_known_twice_is_two_records() -> None:
+def test_a_location_that_is_known_twice_is_two_records() -> None:
     """Of A, B, B two may be known: A and B lead to two people, B and B to three, and all of it would lead to one."""
     data = world([walk("ABB"), walk("AB"), walk("BB"), walk("BB")])
     assert attacked("location", data, knowledge=2).group_size.tolist() == [2, 2, 3, 3]
     assert attacked("location", data, knowledge=3).group_size.tolist() == [1, 2, 3, 3]
 
 
-def test_places_are_tiles_where_these_are_given() -> None:
+def test_locations_are_tiles_where_a_tile_size_is_given() -> None:
     """B and C are 5.6 km apart, and a point some meters from C is at the same place by tiles of a kilometer."""
     data = world([walk("B"), walk("C"), walk("B")])
     near = replace(data, lat=data.lat + np.array([0.0, 0.0, 1e-5]))

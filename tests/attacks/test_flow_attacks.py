@@ -24,7 +24,7 @@ def attacked(name: str, release: FlowRelease, k: int = 10, rows: Any = "exact") 
     return found
 
 
-def test_the_smallest_crowd() -> None:
+def test_the_smallest_group() -> None:
     found = attacked(
         "minimum-group-size", flow_release([(0, "a", "b", 12, 11), (0, "c", "b", 30, 9), (60, "c", "b", 10, 10)])
     )
@@ -135,6 +135,6 @@ def test_differences_are_those_of_sets(drawn: list[tuple[int, str, str, int]]) -
 
 
 @pytest.mark.parametrize("name", ["minimum-group-size", "singleton-margins", "differencing", "homogeneity"])
-def test_an_empty_release_tells_nothing(name: str) -> None:
+def test_an_empty_release_reveals_nothing(name: str) -> None:
     found = attacked(name, flow_release([]))
     assert not found.below_k and found.worst is None and np.all([v in (0, None) for v in found.values.values()])

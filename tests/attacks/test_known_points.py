@@ -23,7 +23,7 @@ def of_any_number() -> Iterator[None]:
     known_points.FEWEST = before
 
 
-def test_shares_of_few_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shares_of_few_are_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_points, "FEWEST", 50)
     assert known_points._percent(1, 49) is None and known_points._percent(25, 50) == 50
 
@@ -73,7 +73,7 @@ def test_halves_of_two_people_are_found_two_times_in_five_and_are_two_fifths_tru
     assert abs(found["found_percent"] - 40) <= 6 and found["true_points_percent"] == 25
 
 
-def test_points_that_everybody_has_lead_to_nobody() -> None:
+def test_points_that_all_share_re_identify_none() -> None:
     data = _walks(50, 6)
     alike = Trajectories(
         np.tile(data.lon[:6], 50), data.lat, data.t, data.offsets, data.ids, data.person, data.people_ids

@@ -25,7 +25,7 @@ def _risks(cabs: crowdveil.Trajectories, knowledge: int) -> dict[str, Risk]:
     return {name: before for name, (before, _) in found.risks.items()}
 
 
-def test_who_knows_more_finds_more(cabs: crowdveil.Trajectories) -> None:
+def test_more_background_knowledge_finds_more(cabs: crowdveil.Trajectories) -> None:
     """More places, their order, their times and how often they were visited only ever make a crowd smaller."""
     one, two, three = (_risks(cabs, h) for h in (1, 2, 3))
     for name in one:

@@ -59,14 +59,14 @@ def test_copies_of_two_people_are_found_by_all_and_stop_the_run() -> None:
     require_withstood(attack_release(data, release, [counted], "proven"))
 
 
-def test_a_missing_copy_is_found_by_who_knows_published_points_alone() -> None:
+def test_a_missing_copy_is_found_with_published_points_alone() -> None:
     """What is known of the original does not lead to it, since the odd one lies elsewhere; its own points do."""
     data = world([walk("ABC")] * 4)
     trials = attack_release(data, published([walk("ABC")] * 3 + [walk("GH")], [0, 1, 2, 3]), [THREE], "proven")
     assert [t.stops for t in trials] == [False, False, False, True]
 
 
-def test_without_a_guarantee_it_is_measured_and_told() -> None:
+def test_without_a_guarantee_it_is_measured_and_reported() -> None:
     data = world([walk("ABC"), walk("DEF")])
     trials = attack_release(data, published([walk("ABC"), walk("DEF")], [0, 1]), [], "heuristic")
     assert [(t.before, t.after, t.guarantee, t.stops) for t in trials] == [(100, 100, None, False)] * 3
@@ -125,7 +125,7 @@ def test_an_adversary_stops_a_run_whose_checker_is_broken(tmp_path: Path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_manifest_tells_risks_in_whole_percents_and_no_more(tmp_path: Path) -> None:
+def test_the_manifest_has_risks_in_whole_percents_and_no_more(tmp_path: Path) -> None:
     data = world([walk("ABC"), walk("ABD"), walk("ABE"), walk("FGH"), walk("FGC"), walk("FGB")])
     result = run(Request("microaggregation", data, tmp_path / "out", {"k": 3}))
     risk = result.manifest["risk"]

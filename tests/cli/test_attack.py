@@ -162,5 +162,5 @@ def test_samples_are_repeatable_and_said(toy: Path) -> None:
 
 def test_a_risk_that_was_not_searched_to_the_end_is_a_bound(toy: Path) -> None:
     """Everybody is at A, B and C, in other numbers: more than one choice has to be looked at."""
-    found = crowdveil.attack("sequence", world([walk("ABC"), walk("BCA"), walk("CAB")]), most_combinations=1)
+    found = crowdveil.attack("sequence", world([walk("ABC"), walk("BCA"), walk("CAB")]), max_combinations=1)
     assert not found["sequence"][0].exact and "at least" in "\n".join(found.lines())

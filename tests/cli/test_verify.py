@@ -150,7 +150,7 @@ def test_a_release_of_real_trips_is_true(command: Any, realdata: Path, tmp_path:
     options = ("--zones", zones, "--zone-id", "OBJECTID", "--tz", "America/New_York", "--step", "1d", "--drop-invalid")
     assert command("anonymize", "suppression", trips, *options, "-o", tmp_path / "out").code == 0
     ran = command("verify", tmp_path / "out", "--original", trips, "--zones", zones)
-    assert ran.code == 0 and "0 volumes and 0 crowds differ; 0 time steps" in ran.out
+    assert ran.code == 0 and "0 volumes and 0 group sizes differ; 0 time steps" in ran.out
 
 
 def _edited(made: Path, edit: Any) -> None:
@@ -170,7 +170,7 @@ def _edited(made: Path, edit: Any) -> None:
         (lambda m: m["guarantees"].pop(3), "true-volumes"),
         (lambda m: m["guarantees"].clear(), "flow-k-anonymity"),
         (lambda m: m["guarantees"][0]["parameters"].update(k=2), "flow-k-anonymity"),
-        (lambda m: m["guarantees"][0]["parameters"].update(counts="trips"), "flow-k-anonymity"),
+        (lambda m: m["guarantees"][0]["parameters"].update(k_unit="trips"), "flow-k-anonymity"),
     ],
 )
 def test_a_guarantee_cannot_be_taken_out_of_the_manifest(command: Any, made: Path, edit: Any, lacks: str) -> None:

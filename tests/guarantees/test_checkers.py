@@ -62,14 +62,14 @@ def test_a_good_release_passes(guarantee: Any) -> None:
     assert guarantee.check(written(GOOD)).holds
 
 
-def test_k_looks_at_people_and_not_at_volume() -> None:
+def test_k_is_compared_with_people_and_not_with_volume() -> None:
     guarantee = FlowKAnonymity(k=10, k_unit="people")
     finding = guarantee.check(written([*GOOD, (0, "c", "c", 500, 9)]))
     assert finding.violated and "1 below k" in finding.detail
 
 
 @pytest.mark.parametrize(("suppressed", "holds"), [([0, None, 10], True), ([9], False), ([0, 1], False)])
-def test_k_looks_at_suppressed_totals(suppressed: list[int | None], holds: bool) -> None:
+def test_k_is_compared_with_suppressed_totals(suppressed: list[int | None], holds: bool) -> None:
     steps = [(3600 * i, 0, n) for i, n in enumerate(suppressed)]
     assert FlowKAnonymity(k=10, k_unit="people").check(written(GOOD, steps)).holds is holds
 

@@ -184,7 +184,7 @@ def test_a_step_below_k_is_counted_in_people_and_not_in_flows() -> None:
     assert SuppressionBudget(suppress=0.1, k=4).check_with_flows(nothing, nameless).violated
 
 
-def test_somebody_in_two_flows_of_a_row_is_one_person_and_two_trips() -> None:
+def test_a_person_in_two_flows_of_a_row_is_one_person_and_two_trips() -> None:
     """Everybody made each trip once, so that volumes and people of single flows are equal; those of a row are not."""
     zones = Zones.from_ids(["a", "b", "c"])
     both = np.array([0, 1], np.int32)

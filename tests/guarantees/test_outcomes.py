@@ -177,7 +177,7 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     assert len(findings) == len(GUARANTEES) - 1, "positions on tile centers are seen in the file"
 
 
-def test_a_run_publishes_nothing_that_is_violated_or_a_privacy_guarantee_that_nobody_checked() -> None:
+def test_a_run_publishes_nothing_with_a_violated_or_an_unchecked_privacy_guarantee() -> None:
     crowd, noise, truth = (
         TrajectoryKAnonymity(k=2, k_unit="people"),
         DifferentialPrivacy(epsilon=1, max_trips=1),

@@ -136,7 +136,7 @@ def test_rows_that_cannot_be_apart_are_not_painted(pairs: int, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("pairs", [0, 1 << 20])
-def test_places_that_are_in_no_area(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_positions_in_no_area(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """They have the place behind the last, which is 3."""
     monkeypatch.setattr(painting, "MAX_PAIRS", pairs)
     rows = [(3, 0, 0), (4, 1, 1)]

@@ -124,7 +124,7 @@ def test_every_fault_is_found(guarantee: SectorGuarantee, needs: bool, fault: An
     assert needs or not findings(content, guarantee, tmp_path, None)
 
 
-def test_suppressed_locations_of_few_are_not_told(tmp_path: Path) -> None:
+def test_the_number_of_suppressed_locations_of_few_is_not_given(tmp_path: Path) -> None:
     data = original(POINTS[:-1])  # one location of one person outside
     content = copy.deepcopy(GOOD)
     for told, holds in ((2, False), (1, False), (0, False), (None, True)):

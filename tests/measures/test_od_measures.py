@@ -89,7 +89,7 @@ def test_what_compares_matrices_is_the_dense_twin(overlap: bool, draw: st.DataOb
 
 
 @given(st.data())
-def test_what_looks_at_rows_is_the_plain_twin(draw: st.DataObject) -> None:
+def test_measures_of_rows_are_the_plain_twin(draw: st.DataObject) -> None:
     data = draw.draw(flows())
     release = draw.draw(releases(data))
     compared = OdComparison.between(data, release)
@@ -231,7 +231,7 @@ def test_areas_in_square_kilometers() -> None:
     assert _value("destination-area", compared).tolist() == pytest.approx([2.0])
 
 
-def test_zones_without_a_place_have_no_lengths_and_no_areas() -> None:
+def test_zones_without_a_position_have_no_lengths_and_no_areas() -> None:
     from crowdveil.model.zones import Zones
 
     compared = OdComparison.between(*_hand(Zones.from_ids(["a", "b", "c"])))
@@ -262,7 +262,7 @@ def test_every_measure_is_documented_and_found_by_name_and_symbol() -> None:
         assert not measure.symbol or find_measure(measure.symbol) is measure
 
 
-def test_the_guide_tells_of_every_measure() -> None:
+def test_the_guide_names_every_measure() -> None:
     from pathlib import Path
 
     guide = (Path(__file__).parents[2] / "docs" / "measures.md").read_text()

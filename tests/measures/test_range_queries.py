@@ -59,7 +59,7 @@ def test_a_release_far_away_or_empty_has_a_distortion_of_one(movers: Trajectorie
         assert (value("sid", compared)[1:] > 0.1).all()
 
 
-def test_half_of_every_crowd_is_half_of_the_answers(movers: Trajectories) -> None:
+def test_half_of_every_group_is_half_of_the_answers(movers: Trajectories) -> None:
     twice = released(movers, keep=np.arange(150))
     doubled = TrajectoryRelease(
         *(np.tile(c, 2) for c in (twice.lon, twice.lat, twice.t)),

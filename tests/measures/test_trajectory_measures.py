@@ -82,7 +82,7 @@ def test_distances_to_originals_and_linkage_are_those_of_the_plain_twin(
 
 @settings(max_examples=60)
 @given(comparisons(), st.integers(1, 100), st.sampled_from(["spatiotemporal", "dtw"]))
-def test_a_window_looks_at_originals_as_far_from_the_center(
+def test_a_window_searches_originals_as_far_from_the_center(
     compared: TrajectoryComparison, window: int, name: str
 ) -> None:
     from crowdveil.kernels.trajectory.mdav import mean_path
@@ -227,12 +227,12 @@ def test_sequences_are_padded_at_the_left_and_say_each_tile_once_in_a_row() -> N
 
 @settings(max_examples=8)
 @given(trajectories(), st.sampled_from(["logistic", "boosting"]), st.sampled_from([None, 100]))
-def test_equal_data_cannot_be_told_apart(data: Trajectories, model: str, interval: int | None) -> None:
+def test_equal_data_cannot_be_distinguished(data: Trajectories, model: str, interval: int | None) -> None:
     compared = TrajectoryComparison(data, _release(data, np.arange(len(data))[::-1]))
     assert _value("propensity-score", compared, model=model, time_interval_s=interval) == pytest.approx(0, abs=1e-6)
 
 
-def test_a_release_elsewhere_is_told_apart_and_the_more_so_by_boosting() -> None:
+def test_a_distant_release_is_distinguished_and_better_by_boosting() -> None:
     rng = np.random.default_rng(3)
     lat = 48 + rng.random((120, 4)) / 20
     data = Trajectories(
@@ -278,7 +278,7 @@ def test_a_bound_that_is_not_sure_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     assert "is at least" in compared.notes.messages[0]
     compared = _by_hand()
     _value("normalized-rmse", compared, time_weight="document")
-    assert [said.split()[:2] for said in compared.notes.messages] == [["time", "counts"]]
+    assert [said.split()[:2] for said in compared.notes.messages] == [["the", "weight"]]
 
 
 def test_nothing_published() -> None:

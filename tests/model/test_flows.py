@@ -54,7 +54,7 @@ def test_rows_in_any_order_are_sorted(volume: Cells, random: Any) -> None:
     assert len(flows) == len(volume)
 
 
-def test_without_people_trips_are_the_crowd() -> None:
+def test_without_people_trips_are_the_group_size() -> None:
     flows = flows_of({(0, 0, 1): (5, 2)}, people=False)
     assert flows.people.tolist() == [5]
     assert flows.k_unit == "trips"
@@ -72,7 +72,7 @@ def test_rows_are_left_out_and_steps_stay(volume: Cells, data: st.DataObject) ->
 
 @unhurried
 @given(cells, st.data(), st.integers(1, 60), st.booleans())
-def test_a_suppressed_total_is_told_only_where_k_are_sure_to_be_behind_it(
+def test_a_suppressed_total_is_given_only_where_k_made_it_for_certain(
     volume: Cells, data: st.DataObject, k: int, people: bool
 ) -> None:
     flows = flows_of(volume, people)

@@ -169,7 +169,7 @@ class TestQueries:
         assert cut.tolist() == maximal
         assert [t for node in cut for t in tree.node_tiles(int(node)).tolist()] == tree.leaf_tile.tolist()
 
-    def test_level_cut_wants_a_crowd(self) -> None:
+    def test_level_cut_rejects_sizes_below_one(self) -> None:
         with pytest.raises(ParameterError, match="above zero, got 0"):
             five().level_cut(0)
 

@@ -69,7 +69,7 @@ class TestWard:
         extra = sum(tiles > 1 for tiles in places.values())
         assert len(tree) == len(cells) + extra + len(places) - 1
 
-    def test_noise_of_the_projection_does_not_part_equal_places(self) -> None:
+    def test_noise_of_the_projection_does_not_separate_equal_positions(self) -> None:
         noise = np.array([0, 1e-12, 3e-12])
         lon = np.concatenate([2.0 + noise, 2.01 + 0 * noise, [2.03]])
         lat = np.concatenate([41.0 + 0 * noise, 41.0 + noise, [41.0]])
@@ -360,7 +360,7 @@ class TestBuild:
             assert trees.build(grid, name).kind == name
         assert trees.build(celled(CELLS["pentagon"]), "h3").kind == "h3"
 
-    def test_tells_tables_apart_by_their_columns(self) -> None:
+    def test_distinguishes_tables_by_their_columns(self) -> None:
         zones = named("a", "b")
         assert trees.build(zones, pa.table({"parent": ["r", "r"], "node": ["a", "b"]})).kind == "parents"
         assert trees.build(zones, pa.table({"node": ["a", "b"], "city": ["r", "r"]})).kind == "levels"

@@ -47,7 +47,7 @@ def test_zones_off_the_globe_are_refused(lon: list[float], lat: list[float], say
         Zones(np.array(["a", "b"]), np.array(lon), np.array(lat), kind="centroids")
 
 
-def test_ids_must_be_unique_and_are_not_told() -> None:
+def test_ids_must_be_unique_and_are_not_revealed() -> None:
     with pytest.raises(InputError, match=r"2 rows \(rows 2 and 4\) repeat an earlier id") as refused:
         Zones.from_ids(["secret", "secret", "b", "b"])
     assert "secret" not in str(refused.value)

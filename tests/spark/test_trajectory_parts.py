@@ -271,14 +271,16 @@ def test_filters_in_parts_keep_what_they_keep_in_one(data: Trajectories, cut: in
 
 def test_findings_of_parts_add_up_and_bounds_stay() -> None:
     guarantee = TrajectoryKAnonymity(k=3, k_unit="people")
-    parts = [guarantee.make_finding(False, {"trajectories": 3 * n, "groups": n}, with_original=True) for n in (1, 4, 7)]
+    parts = [
+        guarantee.make_finding(False, {"trajectories": 3 * n, "classes": n}, with_original=True) for n in (1, 4, 7)
+    ]
     merged = guarantee.merge_findings(parts)
     assert merged.holds and merged.with_original
-    assert merged.detail == "12 groups of equal trajectories, 0 with fewer than 3 people."
-    assert guarantee.merge_findings(parts[:1]).detail == "1 group of equal trajectories, 0 with fewer than 3 people."
+    assert merged.detail == "12 equivalence classes, 0 with fewer than 3 people."
+    assert guarantee.merge_findings(parts[:1]).detail == "1 equivalence class, 0 with fewer than 3 people."
     alone = TrajectoryKAnonymity(k=2, k_unit="trajectories")
-    looked = [alone.make_finding(False, {"trajectories": n, "groups": 1}) for n in (1, 1_200)]
-    assert alone.merge_findings(looked).detail == "1,201 trajectories in 2 groups of equal ones, 0 with fewer than 2."
+    looked = [alone.make_finding(False, {"trajectories": n, "classes": 1}) for n in (1, 1_200)]
+    assert alone.merge_findings(looked).detail == "1,201 trajectories in 2 equivalence classes, 0 with fewer than 2."
 
 
 def _piece(numbers: list[int], file: str = "a", t: list[int] | None = None) -> pa.Table:

@@ -39,7 +39,7 @@ def test_same_seed_same_city_and_other_seed_another(city: City) -> None:
         assert getattr(city, name).tobytes() != getattr(other, name).tobytes()
 
 
-def test_homes_and_jobs_crowd_in_the_center_jobs_more_so(city: City) -> None:
+def test_homes_and_jobs_concentrate_in_the_center_jobs_more_so(city: City) -> None:
     radius = np.hypot(*city.zones.xy)
     center = radius < city.reach_m / 3
     at_edge = radius > city.reach_m
@@ -82,7 +82,7 @@ def test_gravity_draws_attraction_times_decay() -> None:
 
 
 def test_large_cities_draw_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(city_module, "MOST_BLOCKS", 10)
+    monkeypatch.setattr(city_module, "MAX_BLOCKS", 10)
     zones, rng = square_zones(35, 500.0, 2.35, 48.85), np.random.default_rng(6)
     attraction = rng.lognormal(0, 1, 35)
     gravity = Gravity.make(zones, attraction, 900.0)

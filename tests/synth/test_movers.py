@@ -205,7 +205,7 @@ def test_they_begin_and_end_at_nodes(town: RoadNetwork, movers: Trajectories) ->
         assert found.max() < 0.02
 
 
-def test_nobody_is_faster_than_the_class_allows(town: RoadNetwork, movers: Trajectories) -> None:
+def test_no_mover_is_faster_than_its_class(town: RoadNetwork, movers: Trajectories) -> None:
     speeds = Traffic().speeds(town)
     far, seconds = moved(movers, *on_the_network(town, movers))
     assert (seconds == 1).all() and far.max() <= speeds.max() + 0.02
@@ -227,7 +227,7 @@ def test_slower_classes_are_slower_and_fewer(town: RoadNetwork) -> None:
     np.testing.assert_allclose(count, 2000 * 0.5 ** np.arange(6, 10), rtol=0.6)
 
 
-def test_they_appear_in_order_so_many_a_time_stamp(movers: Trajectories) -> None:
+def test_they_appear_in_order_a_fixed_number_each_time_stamp(movers: Trajectories) -> None:
     first = movers.t[movers.offsets[:-1]]
     np.testing.assert_array_equal(first - first[0], np.arange(600) // 5)
     assert first[0] == np.datetime64("2026-03-02").astype("datetime64[s]").astype(int)
@@ -241,7 +241,7 @@ def test_no_more_time_stamps_than_a_life_has(town: RoadNetwork, movers: Trajecto
     np.testing.assert_array_equal(points, np.minimum(np.diff(movers.offsets), 30))
 
 
-def test_positions_are_told_with_the_probability_asked_for(town: RoadNetwork, movers: Trajectories) -> None:
+def test_positions_are_reported_with_the_given_probability(town: RoadNetwork, movers: Trajectories) -> None:
     some = make_movers(town, 600, Traffic(report=300), seed=3)
     inner, all_inner = some.points - 2 * 600, movers.points - 2 * 600
     assert abs(inner / all_inner - 0.3) < 0.02
@@ -252,7 +252,7 @@ def test_positions_are_told_with_the_probability_asked_for(town: RoadNetwork, mo
     assert (np.diff(make_movers(town, 50, Traffic(report=0), seed=3).offsets) == 2).all()
 
 
-def test_a_network_lies_where_and_when_it_is_told(town: RoadNetwork, movers: Trajectories) -> None:
+def test_a_network_has_the_given_position_and_time(town: RoadNetwork, movers: Trajectories) -> None:
     place = NetworkPlacement(lon=-70.0, lat=-33.0, unit_m=2.0, start="2026-05-01T08:00", step_s=30)
     far = make_movers(town, 600, placement=place, seed=3)
     np.testing.assert_array_equal(far.offsets, movers.offsets)
@@ -316,7 +316,7 @@ def test_impossible_traffic_is_refused(wrong: dict[str, Any], told: str) -> None
         Traffic(**wrong)
 
 
-def test_impossible_places_are_refused(town: RoadNetwork) -> None:
+def test_impossible_positions_are_refused(town: RoadNetwork) -> None:
     for wrong in ({"lon": 200.0}, {"lat": -91.0}, {"unit_m": 0.0}, {"step_s": 0}, {"start": "soon"}):
         with pytest.raises(ParameterError, match=next(iter(wrong))):
             NetworkPlacement(**wrong)  # type: ignore[arg-type]

@@ -88,9 +88,7 @@ def test_the_largest_part_is_taken(files: tuple[Path, Path]) -> None:
         (NODES, "0 7 7 5\n", "wanted two nodes at least and a road"),
     ],
 )
-def test_a_file_that_is_wrong_is_told_in_one_sentence(
-    files: tuple[Path, Path], nodes: str, roads: str, told: str
-) -> None:
+def test_a_wrong_file_raises_one_sentence(files: tuple[Path, Path], nodes: str, roads: str, told: str) -> None:
     with pytest.raises(InputError, match=told) as raised:
         read(files, nodes, roads)
     assert "\n" not in str(raised.value) and str(raised.value).endswith(".")

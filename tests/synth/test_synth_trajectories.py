@@ -92,7 +92,7 @@ def test_speeds_are_a_citys_and_lower_in_the_center(
     assert np.median(outside) > 1.4 * np.median(center)
 
 
-def test_drives_lead_from_the_origin_to_the_destination_of_a_trip(
+def test_trajectories_lead_from_the_origin_to_the_destination_of_a_trip(
     city: City, drives: Trajectories, plane: tuple[np.ndarray, np.ndarray]
 ) -> None:
     # The drives' trips come first from their generators, so the same seed gives them on their own.
@@ -104,12 +104,14 @@ def test_drives_lead_from_the_origin_to_the_destination_of_a_trip(
     np.testing.assert_array_equal(drives.people_ids[drives.person], trips.person)
 
 
-def test_nobody_leaves_the_city(city: City, plane: tuple[np.ndarray, np.ndarray]) -> None:
+def test_no_trajectory_leaves_the_city(city: City, plane: tuple[np.ndarray, np.ndarray]) -> None:
     for position, tiles in zip(plane, (city.grid.columns, city.grid.rows), strict=True):
         assert position.min() > 0 and position.max() < tiles * city.grid.size_m
 
 
-def test_a_file_has_the_columns_in_order_and_the_same_drives(city: City, drives: Trajectories, tmp_path: Path) -> None:
+def test_a_file_has_the_columns_in_order_and_the_same_trajectories(
+    city: City, drives: Trajectories, tmp_path: Path
+) -> None:
     told: list[tuple[int, int]] = []
     write_trajectories(city, tmp_path / "t", 3000, seed=8, progress=lambda done, of: told.append((done, of)))
     table = pq.read_table(tmp_path / "t")
@@ -146,7 +148,7 @@ def test_numbers_go_on_from_chunk_to_chunk(city: City, tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.unique(numbers), np.arange(CHUNK + 5))
 
 
-def test_no_drives_is_empty(city: City, tmp_path: Path) -> None:
+def test_no_trajectories_are_empty(city: City, tmp_path: Path) -> None:
     write_trajectories(city, tmp_path / "t", 0, seed=1)
     assert pq.read_table(tmp_path / "t").num_rows == 0
     assert len(make_trajectories(city, 0, seed=1)) == 0
@@ -158,6 +160,6 @@ def test_small_tiles_have_a_street_each() -> None:
     assert len(make_trajectories(small, 40, seed=1)) == 40
 
 
-def test_fewer_than_no_drives_are_refused(city: City) -> None:
+def test_a_negative_number_of_trajectories_is_refused(city: City) -> None:
     with pytest.raises(ParameterError, match="trajectories"):
         make_trajectories(city, -1, seed=1)

@@ -71,7 +71,7 @@ def test_chunks_are_bounded_and_add_up(city: City) -> None:
     assert not np.array_equal(chunks[0].person, chunks[1].person)
 
 
-def test_row_groups_are_bounded_and_progress_is_told(city: City, tmp_path: Path) -> None:
+def test_row_groups_are_bounded_and_progress_is_reported(city: City, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     total = CHUNK + 1000
     write_trips(

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from crowdveil.attacks.adversary_view import Precision, Units
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.params import Params
+from crowdveil.params import Params, module_doc
 
 DEFAULT_K = 10
 """The group size that risks are compared with where none is given."""
@@ -37,7 +37,7 @@ class KnowledgeParams(AdversaryParams):
 
     knowledge: int = Field(2, ge=1, le=10)
     """Number of known locations (h)."""
-    most_combinations: int = Field(1_000_000, ge=1)
+    max_combinations: int = Field(1_000_000, ge=1)
     """Combinations of known locations tried for one person; beyond, the risk is a lower bound, and is marked so."""
     samples: int = Field(10_000, ge=100, le=10_000_000)
     """Random combinations for the average; it is exact where there are no more combinations than that."""
@@ -91,8 +91,6 @@ class Attack:
         Its parameters.
     run
         (scenario, params, progress) → `Risk` for trajectories, (published, params) → `Exposure` for flows.
-    doc
-        The docstring of its module: the adversary's background knowledge, and how it is matched.
     aliases
         Names in other tools.
     """
@@ -102,8 +100,12 @@ class Attack:
     takes: type
     params: type[Params]
     run: Callable[..., Any]
-    doc: str
     aliases: tuple[str, ...] = ()
+
+    @property
+    def doc(self) -> str:
+        """Return the docstring of its module: the adversary's background knowledge, and how it is matched."""
+        return module_doc(self.run)
 
     @property
     def summary(self) -> str:

@@ -222,7 +222,7 @@ def _on_trajectories(
     for number, (attack, is_covered) in enumerate(adversaries):
         progress(number, len(adversaries) + 1)
         parameters = {"tile_m": TILE_M, "knowledge": known, "people": tried, "seed": seed,
-                      "most_combinations": CHOICES, "samples": SAMPLES}  # fmt: skip
+                      "max_combinations": CHOICES, "samples": SAMPLES}  # fmt: skip
         params = attack.params.checked(parameters)
         before, after = (
             attack.run(scenario.on_original(), params, no_progress),
@@ -266,7 +266,7 @@ def _attack_release_itself(
     if isinstance(goal, CombinationKAnonymity):
         known = goal.knowledge
     params = KnowledgeParams(
-        knowledge=known, people=tried, seed=seed, most_combinations=CHOICES, samples=SAMPLES, units="trajectories"
+        knowledge=known, people=tried, seed=seed, max_combinations=CHOICES, samples=SAMPLES, units="trajectories"
     )
     risk = search_risk(
         AttackScenario(data, release, "trajectories", k_unit),

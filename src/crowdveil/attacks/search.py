@@ -66,7 +66,7 @@ def draw_targets(view: AdversaryView, params: AdversaryParams, rng: np.random.Ge
 def _search(view: AdversaryView, params: KnowledgeParams, rule: MatchRule) -> Callable[[Ints], engine.Arrays]:
     """Return the search for the worst combination, as a task on some individuals."""
     index, label, labels = view.candidates.index, view.candidates.label, _labels(view)
-    wanted, h, most = view.wanted, params.knowledge, params.most_combinations
+    wanted, h, most = view.wanted, params.knowledge, params.max_combinations
     if rule.kind == "in-order":
         from crowdveil.kernels.attacks.known_orders import least_followers
 

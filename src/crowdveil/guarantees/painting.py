@@ -91,13 +91,13 @@ def blocks(runs: Runs, step: Ints, origin: Ints, destination: Ints, flows: Ints 
         yield Block(steps[low:high], rows, runs, ends, origin[rows], destination[rows], turned)
 
 
-def _cuts(share: npt.NDArray[np.float64], most: int) -> Iterator[tuple[int, int]]:
+def _cuts(share: npt.NDArray[np.float64], limit: int) -> Iterator[tuple[int, int]]:
     """Return ranges of consecutive steps whose shares add up to at most 1, or one step with more."""
     before = np.append(0.0, np.cumsum(share))
     low = 0
     while low < len(share):
         high = int(np.searchsorted(before, before[low] + 1.0, "right")) - 1
-        high = min(max(high, low + 1), low + most, len(share))
+        high = min(max(high, low + 1), low + limit, len(share))
         yield low, high
         low = high
 

@@ -104,8 +104,8 @@ class Areas:
                 if name not in number:
                     number[name] = len(tiles)
                     tiles.append(np.sort(of_node))
-                    area[i] = number[name]
-                found.append(area)
+                area[i] = number[name]
+            found.append(area)
         offsets = np.cumsum([0, *(len(t) for t in tiles)])
         flat = np.concatenate([np.zeros(0, np.int32), *tiles])
         return cls(zones, np.array(list(number), dtype=object), offsets, flat), found

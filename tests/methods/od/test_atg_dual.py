@@ -118,7 +118,7 @@ def test_sample_takes_one_target_for_all_and_says_which() -> None:
     assert unequal[chosen] <= min(unequal.values()) + 0.3
 
 
-def test_targets_do_not_tell_the_volume() -> None:
+def test_targets_do_not_reveal_the_volume() -> None:
     assert target_volumes(10, 1001) == target_volumes(10, 1499)
     assert target_volumes(10, 3)[-1] > 10
 

@@ -170,7 +170,7 @@ def test_too_many_states_are_refused() -> None:
     assert not solve_forest_exactly(costs, 6, 1, 1, 100, 2)[0]
 
 
-def test_the_gap_of_the_price_is_told() -> None:
+def test_the_gap_of_the_multiplier_is_published() -> None:
     from crowdveil.io.flows import with_trees
     from crowdveil.synth.profiles import make_profile
 

@@ -123,7 +123,7 @@ def _line(x: list[int], volumes: list[int]) -> Flows:
     return Flows.from_rows(zones, np.zeros(n, np.int64), o, np.full(n, n, np.int32), np.array(volumes))
 
 
-def test_small_clusters_join_small_ones_unless_told_otherwise() -> None:
+def test_small_clusters_join_small_ones_by_default() -> None:
     # The place at 10 is next to one that has enough; the other small one is far.
     data = _line([9, 10, 40], [20, 4, 4])
     release = run(data, GloveParams(k=5, suppress=0), np.random.default_rng(0), no_progress)

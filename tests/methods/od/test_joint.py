@@ -212,7 +212,7 @@ def test_a_person_with_many_trips_is_one_person() -> None:
     assert len(run(flows, JointParams(k=3), np.random.default_rng(0), no_progress)) == 0
 
 
-def test_flows_with_people_but_without_members_are_refused() -> None:
+def test_flows_with_people_but_without_person_ids_are_refused() -> None:
     zones = Zones.from_ids(["a"])
     one = np.ones(1, np.int64)
     flows = Flows.from_rows(zones, 0 * one, 0 * one, 0 * one, 20 * one, 15 * one)
@@ -233,7 +233,7 @@ def test_flows_with_people_but_without_members_are_refused() -> None:
     ],
 )
 def test_budgets(text: Any, trips: int, budget: int) -> None:
-    assert JointParams(suppress=text).most_suppressed(trips) == budget
+    assert JointParams(suppress=text).max_suppressed(trips) == budget
 
 
 @pytest.mark.parametrize("bad", ["110%", -1, 1, 1.0, "1", 1.5, 10, "10", "25", "ten", "nan", "", True, None])
@@ -245,9 +245,9 @@ def test_budgets_that_are_none(bad: Any) -> None:
 def test_a_budget_of_trips_has_its_own_parameter() -> None:
     params = JointParams.checked({"suppress_trips": "25"})
     assert (params.suppress, params.suppress_trips) == (None, 25), "the manifest says which it is"
-    assert params.most_suppressed(200) == 25 and JointParams(suppress_trips=1).most_suppressed(9) == 1
+    assert params.max_suppressed(200) == 25 and JointParams(suppress_trips=1).max_suppressed(9) == 1
     assert JointParams.checked(params.model_dump()) == params
-    assert JointParams.checked({"suppress": 0.2, "suppress_trips": None}).most_suppressed(10) == 2
+    assert JointParams.checked({"suppress": 0.2, "suppress_trips": None}).max_suppressed(10) == 2
     for bad in (-1, 1.5, "x", 2**53):
         with pytest.raises(ParameterError, match="suppress_trips: wanted"):
             JointParams.checked({"suppress_trips": bad})
@@ -255,7 +255,7 @@ def test_a_budget_of_trips_has_its_own_parameter() -> None:
         JointParams.checked({"suppress": 0.1, "suppress_trips": 3})
 
 
-def test_area_weighs_places_by_their_size() -> None:
+def test_area_weighs_areas_by_their_size() -> None:
     zones = Zones.from_ids(["a"])
     one = np.ones(1, np.int64)
     flows = with_trees(

@@ -93,8 +93,8 @@ def test_each_cell_is_picked_as_often() -> None:
 
 @settings(max_examples=100)
 @given(data=testing.flows(), epsilon=st.sampled_from([0.001, 0.5, 3.0, 100.0]), least=st.integers(1, 5))
-def test_a_release_tells_nothing_exact(data: Flows, epsilon: float, least: int) -> None:
-    params = LaplaceParams(epsilon=epsilon, least_volume=least)
+def test_a_release_has_no_exact_figure(data: Flows, epsilon: float, least: int) -> None:
+    params = LaplaceParams(epsilon=epsilon, min_volume=least)
     release = run(data, params, np.random.default_rng(0), no_progress)
     assert release.k_unit == "trips" and np.array_equal(release.volume, release.people)
     assert np.all(release.suppressed == NOT_GIVEN) and np.all(release.volume >= least)
@@ -111,7 +111,7 @@ def test_a_release_tells_nothing_exact(data: Flows, epsilon: float, least: int) 
         assert all(np.array_equal(ours, theirs[keep]) for ours, theirs in columns)
 
 
-def test_the_manifest_tells_nothing_exact(tmp_path: Path) -> None:
+def test_the_manifest_has_no_exact_figure(tmp_path: Path) -> None:
     trips = tmp_path / "trips.csv"
     trips.write_text("origin,destination\n" + "a,b\n" * 7 + "b,a\n" * 4)
     result = pipeline.run(pipeline.Request("laplace", trips, tmp_path / "out", {"epsilon": 1.0}, seed=987_654_321))

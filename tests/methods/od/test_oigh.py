@@ -50,7 +50,7 @@ def test_it_is_the_best_of_all_pairs_of_levels(data: Flows, k: int, share: float
         assert by_tiles(boxes(release, step)) == by_tiles(published)
 
 
-def test_most_pairs_of_levels_are_not_looked_at() -> None:
+def test_most_pairs_of_levels_are_skipped() -> None:
     from crowdveil.io.flows import with_trees
     from crowdveil.kernels.od.levels import best_levels
     from crowdveil.synth.profiles import make_profile

@@ -35,7 +35,7 @@ def test_is_the_plain_twin(data: Flows, k: int) -> None:
 
 @settings(deadline=None)
 @given(data=flows(), k=st.integers(2, 20))
-def test_suppressed_totals_are_told_only_where_a_crowd_made_them(data: Flows, k: int) -> None:
+def test_suppressed_totals_are_given_only_where_k_made_them(data: Flows, k: int) -> None:
     release = _release(data, k)
     for step, told in enumerate(release.suppressed.tolist()):
         small = [(v, p) for s, _, _, v, p in flow_rows(data) if s == step and p < k]

@@ -29,7 +29,7 @@ def _release(data: Trajectories, seed: int = 5, **parameters: Any) -> Trajectory
     return run(data, FrechetMicroaggregationParams(**parameters), np.random.default_rng(seed), no_progress)
 
 
-def _crowds(data: Trajectories, release: TrajectoryRelease) -> list[set[int]]:
+def _classes(data: Trajectories, release: TrajectoryRelease) -> list[set[int]]:
     """The people of each set of equal trajectories."""
     table = np.column_stack([release.lon, release.lat, release.t])
     people: dict[bytes, set[int]] = {}
@@ -49,14 +49,14 @@ def _crowds(data: Trajectories, release: TrajectoryRelease) -> list[set[int]]:
     path=st.sampled_from(["sketched", "exact"]),
     left_over=st.sampled_from(["join", "drop"]),
 )
-def test_everybody_is_one_of_k_people_with_the_same_trajectory(
+def test_every_equivalence_class_has_k_people(
     data: Trajectories, k: int, resample: bool, exact: bool, path: str, left_over: str
 ) -> None:
     distance = "frechet-manhattan-exact" if exact else "frechet-manhattan"
     release = _release(
         data, k=k, resample=resample, distance=distance, pivot_path=path, left_over=left_over, pivots=4
     )  # fmt: skip
-    assert all(len(crowd) >= k for crowd in _crowds(data, release))
+    assert all(len(people) >= k for people in _classes(data, release))
     assert release.source is not None and len(set(release.source.tolist())) == len(release)
     if left_over == "join":
         assert len(release) == (len(data) if data.people >= k else 0)
@@ -99,7 +99,7 @@ def test_a_cluster_by_hand() -> None:
     assert release.t.tolist() == [5, 65, 125] * 2
 
 
-def test_members_at_other_hours_do_not_make_times_jump() -> None:
+def test_trajectories_at_other_hours_do_not_make_times_jump() -> None:
     """One path is dense where the other is not, and nine hours later: the mean time would fall if points were counted."""
     dense = np.linspace(0, 0.002, 21)
     data = Trajectories(
@@ -113,7 +113,7 @@ def test_members_at_other_hours_do_not_make_times_jump() -> None:
         assert np.all(np.diff(t) >= 0) and t[0] >= 16_200 and t[-1] <= 16_800
 
 
-def test_those_left_over_are_told_and_join_or_go() -> None:
+def test_those_left_over_are_counted_and_join_or_are_dropped() -> None:
     data = make_trajectories(City.make(2), 41, seed=3)
     joined, dropped = (_release(data, k=10, count_trajectories=True, left_over=how) for how in ("join", "drop"))
     assert len(joined) == 41 and len(dropped) == 40
@@ -135,7 +135,7 @@ def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
     assert contents[0] == contents[1]
 
 
-def test_what_k_counts_is_told(tmp_path: Path) -> None:
+def test_the_unit_of_k_is_published(tmp_path: Path) -> None:
     """Three trajectories of one person: a crowd of three if trajectories are counted."""
     t = np.arange(6) * 60
     one = Trajectories(
@@ -145,7 +145,7 @@ def test_what_k_counts_is_told(tmp_path: Path) -> None:
         pipeline.Request("frechet-microaggregation", one, tmp_path / "out", {"k": 3, "count_trajectories": True})
     )
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["guarantees"][0]["parameters"] == {"k": 3, "counts": "trajectories"}
+    assert manifest["guarantees"][0]["parameters"] == {"k": 3, "k_unit": "trajectories"}
 
 
 @pytest.mark.realdata

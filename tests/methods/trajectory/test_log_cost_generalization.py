@@ -114,7 +114,7 @@ def test_a_group_of_which_nothing_is_left_is_left_out() -> None:
     assert all(set(np.diff(release.offsets).tolist()) <= {5} for release in releases)
 
 
-def test_random_points_are_drawn_once_for_a_group_and_anew_for_another_seed() -> None:
+def test_random_points_are_drawn_once_for_a_group_and_depend_on_the_seed() -> None:
     data = _line((0.0, 0), (0.001, 20), (0.1, 4000), (0.101, 4040))
     first, again, other = (_release(data, seed=seed, k=2, reconstruction="random") for seed in (1, 1, 2))
     assert _rows(first) == _rows(again) and set(_rows(first)).isdisjoint(_rows(other))

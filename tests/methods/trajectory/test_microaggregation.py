@@ -36,7 +36,7 @@ def _published(release: TrajectoryRelease) -> list[bytes]:
     return [table[a:b].tobytes() for a, b in zip(release.offsets, release.offsets[1:], strict=False)]
 
 
-def _crowds(data: Trajectories, release: TrajectoryRelease) -> list[set[int]]:
+def _classes(data: Trajectories, release: TrajectoryRelease) -> list[set[int]]:
     """The people of each set of equal trajectories."""
     people: dict[bytes, set[int]] = {}
     assert release.source is not None
@@ -53,11 +53,11 @@ def _crowds(data: Trajectories, release: TrajectoryRelease) -> list[set[int]]:
     k=st.integers(2, 3),
     center=st.sampled_from(["once", "remaining"]),
 )
-def test_everybody_is_one_of_k_people_with_the_same_trajectory(
+def test_every_equivalence_class_has_k_people(
     distance: DistanceName, aggregation: AggregationName, data: Trajectories, k: int, center: str
 ) -> None:
     release = _release(data, k=k, distance=distance, aggregation=aggregation, center=center)
-    assert all(len(crowd) >= k for crowd in _crowds(data, release))
+    assert all(len(people) >= k for people in _classes(data, release))
     assert release.source is not None and len(set(release.source.tolist())) == len(release)
     if distance != "graph":
         assert len(release) == (len(data) if data.people >= k else 0)
@@ -66,7 +66,7 @@ def test_everybody_is_one_of_k_people_with_the_same_trajectory(
 
 @settings(max_examples=40, deadline=None)
 @given(data=trajectories(max_trajectories=12))
-def test_trajectories_can_be_counted_in_place_of_people(data: Trajectories) -> None:
+def test_trajectories_can_be_counted_instead_of_people(data: Trajectories) -> None:
     release = _release(data, k=2, count_trajectories=True)
     sizes = {p: _published(release).count(p) for p in _published(release)}
     assert len(release) == (len(data) if len(data) >= 2 else 0)
@@ -99,7 +99,7 @@ def test_the_order_and_the_ids_of_the_file_are_not_kept() -> None:
     assert release.source.tolist() == numbered(_release(data, seed=6)).source.tolist()  # type: ignore[union-attr]
 
 
-def test_what_k_counts_is_told_everywhere(tmp_path: Path) -> None:
+def test_the_unit_of_k_is_published_everywhere(tmp_path: Path) -> None:
     """Three trajectories of one person: a crowd of three if trajectories are counted, and none if people are."""
     t = np.arange(6) * 60
     one = Trajectories(
@@ -115,7 +115,7 @@ def test_what_k_counts_is_told_everywhere(tmp_path: Path) -> None:
     )
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["k_unit"] == "trajectories"
-    assert manifest["guarantees"][0]["parameters"] == {"k": 3, "counts": "trajectories"}
+    assert manifest["guarantees"][0]["parameters"] == {"k": 3, "k_unit": "trajectories"}
     assert any("k counts trajectories, as asked" in note for note in result.notes.messages)
 
 
@@ -130,7 +130,7 @@ def test_parts_that_no_chain_of_contemporaries_joins_stay_apart() -> None:
     release = _release(data, k=3, distance="graph")
     assert release.source is not None
     assert sorted(release.source.tolist()) == [0, 1, 2, 3, 4, 5]
-    assert {frozenset(crowd) for crowd in _crowds(data, release)} == {frozenset({0, 1, 2}), frozenset({3, 4, 5})}
+    assert {frozenset(people) for people in _classes(data, release)} == {frozenset({0, 1, 2}), frozenset({3, 4, 5})}
 
 
 @pytest.mark.realdata

@@ -158,13 +158,13 @@ def test_a_single_level_has_one_time_for_all() -> None:
     assert len(release) == 3 and set(release.t.tolist()) == {86_400 * 7}
 
 
-def test_one_person_is_no_crowd() -> None:
+def test_one_person_counts_once() -> None:
     data = _line(WALK, WALK, WALK, people=[0, 0, 1])
     assert len(_release(data, tile_size_m=1000)) == 0
     assert len(_release(data, tile_size_m=1000, count_trajectories=True)) == 3
 
 
-def test_the_visit_that_nobody_shares_goes_and_the_rest_stays() -> None:
+def test_the_unshared_visit_is_removed_and_the_rest_stays() -> None:
     tiles = Zones(
         np.array(["a", "b", "c", "d"], dtype=object), np.array([0.005, 0.015, 0.025, 0.035]), np.zeros(4),
         np.array([shapely.box(i / 100, -1, (i + 1) / 100, 1) for i in range(4)], dtype=object),
@@ -183,7 +183,7 @@ def test_too_many_combinations_are_refused_in_one_sentence(monkeypatch: pytest.M
         _release(_line(WALK, WALK, WALK), tile_size_m=1000)
 
 
-def test_a_run_file_of_mdl_anonymizer_speaks_of_minutes(tmp_path: Path) -> None:
+def test_a_run_file_of_mdl_anonymizer_is_in_minutes(tmp_path: Path) -> None:
     params = {
         "k": 5,
         "knowledge": 3,

@@ -109,7 +109,7 @@ def _crowd(n: int, spread_m: float) -> Trajectories:
     return Trajectories(lon, np.zeros(n), np.zeros(n), np.arange(n + 1), np.arange(n), np.arange(n), people)
 
 
-def test_a_crowd_is_swapped_and_fewer_are_left_out() -> None:
+def test_k_people_are_swapped_and_fewer_are_left_out() -> None:
     crowd = _crowd(5, 10.0)
     release = _release(crowd, k=5)
     assert len(release) == 5
@@ -129,7 +129,7 @@ def test_all_circles_are_equally_likely() -> None:
     assert len(seen) == 6 and min(seen.values()) > 60
 
 
-def test_the_radius_grows_until_there_is_a_crowd() -> None:
+def test_the_radius_grows_until_there_are_k_people() -> None:
     """Points 150 m apart: 100 m hold one person, 300 m five, 500 m seven; with k = 3 the first seed's five change hands."""
     crowd = _crowd(40, 150.0)
     release = _release(crowd, k=3, min_pair_people=1)

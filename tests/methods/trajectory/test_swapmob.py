@@ -88,7 +88,7 @@ def _crowded(seed: int, meters: int = 600) -> Trajectories:
 
 @pytest.mark.parametrize("least", [1, 2])
 @pytest.mark.parametrize("seed", range(12))
-def test_is_the_plain_twin_in_a_crowd(seed: int, least: int) -> None:
+def test_is_the_plain_twin_in_dense_data(seed: int, least: int) -> None:
     data = points_in_order(_crowded(seed))
     points = _points(data, data.person)
     for p, draw in zip(in_grid(points, 60.0, 30), np.random.default_rng(5).random(data.points), strict=True):
@@ -134,7 +134,7 @@ def test_whole_trajectories_are_not_exchanged() -> None:
     assert len(_release(data, max_distance_m=50)) == 0
 
 
-def test_nobody_swaps_with_themselves_unless_trajectories_are_counted() -> None:
+def test_no_person_swaps_with_themselves_unless_trajectories_are_counted() -> None:
     data = _line((0, [(0.0, 0), (500.0, 60), (900.0, 120)]), (0, [(900.0, 0), (500.0, 61), (0.0, 121)]))
     assert len(_release(data, max_distance_m=50)) == 0
     assert len(_release(data, max_distance_m=50, count_trajectories=True)) == 2
@@ -156,7 +156,7 @@ def test_no_piece_is_lost_or_made_up(data: Trajectories, least: int) -> None:
     assert len(set(release.source.tolist())) == len(release) <= len(data)
 
 
-def test_a_run_file_of_mdl_anonymizer_speaks_of_kilometers(tmp_path: Path) -> None:
+def test_a_run_file_of_mdl_anonymizer_is_in_kilometers(tmp_path: Path) -> None:
     params = {"spatial_thold": 0.1, "temporal_thold": 60, "min_n_swap": 2, "seed": 42}
     content = {"method": "SwapMob", "input_file": "a.csv", "output_folder": "o", "params": params}
     (tmp_path / "run.json").write_text(json.dumps(content))

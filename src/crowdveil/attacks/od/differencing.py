@@ -132,6 +132,4 @@ def _pairs_left(release: FlowRelease) -> Ints:
     return left
 
 
-ATTACK = Attack(
-    "differencing", "smallest difference", takes=FlowRelease, params=FlowAttackParams, run=run, doc=__doc__ or ""
-)
+ATTACK = Attack("differencing", "smallest difference", takes=FlowRelease, params=FlowAttackParams, run=run)

@@ -115,6 +115,4 @@ def _percent(part: float, whole: float) -> float | None:
     return round(100 * float(part) / float(whole), 2) if whole else None
 
 
-ATTACK = Attack(
-    "homogeneity", "one destination for all", takes=FlowRelease, params=FlowAttackParams, run=run, doc=__doc__ or ""
-)
+ATTACK = Attack("homogeneity", "one destination for all", takes=FlowRelease, params=FlowAttackParams, run=run)

@@ -26,6 +26,4 @@ def run(published: Published, params: FlowAttackParams) -> Exposure:
     return Exposure(ATTACK.name, ATTACK.title, values, worst, small > 0, said)
 
 
-ATTACK = Attack(
-    "minimum-group-size", "smallest group", takes=FlowRelease, params=FlowAttackParams, run=run, doc=__doc__ or ""
-)
+ATTACK = Attack("minimum-group-size", "smallest group", takes=FlowRelease, params=FlowAttackParams, run=run)

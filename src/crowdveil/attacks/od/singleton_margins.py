@@ -38,6 +38,4 @@ def run(published: Published, params: FlowAttackParams) -> Exposure:
     return Exposure(ATTACK.name, ATTACK.title, values, worst, small + few > 0, said)
 
 
-ATTACK = Attack(
-    "singleton-margins", "smallest total", takes=FlowRelease, params=FlowAttackParams, run=run, doc=__doc__ or ""
-)
+ATTACK = Attack("singleton-margins", "smallest total", takes=FlowRelease, params=FlowAttackParams, run=run)

@@ -33,6 +33,5 @@ ATTACK = Attack(
     takes=Trajectories,
     params=ToleranceParams,
     run=run,
-    doc=__doc__ or "",
     aliases=("LocationFrequencyAttack",),
 )

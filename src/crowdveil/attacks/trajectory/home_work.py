@@ -60,6 +60,6 @@ def two_locations(histories: LocationHistories, visited: str) -> Ints:
 
 
 ATTACK = Attack(
-    "home-work", "home and work", takes=Trajectories, params=HomeWorkParams, run=run, doc=__doc__ or "",
+    "home-work", "home and work", takes=Trajectories, params=HomeWorkParams, run=run,
     aliases=("HomeWorkAttack",),
 )  # fmt: skip

@@ -28,6 +28,5 @@ ATTACK = Attack(
     takes=Trajectories,
     params=KnowledgeParams,
     run=run,
-    doc=__doc__ or "",
     aliases=("LocationAttack",),
 )

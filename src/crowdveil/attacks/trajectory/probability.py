@@ -29,6 +29,5 @@ ATTACK = Attack(
     takes=Trajectories,
     params=ToleranceParams,
     run=run,
-    doc=__doc__ or "",
     aliases=("LocationProbabilityAttack",),
 )

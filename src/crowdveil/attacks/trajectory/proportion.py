@@ -35,6 +35,5 @@ ATTACK = Attack(
     takes=Trajectories,
     params=ToleranceParams,
     run=run,
-    doc=__doc__ or "",
     aliases=("LocationProportionAttack",),
 )

@@ -34,6 +34,5 @@ ATTACK = Attack(
     takes=Trajectories,
     params=TimeParams,
     run=run,
-    doc=__doc__ or "",
     aliases=("LocationTimeAttack",),
 )

@@ -27,6 +27,5 @@ ATTACK = Attack(
     takes=Trajectories,
     params=KnowledgeParams,
     run=run,
-    doc=__doc__ or "",
     aliases=("UniqueLocationAttack",),
 )

@@ -54,7 +54,7 @@ def run(data: Flows, params: AtgCoupledParams, rng: np.random.Generator, progres
         boxes = BoxSpace.of(data, step, system, params.k, origins_first=True)
         if len(boxes) == 0:
             return ALL_SUPPRESSED
-        budget = params.most_suppressed(boxes.total)
+        budget = params.max_suppressed(boxes.total)
         found = boxes.solve_for_budget(budget)
         gap = gap_percent(found.cost, found.lower_bound(budget))
         return boxes.outcome(found.choice, gap, left=params.aggregate_small)
@@ -81,7 +81,6 @@ METHOD = Method(
     run=run,
     guarantees=flow_guarantees,
     status="proven",
-    doc=__doc__ or "",
     summarize_diagnostics=summarize_diagnostics,
     partitioning=INDEPENDENT,
     needs_person_ids=True,

@@ -65,7 +65,7 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
 
     def attempt(matrix: Matrix, origins: Ints) -> Attempt:
         forest = Forest.of(matrix, origins, params.k)
-        return forest, forest.solve_for_budget(params.most_suppressed(matrix.total))
+        return forest, forest.solve_for_budget(params.max_suppressed(matrix.total))
 
     def error(forest: Forest, solved: ForestSolution) -> float:
         return solved.cost / max(forest.total - solved.suppressed, 1)
@@ -78,7 +78,7 @@ def run(data: Flows, params: AtgDualParams, rng: np.random.Generator, progress: 
         def solve(step: int) -> StepSolution:
             matrix = Matrix.of(data, step, system)
             target, forest, solved = targets.best(matrix, choices(matrix))
-            budget = params.most_suppressed(matrix.total)
+            budget = params.max_suppressed(matrix.total)
             final = forest.spend_slack(solved, budget) if params.spend_rest else solved
             gap = gap_percent(final.cost, solved.lower_bound(budget))
             return forest.outcome(final.published, target, gap, left=params.aggregate_small)
@@ -103,7 +103,6 @@ METHOD = Method(
     run=run,
     guarantees=flow_guarantees,
     status="proven",
-    doc=__doc__ or "",
     summarize_diagnostics=summarize_diagnostics,
     partitioning=one_target,
     needs_person_ids=True,

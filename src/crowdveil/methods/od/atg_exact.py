@@ -79,7 +79,7 @@ def run(data: Flows, params: AtgExactParams, rng: np.random.Generator, progress:
         forest = Forest.of(matrix, origins, params.k, params.lost_cost(matrix.system))
         if params.scope == "origin":
             return forest, by_origin(forest, params, exact=False)
-        return forest, forest.solve_for_budget(params.most_suppressed(matrix.total))
+        return forest, forest.solve_for_budget(params.max_suppressed(matrix.total))
 
     def error(forest: Forest, solved: ForestSolution) -> float:
         return solved.cost / max(forest.total - solved.suppressed, 1)
@@ -95,7 +95,7 @@ def run(data: Flows, params: AtgExactParams, rng: np.random.Generator, progress:
             if params.scope == "origin":
                 best = by_origin(forest, params, exact=True)
             else:
-                best = exactly(forest, params.most_suppressed(matrix.total), near)
+                best = exactly(forest, params.max_suppressed(matrix.total), near)
             return forest.outcome(
                 best.published, target, gap_percent(near.cost, best.cost), left=params.aggregate_small
             )
@@ -121,10 +121,10 @@ def by_origin(forest: Forest, budget: Budgeted, *, exact: bool) -> ForestSolutio
     cost, suppressed, at = 0, int(forest.gone.sum()), 0
     for tree in forest.trees():
         leaving = int(tree.volume[-1])
-        near = tree.solve_for_budget(budget.most_suppressed(leaving))
+        near = tree.solve_for_budget(budget.max_suppressed(leaving))
         if isinstance(near, int):  # cannot be: the whole map is a destination, and suppresses nothing
             raise InputError("an origin cannot keep its budget.")
-        best = exactly(tree, budget.most_suppressed(leaving), near) if exact else near
+        best = exactly(tree, budget.max_suppressed(leaving), near) if exact else near
         published[at : at + len(tree.part)] = best.published
         cost, suppressed, at = cost + best.cost, suppressed + best.suppressed, at + len(tree.part)
     return ForestSolution(None, cost + forest.lost_cost * int(forest.gone.sum()), suppressed, published)
@@ -153,7 +153,6 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="proven",
-    doc=__doc__ or "",
     summarize_diagnostics=summarize_diagnostics,
     partitioning=one_target,
     needs_person_ids=True,

@@ -108,7 +108,6 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="proven",
-    doc=__doc__ or "",
     summarize_diagnostics=summarize_diagnostics,
     partitioning=one_target,
     needs_person_ids=True,

@@ -76,7 +76,7 @@ def merge(data: Flows, params: GloveParams, step: int) -> Ints:
 
     flows, any_may = step_flows(data, step), params.join == "any"
     near = nearest_flows(flows.place, (flows.crowd < params.k) | any_may, params.neighbors)
-    budget = params.most_suppressed(int(flows.volume.sum()))
+    budget = params.max_suppressed(int(flows.volume.sum()))
     label, _ = merge_flows(flows, near, params.neighbors, params.k, budget, any_may, params.cost == "growth")
     return label
 
@@ -88,7 +88,6 @@ METHOD = Method(
     run=run,
     guarantees=overlapping_flow_guarantees,
     status="argued",
-    doc=__doc__ or "",
     partitioning=INDEPENDENT,
     needs_person_ids=True,
     row_semantics="overlapping",

@@ -65,34 +65,34 @@ def cluster(data: Flows, params: GloveSkParams, step: int) -> Ints:
     from crowdveil.kernels.od.dendrogram import lowest_cut
 
     flows = step_flows(data, step)
-    budget = params.most_suppressed(int(flows.volume.sum()))
+    budget = params.max_suppressed(int(flows.volume.sum()))
     label, _ = lowest_cut(dendrogram(flows.place, params.neighbors), flows, params.k, budget)
     return label
 
 
-def dendrogram(place: Floats, neighbors: int) -> Ints:
+def dendrogram(position: Floats, neighbors: int) -> Ints:
     """Return the two clusters of each merge, in order; flows are first, and merge i makes cluster i + the number of flows."""
-    if len(place) < 2:
+    if len(position) < 2:
         return frozen(np.zeros((0, 2)), np.int64)
     try:
         from sklearn.cluster import AgglomerativeClustering
     except ImportError:
         raise MissingExtraError("scikit-learn", "analysis", "glove-sk") from None
-    offsets, near, _ = nearest_flows(place, np.ones(len(place), np.bool_), neighbors)
-    graph = connected(place, offsets, near)
+    offsets, near, _ = nearest_flows(position, np.ones(len(position), np.bool_), neighbors)
+    graph = connected(position, offsets, near)
     made = AgglomerativeClustering(
         n_clusters=1, metric="manhattan", linkage="complete", connectivity=graph, compute_full_tree=True
-    ).fit(place)
+    ).fit(position)
     return frozen(made.children_, np.int64)
 
 
-def connected(place: Floats, offsets: Ints, near: Ints) -> Any:
+def connected(position: Floats, offsets: Ints, near: Ints) -> Any:
     """Return the graph as a sparse matrix, with components joined to the nearest flow of another component."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
 
-    n, first, second = len(place), row_slices(offsets), near
+    n, first, second = len(position), row_slices(offsets), near
     while True:
         both = np.concatenate([first, second]), np.concatenate([second, first])
         graph = csr_matrix((np.ones(len(both[0])), both), shape=(n, n))
@@ -101,7 +101,7 @@ def connected(place: Floats, offsets: Ints, near: Ints) -> Any:
             return graph
         for here in range(parts):
             mine, others = np.flatnonzero(part == here), np.flatnonzero(part != here)
-            far, found = cKDTree(place[others]).query(place[mine], p=1)
+            far, found = cKDTree(position[others]).query(position[mine], p=1)
             at = int(np.argmin(far))
             first, second = np.append(first, mine[at]), np.append(second, others[found[at]])
 
@@ -113,7 +113,6 @@ METHOD = Method(
     run=run,
     guarantees=overlapping_flow_guarantees,
     status="argued",
-    doc=__doc__ or "",
     partitioning=INDEPENDENT,
     needs_person_ids=True,
     row_semantics="overlapping",

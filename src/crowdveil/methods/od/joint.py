@@ -101,7 +101,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
 
     def found(system: RegionSpace, step: int, near: Fraction | None) -> tuple[BoxSpace, int, BoxSolution] | None:
         boxes = BoxSpace.of(data, step, system, params.k, params.objective)
-        budget = params.most_suppressed(boxes.total)
+        budget = params.max_suppressed(boxes.total)
         return (boxes, budget, boxes.solve_for_budget(budget, near)) if len(boxes) else None
 
     def multiplier_of_largest(system: RegionSpace) -> Fraction | None:
@@ -155,7 +155,6 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="proven",
-    doc=__doc__ or "",
     summarize_diagnostics=summarize_diagnostics,
     partitioning=INDEPENDENT,
     needs_person_ids=True,

@@ -18,9 +18,9 @@ Notes
 -----
 A baseline; on sparse matrices the noise on empty pairs outweighs the trips. Each pair has a volume plus the difference of two
 geometric numbers, P(x) ~ exp(-|x| epsilon / max_trips), instead of a rounded continuous Laplace number; volumes below
-`least_volume` are left out, as the paper does below 1. That is done after the noise, and costs no privacy. Noise on pairs with
+`min_volume` are left out, as the paper does below 1. That is done after the noise, and costs no privacy. Noise on pairs with
 trips and the size of noise on empty pairs are drawn exactly, with whole numbers (Canonne, Kamath, Steinke; with epsilon of a
-trip rounded down to millionths). The empty pairs that reach `least_volume` are drawn by the distances between them, with
+trip rounded down to millionths). The empty pairs that reach `min_volume` are drawn by the distances between them, with
 floating-point numbers, so that no full matrix is made.
 
 The time steps are those with trips in the data, or those of its calendar: they are data too, and are not hidden. Suppressed
@@ -62,7 +62,7 @@ class LaplaceParams(Params):
     """Privacy loss of a trip: chances differ by a factor of e^epsilon at most. Smaller is safer."""
     max_trips: int = Field(1, ge=1, le=1000)
     """Trips of one person in a time step that are protected together."""
-    least_volume: int = Field(1, ge=1)
+    min_volume: int = Field(1, ge=1)
     """Smallest noisy volume that is published."""
 
     @property
@@ -115,21 +115,21 @@ def noisy_matrix(
     pair, volume
         Pairs with trips, rising, as numbers below `cells`; and their volumes.
     """
-    rate, least = params.rate, params.least_volume
+    rate, threshold = params.rate, params.min_volume
     filled = volume + two_sided(rate, len(volume), rng)
-    keep = filled >= least
-    empty = pick(cells - len(pair), above(rate, least), rng)
+    keep = filled >= threshold
+    empty = pick(cells - len(pair), above(rate, threshold), rng)
     # The r-th number that is no pair: the pairs below it are those with at most r others below them.
     others = empty + np.searchsorted(pair - np.arange(len(pair)), empty, side="right")
-    drawn = least + one_sided(rate, len(others), rng)
+    drawn = threshold + one_sided(rate, len(others), rng)
     pairs, volumes = np.concatenate([pair[keep], others]), np.concatenate([filled[keep], drawn])
     order = np.argsort(pairs)
     return pairs[order], volumes[order]
 
 
-def above(rate: Fraction, least: int) -> float:
-    """Return the chance that noise is at least `least`, which is above zero: α^least / (1 + α) with α = exp(-rate)."""
-    return math.exp(-float(rate) * least) / (1 + math.exp(-float(rate)))
+def above(rate: Fraction, threshold: int) -> float:
+    """Return the chance that noise is at least `threshold`, which is above zero: α^threshold / (1 + α) with α = exp(-rate)."""
+    return math.exp(-float(rate) * threshold) / (1 + math.exp(-float(rate)))
 
 
 def pick(cells: int, chance: float, rng: np.random.Generator) -> Ints:
@@ -196,7 +196,6 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="argued",
-    doc=__doc__ or "",
     partitioning=INDEPENDENT,
     row_semantics="noisy",
     aliases=("laplace-noise",),

@@ -80,7 +80,6 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="proven",
-    doc=__doc__ or "",
     partitioning=INDEPENDENT,
     needs_person_ids=True,
     aliases=("Mondrian",),

@@ -67,7 +67,7 @@ def solve(data: Flows, params: OighParams, system: RegionSpace, step: int) -> St
 
     rows, sides = rows_of(data, system, step), (system.origins.tree, system.destinations.tree)
     (o_levels, o_tree), (d_levels, d_tree) = ((levels_of(tree), tree_arrays(tree)) for tree in sides)
-    budget = params.most_suppressed(int(rows.volume.sum()))
+    budget = params.max_suppressed(int(rows.volume.sum()))
     i, j, _ = best_levels(rows, o_levels, o_tree, d_levels, d_tree, params.k, budget)
     o_most, d_most = int(o_levels[i]), int(d_levels[j])
     origin, destination, volume, people = level_boxes(rows, o_most, o_tree, d_most, d_tree)
@@ -115,7 +115,6 @@ METHOD = Method(
     run=run,
     guarantees=flow_guarantees,
     status="proven",
-    doc=__doc__ or "",
     summarize_diagnostics=summarize_diagnostics,
     partitioning=INDEPENDENT,
     needs_person_ids=True,

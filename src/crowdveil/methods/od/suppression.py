@@ -69,6 +69,5 @@ METHOD = Method(
     run=run,
     guarantees=flow_guarantees,
     status="proven",
-    doc=__doc__ or "",
     partitioning=INDEPENDENT,
 )

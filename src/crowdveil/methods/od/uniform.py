@@ -74,7 +74,6 @@ METHOD = Method(
     run=run,
     guarantees=flow_guarantees,
     status="proven",
-    doc=__doc__ or "",
     partitioning=INDEPENDENT,
     needs_person_ids=True,
 )

@@ -138,6 +138,5 @@ METHOD = Method(
     run=run,
     guarantees=equivalence_class_guarantees,
     status="proven",
-    doc=__doc__ or "",
     aliases=("TGA",),
 )

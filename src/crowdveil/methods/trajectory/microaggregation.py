@@ -86,5 +86,4 @@ METHOD = Method(
     run=run,
     guarantees=equivalence_class_guarantees,
     status="proven",
-    doc=__doc__ or "",
 )

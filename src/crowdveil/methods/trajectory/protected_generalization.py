@@ -167,5 +167,4 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="proven",
-    doc=__doc__ or "",
 )

@@ -104,6 +104,5 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="heuristic",
-    doc=__doc__ or "",
     partitioning=partitioning,
 )

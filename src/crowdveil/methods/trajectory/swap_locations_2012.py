@@ -139,5 +139,4 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="heuristic",
-    doc=__doc__ or "",
 )

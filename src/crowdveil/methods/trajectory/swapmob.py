@@ -123,5 +123,4 @@ METHOD = Method(
     run=run,
     guarantees=guarantees,
     status="heuristic",
-    doc=__doc__ or "",
 )

@@ -134,7 +134,6 @@ METHOD = Method(
     run=run,
     guarantees=equivalence_class_guarantees,
     status="proven",
-    doc=__doc__ or "",
     summarize_diagnostics=summarize_diagnostics,
     partitioning=partitioning,
     parts=parts_of,

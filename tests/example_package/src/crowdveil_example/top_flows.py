@@ -67,4 +67,4 @@ def guarantees(data: Flows, params: TopFlowsParams) -> tuple[Guarantee, ...]:
     return (FlowKAnonymity(k=params.k, k_unit=data.k_unit), DisjointFlows())
 
 
-METHOD = Method("top-flows", Flows, TopFlowsParams, run, guarantees, status="proven", doc=__doc__ or "")
+METHOD = Method("top-flows", Flows, TopFlowsParams, run, guarantees, status="proven")
