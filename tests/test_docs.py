@@ -79,3 +79,10 @@ def test_the_architecture_names_every_package() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     for folder in (p for p in docs.PACKAGE.iterdir() if any(p.glob("*.py"))):
         assert f"`{folder.name}/`" in text, folder.name
+
+
+def test_no_package_hides_a_public_name() -> None:
+    """Importing a package sets an attribute, which would replace the function of the same name."""
+    assert not [
+        name for name in crowdveil.__all__ if (docs.PACKAGE / name).exists() or (docs.PACKAGE / f"{name}.py").exists()
+    ]

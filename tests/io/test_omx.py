@@ -138,7 +138,10 @@ def test_files_that_are_no_matrices_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         read_omx(tmp_path / "odd.omx")
     good = made(tmp_path / "good.omx", {"m": [[1.0]]}, [5])
-    for wrong, says in (({"matrix": "n"}, "no matrix n; choose one of m"), ({"lookup": "x"}, "no lookup x; it has zone_id")):
+    for wrong, says in (
+        ({"matrix": "n"}, "no matrix n; choose one of m"),
+        ({"lookup": "x"}, "no lookup x; it has zone_id"),
+    ):
         with pytest.raises(InputError, match=says):
             read_omx(good, **wrong)
     with pytest.raises(InputError, match="1 zones of the lookup are not among the zones"):
