@@ -62,13 +62,27 @@ def test_every_public_name_can_be_had_and_is_documented() -> None:
         _ = crowdveil.no_such_name
 
 
-def test_the_plan_names_every_file() -> None:
-    plan = (ROOT / "ARCHITECTURE.md").read_text()
-    for path in (ROOT / "src" / "crowdveil").rglob("*.py"):
-        room = path.relative_to(ROOT / "src" / "crowdveil")
-        if (
-            room.parts[0] in ("cli", "methods", "kernels", "guarantees", "synth", "report")
-            or path.name == "__init__.py"
-        ):
-            continue
-        assert path.name in plan, room
+def test_the_list_of_modules_has_every_file_with_its_subject() -> None:
+    listed = docs.pages()[Path("modules.md")]
+    for path in docs.PACKAGE.rglob("*.py"):
+        if path.name != "__init__.py":
+            (row,) = re.findall(rf"^\| `{re.escape(path.name)}` \| (.*) \|$", _section(listed, path.parent), flags=re.M)
+            assert row, path
+
+
+def _section(page: str, folder: Path) -> str:
+    name = ".".join((docs.PACKAGE.name, *folder.relative_to(docs.PACKAGE).parts))
+    return re.split(r"^## ", page.split(f"\n## {name}\n")[1], flags=re.M)[0]
+
+
+def test_the_architecture_names_every_package() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    for folder in (p for p in docs.PACKAGE.iterdir() if any(p.glob("*.py"))):
+        assert f"`{folder.name}/`" in text, folder.name
+
+
+def test_no_package_hides_a_public_name() -> None:
+    """Importing a package sets an attribute, which would replace the function of the same name."""
+    assert not [
+        name for name in crowdveil.__all__ if (docs.PACKAGE / name).exists() or (docs.PACKAGE / f"{name}.py").exists()
+    ]

@@ -1,7 +1,8 @@
-"""The generated pages of the docs: `python -m crowdveil.docs` writes them, `--check` fails if one is stale."""
+"""Generate pages of the docs: `python -m crowdveil.docs` writes them, `--check` fails if one is stale."""
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -14,29 +15,31 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import FlowReading, TrajectoryReading
 from crowdveil.registry import METHODS, all_aggregations, all_attacks, all_distances, find_method
 
-DOCS = Path(__file__).parents[2] / "docs"
+PACKAGE = Path(__file__).parent
+DOCS = PACKAGE.parents[1] / "docs"
 _HEAD = "<!-- Generated from the code by `make docs`; change the code, not this page. -->\n"
 _STATUS = {
     "proven": "the guarantee follows from what the method does",
     "argued": "the guarantee rests on an argument with stated assumptions",
-    "heuristic": "no guarantee of anonymity; only measured risk",
+    "heuristic": "no privacy guarantee; only measured risk",
 }
 
 
 def pages() -> dict[Path, str]:
-    """Every generated page by its path under docs/. Only methods of this package have one."""
+    """Return every generated page by its path under docs/. Only methods of this package have one."""
     own = [find_method(name) for name in METHODS]
     listed = {Path("methods") / f"{method.name}.md": _method_page(method) for method in own}
     others = {
         Path("reading-options.md"): _reading_page(),
         Path("distances.md"): _distances_page(),
         Path("attack-list.md"): _attacks_page(),
+        Path("modules.md"): _modules_page(),
     }
     return {Path("methods") / "README.md": _index(own), **listed, **others}
 
 
 def _index(listed: list[Method]) -> str:
-    lines = [_HEAD, "# Methods\n", "| method | takes | status | what it does |", "| --- | --- | --- | --- |"]
+    lines = [_HEAD, "# Methods\n", "| method | input | status | summary |", "| --- | --- | --- | --- |"]
     for method in listed:
         lines.append(f"| [{method.name}]({method.name}.md) | {_takes(method)} | {method.status} | {method.summary} |")
     lines += ["", *(f"- *{status}*: {meaning}." for status, meaning in _STATUS.items())]
@@ -72,7 +75,7 @@ def _method_page(method: Method) -> str:
             f"`{there}` is `{ours}`{factors.get(there, '')}" for there, ours in other.parameters.items()
         )
         parts.append(f"In run files of mdl-anonymizer: {renamed}.\n")
-    parts.append("How data is read is the same for all methods: [reading options](../reading-options.md).\n")
+    parts.append("Input options are the same for all methods: [input options](../reading-options.md).\n")
     return "\n".join(parts)
 
 
@@ -80,7 +83,7 @@ def _reading_page() -> str:
     return "\n".join(
         [
             _HEAD,
-            "# Options of reading\n",
+            "# Input options\n",
             "The same for every method, on the command line, in run files (`[reading]`) and in Python.\n",
             "## Trips and flows\n",
             _table(rows(FlowReading)),
@@ -96,13 +99,13 @@ def _distances_page() -> str:
         "# Distances and aggregations of trajectories\n",
         "Values of `distance` and `aggregation` in [methods](methods/README.md) for trajectories. In Python "
         "`crowdveil.registry.find_distance(name)` and `crowdveil.solve.trajectory.distances.make_distance(data, name, weight)`; "
-        "`many_to_many` gives the distances of many trajectories to many in blocks. [Which to take](trajectories.md).\n",
+        "`many_to_many` computes the distances of many trajectories to many in blocks. [Which to choose](trajectories.md).\n",
     ]
     distances = [(kind.name, kind.summary, kind.aliases) for kind in all_distances().values()]
     table = mobidatalab.AGGREGATIONS
     aggregations = [(name, kind.summary, table[name].names) for name, kind in all_aggregations().items()]
     for title, listed in (("Distances", distances), ("Aggregations", aggregations)):
-        lines += [f"## {title}\n", "| name | what it is | other names |", "| --- | --- | --- |"]
+        lines += [f"## {title}\n", "| name | definition | in other tools |", "| --- | --- | --- |"]
         lines += [f"| `{name}` | {summary} | {', '.join(others)} |" for name, summary, others in listed] + [""]
     return "\n".join(lines)
 
@@ -111,7 +114,7 @@ def _attacks_page() -> str:
     lines = [
         _HEAD,
         "# List of attacks\n",
-        "What each adversary knows and how it is matched. [How to read what they find](attacks.md).\n",
+        "Background knowledge and matching rule of each adversary. [How to read the results](attacks.md).\n",
     ]
     for attack in all_attacks().values():
         what = "trajectories" if attack.takes is Trajectories else "a release of flows"
@@ -119,6 +122,30 @@ def _attacks_page() -> str:
         body = re.sub(r"^(\w[\w ]*)\n-+$", r"*\1.*", attack.doc.strip(), flags=re.M)
         lines += [f"## {attack.name}\n", f"On {what}.{known}\n", f"{body}\n", _table(rows(attack.params))]
     return "\n".join(lines)
+
+
+def _modules_page() -> str:
+    """Return the list of modules by package, each with the first line of its docstring."""
+    lines = [
+        _HEAD,
+        "# Modules\n",
+        "Every module by package. [ARCHITECTURE.md](../ARCHITECTURE.md) has the rules and decisions.\n",
+    ]
+    for folder in [PACKAGE, *sorted(p for p in PACKAGE.rglob("*") if any(p.glob("*.py")))]:
+        name = ".".join((PACKAGE.name, *folder.relative_to(PACKAGE).parts))
+        summary = _first_line(folder / "__init__.py")
+        lines += [f"## {name}\n", *([f"{summary}\n"] if summary else [])]
+        modules = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
+        if modules:
+            lines += ["| module | subject |", "| --- | --- |"]
+            lines += [f"| `{path.name}` | {_first_line(path)} |" for path in modules]
+            lines.append("")
+    return "\n".join(lines)
+
+
+def _first_line(path: Path) -> str:
+    text = ast.get_docstring(ast.parse(path.read_text())) if path.is_file() else None
+    return text.splitlines()[0].replace("|", "\\|") if text else ""
 
 
 def _table(parameters: list[Row]) -> str:
@@ -131,7 +158,7 @@ def _table(parameters: list[Row]) -> str:
 
 
 def stale() -> list[Path]:
-    """Pages whose file is missing, out of date, or of a method that is gone."""
+    """Return pages whose file is missing, out of date, or of a removed method."""
     wanted = pages()
     old = [path for path, text in wanted.items() if not (DOCS / path).is_file() or (DOCS / path).read_text() != text]
     left = [p.relative_to(DOCS) for p in (DOCS / "methods").glob("*.md") if p.relative_to(DOCS) not in wanted]
@@ -139,7 +166,7 @@ def stale() -> list[Path]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages, or with --check tell which are stale."""
+    """Write the pages, or with --check list the stale ones."""
     if arguments == ["--check"]:
         old = stale()
         sys.stdout.write("".join(f"stale: docs/{path}\n" for path in old) or "generated pages are up to date\n")

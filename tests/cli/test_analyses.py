@@ -224,7 +224,7 @@ def test_the_release_alone_is_enough(city: Path, tmp_path: Path) -> None:
         (["reconstruct", "{out}", "--weight", "population"], "no file population"),
         (["reconstruct", "{bare}", "--to-h3", "8"], "no outlines"),
         (["reconstruct", "{bare}", "--plot", "map.png"], "needs the outlines"),
-        (["reconstruct", "{bare}", "--weight", "area"], "size of tiles"),
+        (["reconstruct", "{bare}", "--weight", "area"], "surface of tiles"),
         (["profiles", "{out}", "--original", "{city}/trips.parquet"], "made with zones of its own"),
         (["profiles", "{out}", "--select", "t99"], "names none"),
         (["land-use", "{out}", "--least-trips", "100000"], "lower --least-trips"),

@@ -62,7 +62,7 @@ def test_links_locks_and_bombs_are_refused(tmp_path: Path) -> None:
         ("link", "no links"),
         ("bomb", "unpacked files are too large"),
         ("lzma", "stored or deflated"),
-        ("twice", "different names"),
+        ("twice", "distinct names"),
     ):
         with pytest.raises(InputError, match=says):
             check_archive(tmp_path / f"{name}.zip", name, 1000)

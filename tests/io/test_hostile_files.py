@@ -64,10 +64,10 @@ def test_hostile_zones_are_refused(name: str, attack: tuple[Path, Path, Listener
         ("virtual", "data in other files"),
         ("soft", "holds links"),
         ("away", "holds links"),
-        ("own_type", "types of its own|neither numbers"),
+        ("own_type", "named types|neither numbers"),
         ("records", "neither numbers nor texts"),
         ("large", "more than 4,000,000,000 values"),
-        ("large_pieces", "pieces of more than 256 MiB"),
+        ("large_pieces", "chunks of more than 256 MiB"),
         ("group", "holds links"),
     ],
 )

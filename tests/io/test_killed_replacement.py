@@ -20,7 +20,7 @@ from crowdveil.io import atomic
 
 here, plain, of_file = Path(sys.argv[1]), sys.argv[2] == "two moves", sys.argv[3] == "file"
 if plain:
-    atomic.exchange = lambda one, other: False
+    atomic.exchange_paths = lambda one, other: False
 
 def dies_at(n):
     # Every change of the file system passes one of these; the process dies before the n-th of them.
@@ -34,7 +34,7 @@ def dies_at(n):
         return call
     for name in ("mkdir", "rename", "replace", "unlink", "rmdir"):
         setattr(os, name, counted(getattr(os, name)))
-    atomic.exchange = counted(atomic.exchange)
+    atomic.exchange_paths = counted(atomic.exchange_paths)
     Path.write_text = counted(Path.write_text)  # between the files of a folder too
 
 def replace(target, text):
@@ -157,7 +157,7 @@ class Local:
         if Path(address).exists():
             atomic.shutil.rmtree(address)
 
-    def beside(self, address: str, name: str) -> str:
+    def sibling(self, address: str, name: str) -> str:
         return f"{Path(address).parent}/{name}"
 
     def name(self, address: str) -> str:

@@ -68,7 +68,7 @@ def test_what_the_reference_package_writes_is_read(tmp_path: Path) -> None:
         (1, 0, 4),
         (2, 0, 10),
     ]
-    with pytest.raises(InputError, match="2 matrices whose names are no times; choose one with --matrix"):
+    with pytest.raises(InputError, match="names of 2 matrices are no times; choose one matrix with --matrix"):
         read_omx(tmp_path / "ref.omx")
     known = Zones.from_ids(["10", "20", "30", "40"])
     placed = read_omx(tmp_path / "ref.omx", matrix="AM", zones=known, lookup="taz")
@@ -138,7 +138,10 @@ def test_files_that_are_no_matrices_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         read_omx(tmp_path / "odd.omx")
     good = made(tmp_path / "good.omx", {"m": [[1.0]]}, [5])
-    for wrong, says in (({"matrix": "n"}, "no matrix n; it has m"), ({"lookup": "x"}, "no lookup x; it has zone_id")):
+    for wrong, says in (
+        ({"matrix": "n"}, "no matrix n; choose one of m"),
+        ({"lookup": "x"}, "no lookup x; it has zone_id"),
+    ):
         with pytest.raises(InputError, match=says):
             read_omx(good, **wrong)
     with pytest.raises(InputError, match="1 zones of the lookup are not among the zones"):
@@ -150,7 +153,7 @@ def test_a_file_without_lookup_numbers_its_zones(tmp_path: Path) -> None:
 
 
 def test_a_matrix_that_is_too_large_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(omx, "MOST_CELLS", 3)
+    monkeypatch.setattr(omx, "MAX_CELLS", 3)
     flows = Flows.from_rows(
         Zones.from_ids(["a", "b"]),
         np.zeros(1, np.int64),

@@ -108,7 +108,7 @@ def test_a_column_that_is_missing_is_told(column: str, tmp_path: Path) -> None:
     else:
         data = data.drop_columns([column])
     zones = Zones(np.array(AREAS, dtype=object), np.arange(4.0), np.zeros(4), kind="centroids")
-    with pytest.raises(InputError, match=f"has no column {column}, which its manifest speaks of"):
+    with pytest.raises(InputError, match=f"has no column {column}, which its manifest lists"):
         load_flow_release_alone(WrittenRelease(tmp_path, data, steps, written.features), zones, 3600, "UTC")
 
 

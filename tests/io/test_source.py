@@ -99,7 +99,7 @@ def test_names_that_stand_twice_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,a,b\n1,2,3\n")
     frame = pd.DataFrame([[1, 2, 3]], columns=["a", "a", "b"])
     for data in (twice, tmp_path / "t.parquet", tmp_path / "t.csv", frame):
-        with pytest.raises(InputError, match="twice"):
+        with pytest.raises(InputError, match="repeat"):
             open_source(data)
 
 

@@ -115,7 +115,7 @@ def test_spoiled_ids_are_refused_and_not_replaced_by_another_column(frame: gpd.G
     with pytest.raises(InputError, match="columns zone_id and ZONE_ID could each be zone-id"):
         read_zones(frame.assign(zone_id=["a", "b", "c"], ZONE_ID=["d", "e", "f"]))
     twice = frame.assign(zone_id=["a", "b", "c"], other=["d", "e", "f"]).rename(columns={"other": "zone_id"})
-    with pytest.raises(InputError, match="its name stands twice"):
+    with pytest.raises(InputError, match="its name repeats"):
         read_zones(twice)
     with pytest.raises(InputError, match=r"1 row \(row 2\) has no id in column zone_id"):
         read_zones(gap, zone_id="zone_id")

@@ -131,9 +131,7 @@ def test_sliders_choices_and_keys_change_the_map(browser: Any, pages: dict[str, 
             opened.changed(seen, what)
         assert "trips leave" in page.inner_text("#profile") and page.query_selector("#profile svg polyline")
         assert page.query_selector_all("#legend li") and opened.wrong == []
-        assert (
-            page.get_attribute("#step", "aria-valuetext") == page.inner_text("#step-out") == "all time steps together"
-        )
+        assert page.get_attribute("#step", "aria-valuetext") == page.inner_text("#step-out") == "all time steps"
 
 
 def test_a_click_on_the_map_chooses_the_zone(browser: Any, pages: dict[str, Path]) -> None:
@@ -156,7 +154,7 @@ def test_before_and_after_in_a_private_report(browser: Any, pages: dict[str, Pat
         assert "suppressed" in opened.page.inner_text("#shade option:checked") and opened.wrong == []
 
 
-@pytest.mark.parametrize("look", ["paths", "points"])
+@pytest.mark.parametrize("look", ["lines", "points"])
 def test_paths_and_points_of_trajectories(browser: Any, pages: dict[str, Path], look: str) -> None:
     with Opened(browser, pages["tracks"]) as opened:
         seen = {opened.pixels()}

@@ -1,4 +1,4 @@
-// A chart of lines over time steps, as an SVG of the page. Values that are missing leave gaps: they are not zero.
+// A line chart over time steps as SVG. Missing values are gaps, not zeros.
 const NS = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT, LEFT, BELOW] = [640, 220, 60, 30];
 
@@ -40,7 +40,7 @@ export function chart(title: string, lines: Line[], labels: string[]): SVGElemen
   return svg;
 }
 
-/** First places, and places after the last, of runs that meet a condition. */
+/** Return first index, and index after the last, of runs that meet a condition. */
 function runs(count: number, meets: (i: number) => boolean): [number, number][] {
   const found: [number, number][] = [];
   for (let i = 0; i < count; i++)

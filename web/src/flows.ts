@@ -1,4 +1,4 @@
-// Areas and flows on the map, and the profile of a zone.
+// Draw areas and flows on the map; compute the profile of a zone.
 import { colors, type Painter, type View } from "./mapview";
 import { starts, unpacked } from "./unpack";
 
@@ -11,10 +11,10 @@ export interface FlowData {
 
 interface Rows { origin: Int32Array; destination: Int32Array; volume: Float64Array }
 
-const MOST_LINES = 10_000;
+const MAX_LINES = 10_000;
 const CHUNK = 150;
 
-/** A layer of areas and flows, unpacked. */
+/** An unpacked layer of areas and flows. */
 export class FlowLayer {
   readonly x: Float64Array;
   readonly y: Float64Array;
@@ -31,7 +31,7 @@ export class FlowLayer {
   private readonly tiles: Float64Array | null;
   private readonly paths: (Path2D | null | undefined)[];
   private readonly boxes: Float64Array;
-  private together: Rows | null = null;
+  private allSteps: Rows | null = null;
 
   constructor(readonly data: FlowData) {
     this.x = unpacked(data.x, true);
@@ -55,7 +55,7 @@ export class FlowLayer {
 
   get count(): number { return this.data.areas.length; }
 
-  /** The outline of an area, made when it is first drawn; null where there is none. */
+  /** Return the outline of an area, built when it is first drawn; null if it has none. */
   path(area: number): Path2D | null {
     let path = this.paths[area];
     if (path === undefined) {
@@ -71,14 +71,14 @@ export class FlowLayer {
     return path;
   }
 
-  /** Whether an area may be seen. */
+  /** Return whether an area may be visible. */
   inside(area: number, view: View): boolean {
     const b = 4 * area;
     return this.boxes[b] <= view.x + view.width / view.scale && this.boxes[b + 2] >= view.x
       && this.boxes[b + 1] <= view.y + view.height / view.scale && this.boxes[b + 3] >= view.y;
   }
 
-  /** The smallest area at a place, -1 if there is none. */
+  /** Return the smallest area at a position, -1 if there is none. */
   at(x: number, y: number, view: View, context: CanvasRenderingContext2D): number {
     const near = 7 / view.scale;
     for (let i = this.order.length - 1; i >= 0; i--) {
@@ -90,15 +90,15 @@ export class FlowLayer {
     return -1;
   }
 
-  /** The rows of a step, or of all together (-1), the largest first. */
-  at_step(step: number): Rows {
-    if (step < 0) return (this.together ??= this.added());
+  /** Return the rows of a step, or sums over all steps (-1), the largest first. */
+  rowsAt(step: number): Rows {
+    if (step < 0) return (this.allSteps ??= this.sumSteps());
     const order = [];
     for (let i = this.rowStart[step]; i < this.rowStart[step + 1]; i++) order.push(i);
     return this.picked(order);
   }
 
-  private added(): Rows {
+  private sumSteps(): Rows {
     const sums = new Map<number, number>();
     const { origin, destination, volume } = this.rows;
     for (let i = 0; i < volume.length; i++) {
@@ -121,7 +121,7 @@ export class FlowLayer {
     };
   }
 
-  /** Trips that leave and reach a zone in each step, NaN where no published flow touches it; what is published of larger areas is spread evenly over their tiles. */
+  /** Return trips that leave and reach a zone by step, NaN where no published flow touches it; volumes of larger areas are spread evenly over their tiles. */
   profile(zone: number): { leave: Float64Array; reach: Float64Array } {
     const share = this.shares(zone);
     const steps = this.rowStart.length - 1;
@@ -137,7 +137,7 @@ export class FlowLayer {
     return { leave, reach };
   }
 
-  /** Trips of each area over all steps. */
+  /** Return the trips of each area over all steps. */
   trips(): Float64Array {
     const trips = new Float64Array(this.count);
     const { origin, destination, volume } = this.rows;
@@ -172,7 +172,7 @@ export class FlowLayer {
   }
 }
 
-/** Paints a layer as it is chosen. */
+/** Painter of a layer with the chosen step, threshold, shade and area. */
 export class FlowPainter implements Painter {
   step = -1;
   least = 0;
@@ -183,16 +183,16 @@ export class FlowPainter implements Painter {
 
   constructor(public layer: FlowLayer) {}
 
-  /** How many flows reach the threshold, and how many of them are drawn. */
+  /** Return how many flows reach the threshold, and how many of them are drawn. */
   counts(): { above: number; drawn: number } {
-    const { volume } = this.layer.at_step(this.step);
+    const { volume } = this.layer.rowsAt(this.step);
     let [low, high] = [0, volume.length];
     while (low < high) {
       const middle = (low + high) >> 1;
       if (volume[middle] >= this.least) low = middle + 1;
       else high = middle;
     }
-    return { above: low, drawn: this.shade ? 0 : Math.min(low, MOST_LINES) };
+    return { above: low, drawn: this.shade ? 0 : Math.min(low, MAX_LINES) };
   }
 
   *paint(context: CanvasRenderingContext2D, view: View): Generator<void> {
@@ -200,7 +200,7 @@ export class FlowPainter implements Painter {
     yield* this.paintAreas(context, view, look);
     if (this.chosen >= 0) this.outline(context, view, look.ink);
     if (this.shade) return;
-    // With a zone chosen its own flows stand out from all others.
+    // The flows of a chosen zone are drawn stronger than all others.
     yield* this.paintFlows(context, view, look, this.chosen >= 0 ? 0.2 : 1, -1);
     if (this.chosen >= 0) yield* this.paintFlows(context, view, look, 1, this.chosen);
   }
@@ -240,7 +240,7 @@ export class FlowPainter implements Painter {
 
   private *paintFlows(context: CanvasRenderingContext2D, view: View, look: ReturnType<typeof colors>, strength: number, of: number): Generator<void> {
     const { x, y } = this.layer;
-    const { origin, destination, volume } = this.layer.at_step(this.step);
+    const { origin, destination, volume } = this.layer.rowsAt(this.step);
     const { drawn } = this.counts();
     const top = volume.length ? Math.max(volume[0], 1) : 1;
     const heads = Math.min(drawn, 200);
@@ -248,7 +248,7 @@ export class FlowPainter implements Painter {
     context.lineCap = "round";
     const [left, upper, right, lower] = [view.x, view.y, view.x + view.width / view.scale, view.y + view.height / view.scale];
     context.globalAlpha = strength * (of >= 0 ? 0.8 : drawn > 5000 ? 0.22 : drawn > 800 ? 0.38 : 0.6);
-    // Small ones first, in pieces of one width each: a stroke of few lines is quick, and the canvas is never busy for long.
+    // Small flows first, in chunks of one width: a stroke of few lines is fast, so the canvas stays responsive.
     for (let last = drawn; last > 0; ) {
       const first = Math.max(0, last - CHUNK);
       const width = (0.5 + 6.5 * Math.sqrt(Math.max(volume[first], 0) / top)) / view.scale;
@@ -266,7 +266,7 @@ export class FlowPainter implements Painter {
           context.moveTo(x0 + radius, y0);
           context.arc(x0, y0, radius, 0, 7);
         } else {
-          // Bent to its right, so that both directions are seen.
+          // Bent to its right, so that both directions are visible.
           const [bx, by] = [(x0 + x1) / 2 - 0.15 * (y1 - y0), (y0 + y1) / 2 + 0.15 * (x1 - x0)];
           context.moveTo(x0, y0);
           context.quadraticCurveTo(bx, by, x1, y1);
@@ -295,7 +295,7 @@ export class FlowPainter implements Painter {
     if (area >= 0) this.select(area);
   }
 
-  told(x: number, y: number, view: View): string {
+  describe(x: number, y: number, view: View): string {
     const area = this.layer.at(x, y, view, this.probe);
     if (area < 0) return "";
     const shade = this.layer.data.shades.find((each) => each.name === this.shade);

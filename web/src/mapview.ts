@@ -1,17 +1,17 @@
-// A map on a canvas that never freezes: it is painted in small pieces behind the scenes, and until that is done the last picture is
-// moved and scaled. Knows nothing of what is painted, so that other pages can use it.
+// A responsive map on a canvas: it is painted in chunks on a second canvas, and the last image is moved and scaled until that is
+// done. It is independent of what is painted, so that other pages can use it.
 
 export interface View { x: number; y: number; scale: number; width: number; height: number; ratio: number }
 
 export interface Frame { width: number; height: number; meters: number }
 
 export interface Painter {
-  /** Paint a part, yield, go on. Coordinates are those of the frame; `begin` has set the transform to them. */
+  /** Paint in chunks, yielding between them. Coordinates are those of the frame; the transform is set. */
   paint(context: CanvasRenderingContext2D, view: View): Generator<void>;
-  /** Somebody clicked here, or points here. */
+  /** Handle a click at a position. */
   clicked?(x: number, y: number, view: View): void;
-  /** What is here, in a few words. */
-  told?(x: number, y: number, view: View): string;
+  /** Describe what is at a position. */
+  describe?(x: number, y: number, view: View): string;
 }
 
 const BUDGET_MS = 9;
@@ -25,7 +25,7 @@ export class MapView {
   private pointers = new Map<number, { x: number; y: number }>();
   private moved = 0;
   private fitted = true;
-  /** Told after each finished painting. */
+  /** Called after each finished painting. */
   painted: () => void = () => {};
 
   constructor(private canvas: HTMLCanvasElement, private frame: Frame, private painter: Painter) {
@@ -72,7 +72,7 @@ export class MapView {
     this.changed();
   }
 
-  /** Paint anew: what is to be seen is another. A running painting is given up. */
+  /** Paint changed content. A running painting is abandoned. */
   repaint(): void {
     this.job = null;
     this.changed();
@@ -127,7 +127,7 @@ export class MapView {
     requestAnimationFrame(step);
   }
 
-  /** Put the last picture where it belongs now. */
+  /** Draw the last image at its current position and scale. */
   private blit(picture = this.shown): void {
     const context = this.canvas.getContext("2d");
     if (!context) return;
@@ -189,7 +189,7 @@ export class MapView {
   }
 
   private point(event: PointerEvent): void {
-    const text = this.painter.told?.(...this.at(event), this.view) ?? "";
+    const text = this.painter.describe?.(...this.at(event), this.view) ?? "";
     this.tip.hidden = !text;
     this.tip.textContent = text;
     const right = event.offsetX > this.view.width / 2;
@@ -199,7 +199,7 @@ export class MapView {
   }
 }
 
-/** Colors of the page's style, which follow light and dark. */
+/** Return the colors of the page's style, which follow light and dark mode. */
 export function colors(): { areas: string; border: string; flow: string; ink: string; classes: string[] } {
   const style = getComputedStyle(document.documentElement);
   const named = (name: string) => style.getPropertyValue(`--${name}`).trim();

@@ -1,10 +1,10 @@
-// The page of a report: puts its data on the map, and its controls to work.
+// The page of a report: draws its data on the map and handles its controls.
 import { chart, rounded } from "./chart";
 import { FlowLayer, FlowPainter, type FlowData } from "./flows";
 import { MapView, type Frame } from "./mapview";
-import { LOOKS, TrackLayer, TrackPainter, type TrackData } from "./tracks";
+import { STYLES, TrajectoryLayer, TrajectoryPainter, type TrajectoryData } from "./trajectories";
 
-interface Data { kind: "flows" | "trajectories"; frame: Frame | null; layers: (FlowData | TrackData)[]; bins?: string[] }
+interface Data { kind: "flows" | "trajectories"; frame: Frame | null; layers: (FlowData | TrajectoryData)[]; bins?: string[] }
 
 const ZONES_LISTED = 400;
 const LINES_AT_FIRST = 400;
@@ -15,16 +15,16 @@ function options(select: HTMLSelectElement, choices: [string, string][]): void {
   select.replaceChildren(...choices.map(([value, title]) => new Option(title, value)));
 }
 
-function slider(id: string, most: number, tell: (value: number) => string, use: (value: number) => void): HTMLInputElement {
+function slider(id: string, most: number, format: (value: number) => string, use: (value: number) => void): HTMLInputElement {
   const input = found<HTMLInputElement>(id)!, output = found<HTMLOutputElement>(`${id}-out`)!;
-  const told = () => {
-    output.textContent = tell(input.valueAsNumber);
+  const show = () => {
+    output.textContent = format(input.valueAsNumber);
     input.setAttribute("aria-valuetext", output.textContent);
   };
   input.max = String(most);
-  input.addEventListener("input", () => { told(); use(input.valueAsNumber); });
-  input.addEventListener("told", told);
-  told();
+  input.addEventListener("input", () => { show(); use(input.valueAsNumber); });
+  input.addEventListener("relabel", show);
+  show();
   return input;
 }
 
@@ -50,30 +50,30 @@ function showFlows(data: Data): MapView {
   const status = found("status")!, shade = found<HTMLSelectElement>("shade")!;
   let top = 1;
   const volumeOf = (value: number) => (value === 0 ? 0 : Math.round(Math.pow(top, value / 100)));
-  const tell = () => {
+  const showStatus = () => {
     const { above, drawn } = painter.counts();
-    const all = painter.layer.at_step(painter.step).volume.length;
+    const all = painter.layer.rowsAt(painter.step).volume.length;
     status.textContent = painter.shade
-      ? `${painter.layer.count.toLocaleString("en")} areas. Choose “flows” to see where trips go.`
-      : `${drawn.toLocaleString("en")} of ${all.toLocaleString("en")} flows${drawn < above ? " (the largest of those with enough trips)" : ""}.`;
+      ? `${painter.layer.count.toLocaleString("en")} areas. Choose “none: show flows” to see flows.`
+      : `${drawn.toLocaleString("en")} of ${all.toLocaleString("en")} flows${drawn < above ? " (the largest above the threshold)" : ""}.`;
   };
   const least = slider("least", 100, (value) => (value === 0 ? "all flows" : `${volumeOf(value).toLocaleString("en")} trips or more`), (value) => {
     painter.least = volumeOf(value);
     refresh();
   });
-  const step = slider("step", Math.max(painter.layer.data.steps.length, 0), (value) => (value === 0 ? "all time steps together" : painter.layer.data.steps[value - 1] ?? ""), (value) => {
+  const step = slider("step", Math.max(painter.layer.data.steps.length, 0), (value) => (value === 0 ? "all time steps" : painter.layer.data.steps[value - 1] ?? ""), (value) => {
     painter.step = value - 1;
     rescale();
     refresh();
   });
   const rescale = () => {
-    const { volume } = painter.layer.at_step(painter.step);
+    const { volume } = painter.layer.rowsAt(painter.step);
     top = Math.max(volume.length ? volume[0] : 1, 2);
     painter.least = volumeOf(least.valueAsNumber);
-    least.dispatchEvent(new Event("told"));
+    least.dispatchEvent(new Event("relabel"));
   };
   const fewAtFirst = () => {
-    const { volume } = painter.layer.at_step(painter.step);
+    const { volume } = painter.layer.rowsAt(painter.step);
     top = Math.max(volume.length ? volume[0] : 1, 2);
     const wanted = volume.length > LINES_AT_FIRST ? Math.max(volume[LINES_AT_FIRST], 1) : 0;
     least.value = String(wanted ? Math.ceil((100 * Math.log(wanted)) / Math.log(top)) : 0);
@@ -90,7 +90,7 @@ function showFlows(data: Data): MapView {
     const now = painter.layer.data.shades.find(({ name }) => name === painter.shade);
     legend(now ? now.labels : []);
     found("least-label")!.hidden = Boolean(now);
-    tell();
+    showStatus();
     map.repaint();
   };
   shade.addEventListener("change", () => { painter.shade = shade.value; refresh(); });
@@ -105,7 +105,7 @@ function showFlows(data: Data): MapView {
       const { leave, reach } = painter.layer.profile(area);
       const name = painter.layer.data.areas[area], sum = (values: Float64Array) => rounded(values.reduce((a, b) => a + (Number.isNaN(b) ? 0 : b), 0));
       const text = document.createElement("p");
-      text.textContent = `${name}: about ${sum(leave)} trips leave and ${sum(reach)} reach it; those of larger areas are spread evenly over their tiles.`;
+      text.textContent = `${name}: about ${sum(leave)} trips leave and ${sum(reach)} reach it; trips of larger areas are spread evenly over their tiles.`;
       here.append(text);
       if (leave.length > 1) here.append(chart(`Trips that leave and reach ${name} by time step`, [{ title: "leaving", values: leave }, { title: "reaching", values: reach, second: true }], painter.layer.data.steps));
     }
@@ -122,7 +122,7 @@ function showFlows(data: Data): MapView {
       step.max = String(painter.layer.data.steps.length);
       painter.step = step.valueAsNumber - 1;
       if (!painter.layer.data.shades.some(({ name }) => name === painter.shade)) painter.shade = "";
-      step.dispatchEvent(new Event("told"));
+      step.dispatchEvent(new Event("relabel"));
       relabel();
       profile(-1);
       fewAtFirst();
@@ -136,21 +136,21 @@ function showFlows(data: Data): MapView {
   return map;
 }
 
-function showTracks(data: Data): MapView {
-  const layers = (data.layers as TrackData[]).map((layer) => new TrackLayer(layer)), bins = data.bins ?? [];
-  const painter = new TrackPainter(layers[0], data.frame!);
+function showTrajectories(data: Data): MapView {
+  const layers = (data.layers as TrajectoryData[]).map((layer) => new TrajectoryLayer(layer)), bins = data.bins ?? [];
+  const painter = new TrajectoryPainter(layers[0], data.frame!);
   const map = new MapView(found<HTMLCanvasElement>("canvas")!, data.frame!, painter);
   const look = found<HTMLSelectElement>("shade")!;
   const refresh = () => {
-    const { tracks, points } = painter.counts();
-    found("status")!.textContent = `${points.toLocaleString("en")} points of ${tracks.toLocaleString("en")} trajectories.`;
+    const { trajectories, points } = painter.counts();
+    found("status")!.textContent = `${points.toLocaleString("en")} points of ${trajectories.toLocaleString("en")} trajectories.`;
     map.repaint();
   };
   look.parentElement!.firstChild!.textContent = "Show ";
-  options(look, LOOKS);
+  options(look, STYLES);
   look.addEventListener("change", () => { painter.look = look.value; refresh(); });
   found("least-label")!.hidden = true;
-  const step = slider("step", bins.length, (value) => (value === 0 ? "all times together" : `from ${bins[value - 1]}`), (value) => { painter.step = value - 1; refresh(); });
+  const step = slider("step", bins.length, (value) => (value === 0 ? "all times" : `from ${bins[value - 1]}`), (value) => { painter.step = value - 1; refresh(); });
   if (bins.length < 2) step.closest("label")!.hidden = true;
   const which = found<HTMLSelectElement>("layer");
   if (which) {
@@ -161,7 +161,7 @@ function showTracks(data: Data): MapView {
   return map;
 }
 
-/** An address that ends in #before shows the map of the original, where there is one. */
+/** Show the map of the original if the address ends in #before and there is one. */
 function chosen(): void {
   const which = found<HTMLSelectElement>("layer"), asked = location.hash.slice(1);
   if (!which || !Array.from(which.options).some(({ value }) => value === asked)) return;
@@ -175,7 +175,7 @@ function begin(): void {
   const live = found("live");
   if (!live || !data.frame || !data.layers.length) return;
   live.hidden = false;
-  const map = data.kind === "flows" ? showFlows(data) : showTracks(data);
+  const map = data.kind === "flows" ? showFlows(data) : showTrajectories(data);
   buttons(map);
   chosen();
   map.painted = () => { document.documentElement.dataset.painted = String(Number(document.documentElement.dataset.painted ?? 0) + 1); };

@@ -1,4 +1,4 @@
-// Numbers that crowdveil.report.number_packing wrote: seven bits a byte, the sign in the last bit, in base 64.
+// Read numbers that crowdveil.report.number_packing wrote: seven bits per byte, the sign in the last bit, in base 64.
 
 export function unpacked(text: string, rising = false): Float64Array {
   const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
@@ -20,7 +20,7 @@ export function unpacked(text: string, rising = false): Float64Array {
   return numbers;
 }
 
-/** Where the items of each of so many parts begin and end. */
+/** Return the offsets of consecutive groups with these counts. */
 export function starts(counts: ArrayLike<number>): Int32Array {
   const offsets = new Int32Array(counts.length + 1);
   for (let i = 0; i < counts.length; i++) offsets[i + 1] = offsets[i] + counts[i];

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crowdveil.compare.candidates import KINDS, data_kind_of, with_each_k
-from crowdveil.compare.flows import (
+from crowdveil.comparison.candidates import KINDS, data_kind_of, with_each_k
+from crowdveil.comparison.flows import (
     FlowComparison,
     FlowComparisonParams,
     candidates,
     compare_flow_methods,
     sample_matrices,
 )
-from crowdveil.compare.sweep import K, Sweep, run_sweep, sweep_candidates
-from crowdveil.compare.tables import SUMMARY_FILE, SWEEP_FILE, check_folder, write_comparison
-from crowdveil.compare.trajectories import K as K_OF_TRAJECTORIES
-from crowdveil.compare.trajectories import (
+from crowdveil.comparison.sweep import K, Sweep, run_sweep, sweep_candidates
+from crowdveil.comparison.tables import SUMMARY_FILE, SWEEP_FILE, check_folder, write_comparison
+from crowdveil.comparison.trajectories import K as K_OF_TRAJECTORIES
+from crowdveil.comparison.trajectories import (
     TrajectoryComparisonParams,
     TrajectoryMethodComparison,
     compare_trajectory_methods,

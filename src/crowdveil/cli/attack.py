@@ -13,7 +13,7 @@ from crowdveil.attacks.base import AllAttackParams, Attack
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
-from crowdveil.compare.candidates import CONFIDENTIAL
+from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories

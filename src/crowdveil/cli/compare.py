@@ -9,10 +9,10 @@ import click
 from crowdveil import api
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
-from crowdveil.compare.candidates import CONFIDENTIAL, data_kind_of
-from crowdveil.compare.flows import FlowComparisonParams
-from crowdveil.compare.tables import SUMMARY_FILE, check_folder, write_comparison
-from crowdveil.compare.trajectories import K, TrajectoryComparisonParams
+from crowdveil.comparison.candidates import CONFIDENTIAL, data_kind_of
+from crowdveil.comparison.flows import FlowComparisonParams
+from crowdveil.comparison.tables import SUMMARY_FILE, check_folder, write_comparison
+from crowdveil.comparison.trajectories import K, TrajectoryComparisonParams
 from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows

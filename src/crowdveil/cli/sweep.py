@@ -10,10 +10,10 @@ from crowdveil import api
 from crowdveil.cli.compare import listed
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
-from crowdveil.compare.candidates import CONFIDENTIAL
-from crowdveil.compare.flows import FlowComparisonParams
-from crowdveil.compare.sweep import SUPPRESS, K
-from crowdveil.compare.tables import SWEEP_FILE, check_folder, write_comparison
+from crowdveil.comparison.candidates import CONFIDENTIAL
+from crowdveil.comparison.flows import FlowComparisonParams
+from crowdveil.comparison.sweep import SUPPRESS, K
+from crowdveil.comparison.tables import SWEEP_FILE, check_folder, write_comparison
 from crowdveil.errors import counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.reading import FlowReading

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from crowdveil.errors import InputError, counted, rows_named
+from crowdveil.errors import InputError, rows_named
 from crowdveil.io.headers import DELIMITERS, HEAD_BYTES, csv_head, delimiter_of, refuse_wide, refuse_wide_parquet
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
@@ -112,7 +112,7 @@ def _checked(source: Source) -> Source:
     repeated = [c for c, times in Counter(source.columns).items() if times > 1]
     if repeated:
         raise InputError(
-            f"{source.name}: {counted(len(repeated), 'column name')} repeat in the header; rename the columns."
+            f"{source.name}: names of columns repeat in the header ({len(repeated):,}); rename the columns."
         )
     return source
 

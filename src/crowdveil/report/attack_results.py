@@ -14,7 +14,7 @@ import pyarrow as pa
 from crowdveil.attacks.adversary_view import AttackScenario, Units
 from crowdveil.attacks.base import DEFAULT_K, AdversaryParams, AllAttackParams, Attack, Exposure, Interval, Risk
 from crowdveil.attacks.od.published import Published
-from crowdveil.compare.candidates import align_columns
+from crowdveil.comparison.candidates import align_columns
 from crowdveil.errors import InputError, ParameterError, counted
 from crowdveil.io.tables import write_table
 from crowdveil.model.release import TrajectoryRelease

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.csv as pacsv
 
 from crowdveil.analysis.calendar import GAPS
-from crowdveil.compare.method_styles import method_styles
-from crowdveil.compare.plots import front
+from crowdveil.comparison.method_styles import method_styles
+from crowdveil.comparison.plots import front
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.io.written_release import WrittenRelease

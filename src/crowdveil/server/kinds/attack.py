@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from crowdveil import api
 from crowdveil.attacks.base import AllAttackParams
-from crowdveil.compare.candidates import CONFIDENTIAL
+from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params

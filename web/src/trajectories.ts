@@ -1,20 +1,20 @@
-// Trajectories on the map: a heat map, paths or points, of all times or of one.
+// Draw trajectories on the map as a heat map, lines or points, of all times or of one.
 import { colors, type Frame, type Painter, type View } from "./mapview";
 import { starts, unpacked } from "./unpack";
 
-export interface TrackData { name: string; title: string; points: string; x: string; y: string; bin: string }
+export interface TrajectoryData { name: string; title: string; points: string; x: string; y: string; bin: string }
 
-export const LOOKS: [string, string][] = [["heat", "Heat map"], ["paths", "Paths"], ["points", "Points"]];
+export const STYLES: [string, string][] = [["heat", "Heat map"], ["lines", "Lines"], ["points", "Points"]];
 const CELLS = 72;
 const CHUNK = 300;
 
-export class TrackLayer {
+export class TrajectoryLayer {
   readonly x: Float64Array;
   readonly y: Float64Array;
   readonly bin: Float64Array;
   readonly start: Int32Array;
 
-  constructor(readonly data: TrackData) {
+  constructor(readonly data: TrajectoryData) {
     this.x = unpacked(data.x, true);
     this.y = unpacked(data.y, true);
     this.bin = unpacked(data.bin, true);
@@ -24,29 +24,29 @@ export class TrackLayer {
   get count(): number { return this.start.length - 1; }
 }
 
-export class TrackPainter implements Painter {
+export class TrajectoryPainter implements Painter {
   step = -1;
   look = "heat";
 
-  constructor(public layer: TrackLayer, private frame: Frame) {}
+  constructor(public layer: TrajectoryLayer, private frame: Frame) {}
 
-  /** How many trajectories and points there are at the chosen time. */
-  counts(): { tracks: number; points: number } {
-    let tracks = 0, points = 0;
+  /** Count the trajectories and points at the chosen time. */
+  counts(): { trajectories: number; points: number } {
+    let trajectories = 0, points = 0;
     for (let i = 0; i < this.layer.count; i++) {
       let here = 0;
       for (let j = this.layer.start[i]; j < this.layer.start[i + 1]; j++) if (this.seen(j)) here++;
       points += here;
-      tracks += here > 0 ? 1 : 0;
+      trajectories += here > 0 ? 1 : 0;
     }
-    return { tracks, points };
+    return { trajectories, points };
   }
 
   private seen(point: number): boolean { return this.step < 0 || this.layer.bin[point] === this.step; }
 
   *paint(context: CanvasRenderingContext2D, view: View): Generator<void> {
     if (this.look === "heat") yield* this.heat(context);
-    else if (this.look === "paths") yield* this.paths(context, view);
+    else if (this.look === "lines") yield* this.lines(context, view);
     else yield* this.dots(context, view);
   }
 
@@ -69,7 +69,7 @@ export class TrackPainter implements Painter {
     }
   }
 
-  private *paths(context: CanvasRenderingContext2D, view: View): Generator<void> {
+  private *lines(context: CanvasRenderingContext2D, view: View): Generator<void> {
     const { x, y, start } = this.layer;
     context.strokeStyle = colors().flow;
     context.lineWidth = 1 / view.scale;

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from crowdveil.compare import plots
-from crowdveil.compare.flows import FlowComparison
-from crowdveil.compare.sweep import Sweep
-from crowdveil.compare.trajectories import TrajectoryMethodComparison
-from crowdveil.compare.trajectory_plots import distortion_by_window
+from crowdveil.comparison import plots
+from crowdveil.comparison.flows import FlowComparison
+from crowdveil.comparison.sweep import Sweep
+from crowdveil.comparison.trajectories import TrajectoryMethodComparison
+from crowdveil.comparison.trajectory_plots import distortion_by_window
 from crowdveil.errors import MissingExtraError
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.tables import write_table

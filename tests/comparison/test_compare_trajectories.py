@@ -10,7 +10,7 @@ import pyarrow.csv as pacsv
 import pytest
 
 import crowdveil
-from crowdveil.compare.trajectories import K, TrajectoryMethodComparison, sample_trajectories, trajectory_candidates
+from crowdveil.comparison.trajectories import K, TrajectoryMethodComparison, sample_trajectories, trajectory_candidates
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.range_queries import RangeQueryParams

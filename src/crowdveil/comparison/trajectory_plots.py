@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crowdveil.compare.candidates import without_k
-from crowdveil.compare.method_styles import method_styles
-from crowdveil.compare.trajectories import MEASURES, TrajectoryMethodComparison
+from crowdveil.comparison.candidates import without_k
+from crowdveil.comparison.method_styles import method_styles
+from crowdveil.comparison.trajectories import MEASURES, TrajectoryMethodComparison
 from crowdveil.errors import counted
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.registry import find_measure

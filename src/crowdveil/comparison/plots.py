@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.compare.candidates import without_k
-from crowdveil.compare.flows import FlowComparison
-from crowdveil.compare.method_styles import method_styles
-from crowdveil.compare.sweep import Sweep, budget_shown
+from crowdveil.comparison.candidates import without_k
+from crowdveil.comparison.flows import FlowComparison
+from crowdveil.comparison.method_styles import method_styles
+from crowdveil.comparison.sweep import Sweep, budget_shown
 from crowdveil.errors import counted
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.model.arrays import Floats

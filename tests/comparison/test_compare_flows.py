@@ -12,11 +12,11 @@ import pyarrow.csv as pacsv
 import pytest
 
 import crowdveil
-from crowdveil.compare import plots
-from crowdveil.compare.candidates import without_k
-from crowdveil.compare.flows import sample_matrices, spread_evenly
-from crowdveil.compare.plots import front
-from crowdveil.compare.sweep import recommend
+from crowdveil.comparison import plots
+from crowdveil.comparison.candidates import without_k
+from crowdveil.comparison.flows import sample_matrices, spread_evenly
+from crowdveil.comparison.plots import front
+from crowdveil.comparison.sweep import recommend
 from crowdveil.errors import InputError, MissingExtraError, OutputError, ParameterError
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import row_slices
@@ -182,7 +182,7 @@ def test_lines_of_methods_go_through_their_k_and_the_front_holds_like_with_like(
     assert lines["oigh"] == oigh and lines["joint"] == joint
     assert lines["glove (rows overlap)"] == [(20, found.outcomes[4].mean("E"))]
     # oigh is worse than joint, glove has a remark, laplace no k.
-    assert lines["front of those without a remark"] == joint[::-1] and len(lines) == 4
+    assert lines["Pareto front (methods without a remark)"] == joint[::-1] and len(lines) == 4
 
 
 def test_nothing_is_run_for_a_folder_that_cannot_be_written(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from crowdveil.compare.candidates import (
+from crowdveil.comparison.candidates import (
     Candidate,
     Stage,
     align_columns,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.compare.candidates import Candidate, Stage, align_columns, numbers_or_null
-from crowdveil.compare.flows import SYMBOLS, MethodResult, run_candidate, shown
+from crowdveil.comparison.candidates import Candidate, Stage, align_columns, numbers_or_null
+from crowdveil.comparison.flows import SYMBOLS, MethodResult, run_candidate, shown
 from crowdveil.errors import CrowdveilError, InputError, ParameterError
 from crowdveil.model.flows import Flows
 from crowdveil.params import Budgeted
