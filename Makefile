@@ -70,6 +70,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check src tests benchmarks tools
 	$(BIN)/ruff check src tests benchmarks tools
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/lint-imports
 	$(BIN)/python -m crowdveil.docs --check
 	$(BIN)/python -m crowdveil.server.page_types --check

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from crowdveil import __version__
-from crowdveil import engine
+from crowdveil import __version__, engine
 from crowdveil.engine import FinishedSteps, LocalEngine, kept_until_done
 from crowdveil.entropy import fresh
 from crowdveil.errors import InputError, ParameterError
