@@ -4,18 +4,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all check format docs web bench clean
+.PHONY: help demo test test-fast test-all test-oldest coverage constraints check format docs web bench clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    set up, make a synthetic city, anonymize it, verify it"
-	@echo "make test    set up and run the tests, but for those that take long"
-	@echo "make test-all  all tests: jobs on a server under load and with killed workers, reports in a browser, Spark"
-	@echo "make check   formatting, lint, types, import rules, generated pages"
-	@echo "make format  put the code into its format"
-	@echo "make docs    write the generated pages anew"
-	@echo "make web     build the scripts and styles of the report and of the service's page anew (needs node)"
-	@echo "make bench   run every benchmark"
+	@echo "make demo         set up, make a synthetic city, anonymize it, verify it"
+	@echo "make test         set up and run the tests, except those that take long"
+	@echo "make test-fast    unit tests without compiled kernels, services and whole runs"
+	@echo "make test-all     all tests: a service under load and with killed workers, reports in a browser, Spark, each extra alone"
+	@echo "make test-oldest  tests with the lowest declared versions of all dependencies"
+	@echo "make coverage     share of lines that the tests reach, kernels as plain Python"
+	@echo "make check        formatting, lint, types, import rules, generated pages"
+	@echo "make format       format the code"
+	@echo "make docs         write the generated pages"
+	@echo "make web          build the scripts and styles of the report and of the service's page (needs node)"
+	@echo "make bench        run every benchmark"
+	@echo "make constraints  write the installed versions to constraints.txt, after the tests passed with them"
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,7 +29,15 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/crowdveil demo -o demo-out --overwrite
 
-# Fuzzed tests are seeded by hypothesis itself; two workers fit the smallest machine that we guarantee.
+# Tests of plain Python and numpy: most need no kernel, and none starts a service or a whole run.
+FAST := tests/compat tests/runfiles tests/engine tests/model tests/test_errors.py tests/test_fields.py tests/test_method.py \
+	tests/test_docs.py tests/io/test_atomic.py tests/io/test_columns.py tests/io/test_formulas.py tests/io/test_times.py \
+	tests/io/test_values.py tests/guarantees/test_checkers.py tests/guarantees/test_combinations.py tests/guarantees/test_sectors.py
+
+test-fast: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(FAST)
+
+# Hypothesis seeds its own tests; two workers fit the smallest machine that we support.
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
@@ -34,18 +46,39 @@ test-all: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark]'
 	CROWDVEIL_ALL_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
+# Development tools may be newer: what is declared in dependencies and extras is held to its lowest version.
+test-oldest:
+	$(PYTHON) -m venv .venv-oldest
+	$(PYTHON) tools/versions.py lowest > .venv-oldest/lowest.txt
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-oldest/lowest.txt \
+		-e '.[analysis,omx,pandas,postgres,report,server,test]'
+	.venv-oldest/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+# Compiled kernels cannot be traced: their own tests run again as plain Python, on small cases.
+coverage: $(STAMP)
+	rm -f .coverage .coverage.*
+	$(BIN)/python -m coverage run -p -m pytest -n 0 -m "not slow"
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -p -m pytest -n 0 -m "not slow" tests/kernels tests/solve
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report --skip-covered --sort=cover
+
+constraints: $(STAMP)
+	(echo "# The versions that the tests last passed with, written by make constraints: pip install -c constraints.txt crowdveil"; \
+		$(BIN)/python tools/versions.py tested) > constraints.txt
+
 check: $(STAMP)
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks tools
+	$(BIN)/ruff check src tests benchmarks tools
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/lint-imports
 	$(BIN)/python -m crowdveil.docs --check
 	$(BIN)/python -m crowdveil.server.page_types --check
 	web/check.sh
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks tools
+	$(BIN)/ruff check --fix src tests benchmarks tools
 
 docs: $(STAMP)
 	$(BIN)/python -m crowdveil.docs
@@ -58,4 +91,4 @@ bench: $(STAMP)
 	@for b in benchmarks/[a-z]*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
 
 clean:
-	rm -rf $(VENV) demo-out .bench build dist web/node_modules
+	rm -rf $(VENV) .venv-oldest demo-out .bench build dist web/node_modules

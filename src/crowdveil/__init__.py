@@ -5,6 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+__version__ = "0.1.0"
+"""The only place of the version: the package, manifests, reports and the service take it from here."""
+
 _PUBLIC = {
     "anonymize": "crowdveil.api",
     "verify": "crowdveil.api",

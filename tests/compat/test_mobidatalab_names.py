@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
@@ -23,7 +25,7 @@ from crowdveil.registry import (
 )
 
 REGISTERED = {"method": METHODS, "measure": MEASURES, "analysis": ANALYSES, "aggregation": all_aggregations()}
-FIND = {
+FIND: dict[str, Callable[[str], Any]] = {
     "method": lambda name: [find_method(name)],
     "measure": find_measures,
     "analysis": lambda name: [find_analysis(name)],

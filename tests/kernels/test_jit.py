@@ -103,7 +103,7 @@ def test_a_kernel_works_where_it_cannot_be_kept(monkeypatch: pytest.MonkeyPatch)
     def doubled(x: int) -> int:
         return 2 * x
 
-    monkeypatch.setattr(type(doubled._cache), "_save_overload", refuse, raising=True)
+    monkeypatch.setattr(type(doubled._cache), "_save_overload", refuse, raising=True)  # type: ignore[attr-defined]
     assert doubled(4) == 8
 
 
@@ -123,7 +123,7 @@ def test_kernels_that_were_missed_are_told_and_understood(tmp_path: Path, monkey
     told = cached.missed()
     assert json.loads(json.dumps(told)) == told and len(told) == 2
     understood = cached.understood(told)
-    assert [kinds for _, kinds in understood] == list(summed.overloads) and all(k is summed for k, _ in understood)
+    assert [kinds for _, kinds in understood] == list(summed.overloads) and all(k is summed for k, _ in understood)  # type: ignore[attr-defined]
     cached.compile_all(understood)
 
 

@@ -122,7 +122,7 @@ def test_all_four_share_the_answers(movers: Trajectories, monkeypatch: pytest.Mo
 
     asked = []
     counts = PathTree.counts
-    monkeypatch.setattr(PathTree, "counts", lambda self, queries: (asked.append(1), counts(self, queries))[1])
+    monkeypatch.setattr(PathTree, "counts", lambda self, queries: (asked.append(1), counts(self, queries))[1])  # type: ignore[func-returns-value]
     compared = TrajectoryComparison(movers, released(movers, keep=slice(0, 100)))
     for name in NAMES:
         value(name, compared)

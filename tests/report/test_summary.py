@@ -5,13 +5,14 @@ import pytest
 
 from crowdveil.method import Method
 from crowdveil.model.flows import Flows
+from crowdveil.model.release import Release
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import cost_lines, cost_numbers
 
 
-def _release(method: Method, data: Flows):
+def _release(method: Method, data: Flows) -> Release:
     return method.run(data, method.params.checked({"k": 10}), np.random.default_rng(0), no_progress)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from crowdveil import __version__
 from crowdveil.errors import GuaranteeViolatedError, InputError
 from crowdveil.guarantees import Finding, SectorGuarantee, guarantee_from_manifest
 from crowdveil.guarantees.sectors import DisjointSectors, EveryLocationCounted, SectorKAnonymity, WellFormedSectors
@@ -48,7 +48,7 @@ def write_heatmap_manifest(folder: Path, about: dict[str, Any], counts: str, che
     ]
     manifest = {
         "format": FORMAT,
-        "crowdveil": version("crowdveil"),
+        "crowdveil": __version__,
         "analysis": about["analysis"],
         "parameters": about["parameters"],
         "k_unit": counts,

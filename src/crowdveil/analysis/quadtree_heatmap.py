@@ -42,7 +42,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +49,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, ValidationInfo, field_validator
 
+from crowdveil import __version__
 from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.heatmap_manifest import (
     GEOJSON,
@@ -173,7 +173,7 @@ class HeatMap:
         k, counts = self.params.min_k, self.cut.k_unit
         return {
             "analysis": NAME,
-            "version": version("crowdveil"),
+            "version": __version__,
             "parameters": self.params.model_dump(mode="json"),
             "meaning": f"Every sector has locations of at least {k:,} {counts}, and no two overlap; a location outside all "
             "sectors has fewer, possibly none.",

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from crowdveil import __version__
 from crowdveil.cli.stopping import SENTENCE, end_now, interrupted, prompt_stop, threads_left
 from crowdveil.errors import CrowdveilError
 
@@ -90,9 +91,7 @@ class Commands(click.Group):
 
 def _show_version(ctx: click.Context, _option: Any, wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        click.echo(f"crowdveil {version('crowdveil')}")
+        click.echo(f"crowdveil {__version__}")
         ctx.exit()
 
 

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from crowdveil import __version__
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.guarantees.base import Finding, Guarantee
 from crowdveil.io.atomic import new_file
@@ -47,7 +48,7 @@ def build_manifest(
     return {
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "crowdveil": _version("crowdveil"),
+        "crowdveil": __version__,
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "method": {

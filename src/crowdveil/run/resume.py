@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
-from crowdveil import engine
+from crowdveil import __version__, engine
 from crowdveil.engine import FinishedPartitions, LocalEngine, keep_until_done
 from crowdveil.entropy import fresh
 from crowdveil.errors import InputError, ParameterError
@@ -39,7 +38,7 @@ def run_key(method: Method, params: Params, reading: Params, seed: int | None, d
         "options of reading": {n: str(v) if n in FILES else v for n, v in options.items() if n not in files},
         "seed": seed,
         "data": {"data": data, **{name: _hashes(Path(path)) for name, path in files.items()}},
-        "version of crowdveil": version("crowdveil"),
+        "version of crowdveil": __version__,
     }
 
 

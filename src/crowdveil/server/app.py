@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Request
 from starlette.concurrency import run_in_threadpool
 
+from crowdveil import __version__
 from crowdveil.server import openapi
 from crowdveil.server.access import Sender, Who
 from crowdveil.server.answers import add_error_answers
@@ -36,7 +36,7 @@ AddRoutes = Callable[[FastAPI], None]
 def make_app(service: Service, extra: Sequence[AddRoutes] = ()) -> FastAPI:
     """Return the app of a service, with `extra` routes after those of jobs."""
     app = FastAPI(
-        title="Crowdveil", version=version("crowdveil"), summary="Hide every traveler in a crowd, and prove it.",
+        title="Crowdveil", version=__version__, summary="Hide every traveler in a crowd, and prove it.",
         docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False,
     )  # fmt: skip
     app.state.service = service

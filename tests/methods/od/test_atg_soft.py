@@ -40,4 +40,4 @@ def test_nothing_is_generalized_beyond_the_price(problem: Any, k: int, price: fl
     size = release.areas.size
     wide = size[release.destination] > 1
     assert np.all((size[release.origin] + size[release.destination])[wide] <= price * TILES + 1e-9)
-    assert guarantees(flows, params)[2].tiles == float(params.tiles(TILES))
+    assert guarantees(flows, params)[2].tiles == float(params.tiles(TILES))  # type: ignore[attr-defined]

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from crowdveil.methods.od.suppression import SuppressionParams, run
 from crowdveil.model.flows import Flows
-from crowdveil.model.release import NOT_GIVEN
+from crowdveil.model.release import NOT_GIVEN, FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.testing import flow_rows, flows
 
 
-def _release(data: Flows, k: int):
+def _release(data: Flows, k: int) -> FlowRelease:
     return run(data, SuppressionParams(k=k), np.random.default_rng(0), no_progress)
 
 

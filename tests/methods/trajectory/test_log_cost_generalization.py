@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ ROUNDED_M = 1.5
 """Five decimals of a degree."""
 
 
-def _release(data: Trajectories, seed: int = 5, **parameters) -> TrajectoryRelease:
+def _release(data: Trajectories, seed: int = 5, **parameters: Any) -> TrajectoryRelease:
     return run(data, LogCostGeneralizationParams(**parameters), np.random.default_rng(seed), no_progress)
 
 

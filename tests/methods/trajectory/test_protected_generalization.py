@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from crowdveil.testing import trajectories
 HOUR = 3600
 
 
-def _release(data: Trajectories, **parameters) -> TrajectoryRelease:
+def _release(data: Trajectories, **parameters: Any) -> TrajectoryRelease:
     return run(data, ProtectedGeneralizationParams(**parameters), np.random.default_rng(5), no_progress)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import shapely
@@ -17,7 +18,7 @@ from crowdveil.progress import no_progress
 from crowdveil.testing import trajectories
 
 
-def _release(data: Trajectories, **parameters) -> TrajectoryRelease:
+def _release(data: Trajectories, **parameters: Any) -> TrajectoryRelease:
     return run(data, SimpleGeneralizationParams(**parameters), np.random.default_rng(5), no_progress)
 
 

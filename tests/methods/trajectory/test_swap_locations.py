@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ Row = tuple[float, float, int]
 WIDE = {"min_radius_m": 300, "max_radius_m": 2000, "min_time_s": 60, "max_time_s": 300}
 
 
-def _release(data: Trajectories, seed: int = 5, **parameters) -> TrajectoryRelease:
+def _release(data: Trajectories, seed: int = 5, **parameters: Any) -> TrajectoryRelease:
     return run(data, SwapLocationsParams(**parameters), np.random.default_rng(seed), no_progress)
 
 

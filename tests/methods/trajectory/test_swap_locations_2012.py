@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ from crowdveil.testing import trajectories
 Row = tuple[float, float, int]
 
 
-def _release(data: Trajectories, seed: int = 5, **parameters) -> TrajectoryRelease:
+def _release(data: Trajectories, seed: int = 5, **parameters: Any) -> TrajectoryRelease:
     return run(data, SwapLocations2012Params(**parameters), np.random.default_rng(seed), no_progress)
 
 
@@ -89,7 +89,7 @@ def test_sets_have_k_people_of_one_group_and_every_trajectory_gets_what_it_gives
         return  # of equal points it cannot be told who gave which
     whose = {row: i for i, path in enumerate(_rows(data)) for row in path}
     graph = make_distance(data, "graph")
-    group = Grouping(graph, data.person, k).groups(graph.components())
+    group = Grouping(graph, data.person, k).groups(graph.components())  # type: ignore[attr-defined]
     gave = dict.fromkeys(release.source.tolist(), 0)
     points_of: dict[int, int] = {}
     for to, path in zip(release.source.tolist(), _rows(release), strict=True):

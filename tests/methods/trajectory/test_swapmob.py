@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from crowdveil.testing import trajectories
 Row = tuple[float, float, int]
 
 
-def _release(data: Trajectories, seed: int = 5, **parameters) -> TrajectoryRelease:
+def _release(data: Trajectories, seed: int = 5, **parameters: Any) -> TrajectoryRelease:
     return run(data, SwapMobParams(**parameters), np.random.default_rng(seed), no_progress)
 
 

@@ -7,13 +7,13 @@ import base64
 import hashlib
 import tempfile
 from functools import cache
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Path, Request, Response
 
+from crowdveil import __version__
 from crowdveil.fields import rows
 from crowdveil.model.flows import Flows
 from crowdveil.params import Params
@@ -57,7 +57,7 @@ def add_pages(app: FastAPI) -> None:
         service: Service = request.app.state.service
         return {
             "token_needed": not service.settings.is_local or service.needs_tokens(),
-            "version": version("crowdveil"),
+            "version": __version__,
         }
 
     @app.get("/session", tags=["page"], summary="Who asks, and what they may do", operation_id="session",
