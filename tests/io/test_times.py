@@ -395,4 +395,4 @@ def test_readers_note_how_many_times_did_not_exist_or_came_twice() -> None:
         assert any(said.startswith("1 time in column time came twice in Europe/Paris") for said in notes.messages)
         elsewhere = ReadNotes()
         read(table, tz="UTC", notes=elsewhere)
-        assert not any("did not exist" in said or "came twice" in said for said in elsewhere.said)
+        assert not any("did not exist" in said or "came twice" in said for said in elsewhere.messages)

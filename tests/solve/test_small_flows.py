@@ -104,7 +104,7 @@ def test_reported_areas_without_empty_places() -> None:
 def test_every_method_for_flows_can_report() -> None:
     from crowdveil.registry import all_methods
 
-    od = [m for m in all_methods().values() if m.takes is Flows and m.rows != "noisy"]
+    od = [m for m in all_methods().values() if m.takes is Flows and m.row_semantics != "noisy"]
     assert len(od) >= 7
     for method in od:
         assert issubclass(method.params, FlowParams), method.name
