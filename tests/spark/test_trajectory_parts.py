@@ -268,7 +268,9 @@ def test_filters_in_parts_keep_what_they_keep_in_one(data: Trajectories, cut: in
 
 def test_findings_of_parts_add_up_and_bounds_stay() -> None:
     guarantee = TrajectoryKAnonymity(k=3, k_unit="people")
-    parts = [guarantee.make_finding(False, {"trajectories": 3 * n, "classes": n}, with_original=True) for n in (1, 4, 7)]
+    parts = [
+        guarantee.make_finding(False, {"trajectories": 3 * n, "classes": n}, with_original=True) for n in (1, 4, 7)
+    ]
     merged = guarantee.merge_findings(parts)
     assert merged.holds and merged.with_original
     assert merged.detail == "12 equivalence classes, 0 with fewer than 3 people."
