@@ -148,7 +148,7 @@ def test_structures_of_arrays_are_told_and_understood(tmp_path: Path, monkeypatc
     assert summed(_Nested(_Pair(np.arange(3.0), 2.0), 4)) == 10
     told = cached.missed()
     assert json.loads(json.dumps(told)) == told and len(told) == 1
-    assert [kinds for _, kinds in cached.understood(told)] == list(summed.overloads)
+    assert [kinds for _, kinds in cached.understood(told)] == list(summed.overloads)  # type: ignore[attr-defined]
     (module, name, (nested,)) = told[0]
     ((of, fields),) = nested.items()
     for wrong in ({"os:stat_result": fields}, {of: fields[:1]}, {of: "int64"}, {of: [nested, "int64"]}, {}):
