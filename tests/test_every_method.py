@@ -24,7 +24,7 @@ from crowdveil.model.tessellation import grid_frame, grid_zones
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, all_methods, find_method
-from crowdveil.run import pipeline
+from crowdveil.run import pipeline, releases
 
 ROOT = Path(__file__).parents[1]
 EVERY = pytest.mark.parametrize("method", [find_method(name) for name in METHODS], ids=list(METHODS))
@@ -78,7 +78,7 @@ def test_one_row(method: Method, draw: st.DataObject) -> None:
     data = draw.draw(_data(method))
     one = data.where(np.arange(len(data)) == 0)
     # Noise has rows where nobody traveled too: at most one for each pair of tiles.
-    most = one.steps * len(one.zones) ** 2 if method.rows == "noisy" else 1
+    most = one.steps * len(one.zones) ** 2 if method.row_semantics == "noisy" else 1
     assert len(_run(method, one, **_small_k(method))) <= most
 
 
@@ -107,7 +107,9 @@ def test_same_seed_same_bytes(method: Method, draw: st.DataObject, tmp_path_fact
         contents = []
         for _ in range(2):
             out = tmp_path_factory.mktemp("same") / "out"
-            pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), seed=3, table_format=table_format))
+            pipeline.run(
+                pipeline.Request(method.name, data, out, _small_k(method), options={"seed": 3, "format": table_format})
+            )
             contents.append({p.name: p.read_bytes() for p in out.iterdir() if p.name != "manifest.json"})
         assert contents[0] == contents[1]
 
@@ -123,8 +125,8 @@ def test_guarantees_are_kept_on_the_written_file(
     if data.crowd < 2:
         return
     out = tmp_path_factory.mktemp("kept") / "out"
-    result = pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), table_format=table_format))
-    checked = pipeline.verify(out)
+    result = pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), options={"format": table_format}))
+    checked = releases.verify(out)
     assert checked and not any(finding.violated for _, finding in checked)
     assert [p["name"] for p in result.manifest["guarantees"]] == [p.name for p, _ in checked]
     assert result.manifest["k_counts"] == data.counts
@@ -138,7 +140,7 @@ def test_no_original_id_leaves(method: Method, draw: st.DataObject, tmp_path_fac
     if data.crowd < 2 or method.takes is Flows:
         return  # the ids of zones are places, and stay
     out = tmp_path_factory.mktemp("ids") / "out"
-    pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), table_format="csv"))
+    pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), options={"format": "csv"}))
     written = "".join(p.read_text() for p in out.iterdir())
     assert "person-" not in written
     table = [line.split(",") for line in (out / "trajectories.csv").read_text().splitlines()[1:]]

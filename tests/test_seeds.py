@@ -48,7 +48,7 @@ def test_noise_is_fresh_unless_a_seed_is_given(trips: Path, tmp_path: Path, comm
 
 def test_python_draws_fresh_noise_too(trips: Path, tmp_path: Path) -> None:
     for name in "ab":
-        crowdveil.anonymize("laplace", trips, tmp_path / name, table_format="csv", report=False)
+        crowdveil.anonymize("laplace", trips, tmp_path / name, format="csv", report=False)
     assert _flows(tmp_path / "a") != _flows(tmp_path / "b")
 
 

@@ -1,4 +1,4 @@
-"""What a method is: its record, and the few types that it is made of."""
+"""The record of a method, and its types."""
 
 from __future__ import annotations
 
@@ -21,51 +21,58 @@ Status = Literal["proven", "argued", "heuristic"]
 heuristic: no guarantee of anonymity, only measured risk."""
 
 
-Rows = Literal["exact", "overlapping", "noisy"]
-"""What a row of released flows says. exact: the volume of all flows in it; overlapping: that of some of them, since rows
-overlap; noisy: a volume with noise, so that nothing exact may be told beside it."""
+RowSemantics = Literal["exact", "overlapping", "noisy"]
+"""What the volume of a released row is. exact: that of all its flows; overlapping: that of some of them, since rows overlap;
+noisy: with noise, so that no exact figure may be published with it."""
+
+Partitioning = Callable[[Any], str | None]
+"""From the parameters, why the data cannot be solved in partitions, as it follows "since"; None where it can."""
 
 
-def apart(params: Any) -> None:
-    """Nothing stands against doing each part of the data on its own: for `Method.together`."""
+def _independent(params: Any) -> None:
+    """Return no reason: every partition can be solved on its own."""
+
+
+INDEPENDENT: Partitioning = _independent
+"""The partitioning of methods that can solve every partition on its own, whatever the parameters."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """The record of a method: what the command line, the docs and every other door are drawn from.
+    """The record of a method: the command line, the docs, the service and all else are drawn from it.
 
     Attributes
     ----------
     name
-        What it does, in lower case with hyphens.
+        Its name, in lower case with hyphens.
     takes
-        The model that it works on: `Flows` or `Trajectories`.
+        The data that it takes: `Flows` or `Trajectories`.
     params
         Its parameters.
     run
         (data, params, rng, progress) → release. Reads no file, changes no input, draws from `rng` alone.
     guarantees
-        What a release made with these parameters guarantees. The checkers know nothing of the method.
+        What a release made with these parameters guarantees. The checkers share no code with the method.
     status
-        How sure the guarantee of anonymity is.
-    needs_members
-        Whether it puts flows together, and so must know who is behind each where k counts people.
-    rows
-        What the rows of its releases say, if they are flows.
-    tell
-        From the parameters and the figures of all time steps that have any, a row each, what the manifest says of them;
-        None where the method says nothing, or has no such figures.
-    together
-        From the parameters, why the data cannot be done in parts (as it is written behind "since"), or None if it can: then
-        any set of whole parts gives the rows that it gives among all others. The parts of flows are time steps; those of
-        trajectories are told by `parts`, and nothing is then drawn from `rng`.
-    parts
-        From the outline of trajectories and the parameters, lists of those that must be done together; None where each can be
-        done by itself.
-    aliases
-        Names of the method and of its parameters elsewhere.
+        How certain the guarantee of anonymity is.
+    needs_person_ids
+        Whether it merges flows, and so needs the person ids of each where k counts people.
+    row_semantics
+        What the volumes of its releases are, if they are flows.
+    summarize_diagnostics
+        From the parameters and the diagnostics of all time steps that have any, a row each, what the manifest says of them;
+        None where there are none.
+    partitioning
+        Whether the data can be solved in partitions: any set of whole partitions then gives the rows that it gives among all
+        others. Partitions of flows are time steps; those of trajectories are listed by `partitions`, and nothing is then
+        drawn from `rng`.
+    partitions
+        From the outline of trajectories and the parameters, lists of those that must be solved together; None where each can
+        be solved by itself.
+    aliases, parameter_aliases
+        Other names of the method and of its parameters, of mdl-anonymizer and the papers.
     alias_factors
-        What a value under such a name is multiplied by, where it is in another unit there.
+        Factors for values under such a name that are in another unit.
     """
 
     name: str
@@ -75,16 +82,16 @@ class Method:
     guarantees: Callable[[Any, Any], tuple[Guarantee, ...]]
     status: Status
     doc: str
-    needs_members: bool = False
-    rows: Rows = "exact"
-    tell: Callable[[Any, Any], dict[str, Any]] | None = None
-    together: Callable[[Any], str | None] = lambda params: "it looks at all of the data at once"
-    parts: Callable[[Outline, Any], list[Ints]] | None = None
+    needs_person_ids: bool = False
+    row_semantics: RowSemantics = "exact"
+    summarize_diagnostics: Callable[[Any, Any], dict[str, Any]] | None = None
+    partitioning: Partitioning = lambda params: "it needs all of the data at once"
+    partitions: Callable[[Outline, Any], list[Ints]] | None = None
     aliases: tuple[str, ...] = ()
     parameter_aliases: tuple[tuple[str, str], ...] = ()
     alias_factors: tuple[tuple[str, float], ...] = ()
 
     @property
     def summary(self) -> str:
-        """The first line of the method's docstring."""
+        """Return the first line of the method's docstring."""
         return self.doc.strip().splitlines()[0]

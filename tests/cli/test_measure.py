@@ -93,9 +93,7 @@ def test_python_gives_the_same(made: Path) -> None:
 @pytest.mark.parametrize("step", ["1h", "all"])
 def test_a_release_read_back_is_the_one_that_was_written(made: Path, table_format: Any, step: str) -> None:
     options = {"zones": made / "zones.csv", "step": step}
-    result = crowdveil.anonymize(
-        "suppression", made / "trips.csv", made / "b", table_format=table_format, **options, k=4
-    )
+    result = crowdveil.anonymize("suppression", made / "trips.csv", made / "b", format=table_format, **options, k=4)
     flows = crowdveil.read_flows(made / "trips.csv", **options)
     files = {role: f["name"] for role, f in result.manifest["files"].items()}
     back = flow_release_from(read_release(made / "b", files), flows)

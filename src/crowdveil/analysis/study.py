@@ -23,7 +23,7 @@ from crowdveil.io.tiling import meters
 from crowdveil.io.times import Clock
 from crowdveil.io.written import WrittenRelease
 from crowdveil.io.zones import read_tile_values, read_voronoi, read_zones
-from crowdveil.method import Rows
+from crowdveil.method import RowSemantics
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Box, in_one_piece, wrapped
@@ -104,7 +104,7 @@ class Study:
     zones: Zones
     released: StudySide
     original: StudySide | None = None
-    rows: Rows = "exact"
+    rows: RowSemantics = "exact"
 
     @property
     def sides(self) -> list[StudySide]:
@@ -117,7 +117,7 @@ class Opened:
     """A release as the model, and where it was read from, if it was."""
 
     release: FlowRelease
-    rows: Rows = "exact"
+    rows: RowSemantics = "exact"
     written: WrittenRelease | None = None
 
     @cached_property
@@ -131,7 +131,7 @@ class Opened:
 def opened(
     written: WrittenRelease,
     options: dict[str, Any],
-    rows: Rows,
+    rows: RowSemantics,
     reading: StudyReading,
     original: Flows | None,
     notes: ReadNotes,

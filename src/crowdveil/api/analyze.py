@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdveil.analysis.study import Opened, StudyReading, opened, study_of
-from crowdveil.api.opened import rows_of
+from crowdveil.api.opened import row_semantics_of
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.flows import DEFAULT_STEP
@@ -19,7 +19,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.registry import find_analysis
-from crowdveil.run import pipeline
+from crowdveil.run import pipeline, releases
 from crowdveil.run.manifest import reading_again
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReadi
     if isinstance(release, FlowRelease):
         flows = None if original is None else read(Flows, original, FlowReading.checked({}), notes)
         return study_of(Opened(release), reading, flows, notes)
-    manifest, written = pipeline.sound_release(Path(release))
+    manifest, written = releases.sound_release(Path(release))
     if not written.is_flows:
         raise InputError(f"{release}: it holds trajectories, and analyses are of flows.")
     given = {n: getattr(reading, n) for n in ("zones", "zone_id", "voronoi") if getattr(reading, n) is not None}
@@ -185,4 +185,4 @@ def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReadi
     # Releases of earlier versions have the name of the file in place of its kind.
     if data.get("kind", "table" if not data.get("name", ".omx").endswith(".omx") else "") == "table":
         options = {"step": DEFAULT_STEP, **options}  # what a file is read with where nothing was said
-    return study_of(opened(written, options, rows_of(manifest), reading, flows, notes), reading, flows, notes)
+    return study_of(opened(written, options, row_semantics_of(manifest), reading, flows, notes), reading, flows, notes)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from crowdveil.api.opened import published_numbers, rows_of
+from crowdveil.api.opened import published_numbers, row_semantics_of
 from crowdveil.attacks.od.published import Published
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
@@ -24,7 +24,7 @@ from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import TrajectoryReading, read
 from crowdveil.registry import find_attack
 from crowdveil.report.attacks import ALL, Attacked, Exposed, attack_params, attacked, exposed, named_attacks
-from crowdveil.run import pipeline
+from crowdveil.run import pipeline, releases
 from crowdveil.run.manifest import reading_again
 
 
@@ -99,14 +99,14 @@ def _published(data: Any) -> Published:
         return Published(data)
     if not isinstance(data, str | Path):
         raise InputError("input: wanted the folder of a release of flows; give that.")
-    manifest, written = pipeline.sound_release(Path(data))
+    manifest, written = releases.sound_release(Path(data))
     if not written.is_flows:
         raise InputError(
             f"{data}: it holds trajectories; give the original trajectories, and this with --release, to attack them."
         )
     k = next((p["parameters"]["k"] for p in manifest["guarantees"] if p["name"] == FlowKAnonymity.name), None)
     release = flow_release_alone(written, Zones.from_ids(written.tile_names), None, "UTC")
-    return Published(release, k, rows_of(manifest))
+    return Published(release, k, row_semantics_of(manifest))
 
 
 def _before_and_after(
@@ -118,7 +118,7 @@ def _before_and_after(
         if release is not None and pairing is not None:
             release = replace(release, source=read_pairing(pairing, original, published_numbers(release)))
         return original, release, None
-    manifest, written = pipeline.sound_release(Path(release))
+    manifest, written = releases.sound_release(Path(release))
     if not isinstance(data, Trajectories):
         options = reading_again(manifest, options)
     original = read(Trajectories, data, TrajectoryReading.checked(options), notes)

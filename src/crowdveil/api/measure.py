@@ -19,7 +19,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, TrajectoryReading, read
 from crowdveil.report.measures import Measurement, measured, named_measures, parsed
-from crowdveil.run import pipeline
+from crowdveil.run import pipeline, releases
 from crowdveil.run.manifest import reading_again
 from crowdveil.solve.od.assignment import steps_of_release
 
@@ -71,7 +71,7 @@ def _measured_there(
     master: str | None, notes: ReadNotes, progress: Progress, stage: pipeline.Stage, options: dict[str, Any],
 ) -> Measurement:  # fmt: skip
     from crowdveil.engine.spark import spark_engine
-    from crowdveil.run.spark.measuring import measure_there
+    from crowdveil.run.spark.release_measures import measure_on_spark
 
     if pairing is not None:
         raise ParameterError("pairing: trajectories are measured without Spark; leave it, or --engine, out.")
@@ -82,7 +82,7 @@ def _measured_there(
     stage("starting Spark")
     with spark_engine(spark, master) as there:
         stage("measuring")
-        return measure_there(there, original, str(release), measures, options, notes, progress)
+        return measure_on_spark(there, original, str(release), measures, options, notes, progress)
 
 
 def _beside(
@@ -90,7 +90,7 @@ def _beside(
 ) -> tuple[Flows | Trajectories, Release, type]:
     """An original and what was published of it, as models, and which kind they are."""
     folder = isinstance(release, str | Path) and not Path(release).is_file()
-    manifest, written = pipeline.open_release(Path(release)) if folder else ({}, None)
+    manifest, written = releases.open_release(Path(release)) if folder else ({}, None)
     of_flows = written.is_flows if written is not None else isinstance(release, FlowRelease)
     takes: type = Flows if of_flows else Trajectories
     if pairing is not None and of_flows:
@@ -104,7 +104,7 @@ def _beside(
         made = flow_release_from(written, data) if of_flows else trajectory_release_from(written)
         if isinstance(data, Flows) and isinstance(made, FlowRelease):
             steps_of_release(data, made)  # other time steps have a sentence of their own
-            pipeline.refuse_other_original(manifest, written, data)
+            releases.refuse_other_original(manifest, written, data)
     if pairing is not None and isinstance(made, TrajectoryRelease) and made.source is None:
         made = replace(made, source=read_pairing(pairing, data, published_numbers(made)))
     return data, made, takes

@@ -1,4 +1,4 @@
-"""What several doors ask of a release that was written."""
+"""Questions about a written release that several functions have."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.registry import find_method
 
 if TYPE_CHECKING:
-    from crowdveil.method import Rows
+    from crowdveil.method import RowSemantics
 
 
 def published_numbers(release: TrajectoryRelease) -> list[str]:
-    """What published trajectories are called."""
+    """Return the ids of published trajectories."""
     return [str(number) for number in range(1, len(release) + 1)]
 
 
-def rows_of(manifest: dict[str, Any]) -> Rows:
-    """What the rows of a release say; those of a method that is not installed here are taken as exact."""
+def row_semantics_of(manifest: dict[str, Any]) -> RowSemantics:
+    """Return what the volumes of a release are; exact where its method is not installed."""
     try:
-        return find_method(manifest["method"]["name"]).rows
+        return find_method(manifest["method"]["name"]).row_semantics
     except CrowdveilError:
         return "exact"

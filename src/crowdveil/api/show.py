@@ -8,7 +8,7 @@ from typing import Any
 
 from crowdveil.errors import OutputError, ParameterError
 from crowdveil.io.atomic import new_file
-from crowdveil.run import pipeline
+from crowdveil.run import releases
 
 PLOTS = ("flows", "areas", "profiles", "heatmap", "pareto")
 """What `plot` draws."""
@@ -32,10 +32,10 @@ def write_report(
     if private_report is None:
         if original is not None or options:
             raise ParameterError("original: a report in the release shows none of it; name a file with private_report.")
-        return pipeline.report_again(Path(folder))
+        return releases.report_again(Path(folder))
     if original is None:
         raise ParameterError("private_report: the original is needed for it; give it with --original.")
-    pipeline.report_of_original(Path(folder), Path(private_report), original, options, overwrite=overwrite)
+    releases.report_of_original(Path(folder), Path(private_report), original, options, overwrite=overwrite)
     return Path(private_report)
 
 
@@ -65,5 +65,5 @@ def plot(
         if kind == "pareto":
             pareto(Path(folder), file)
         else:
-            manifest, written = pipeline.sound_release(Path(folder), but="report")
+            manifest, written = releases.sound_release(Path(folder), but="report")
             draw(kind, written, manifest, Wanted(top, tuple(zones)), file)

@@ -123,11 +123,11 @@ class FlowComparison:
 def remark_on(candidate: Candidate, flows: Flows) -> str:
     """What sets it apart from methods that keep k and the budget."""
     remarks, method = [], candidate.method
-    if method.rows == "noisy":
+    if method.row_semantics == "noisy":
         remarks.append("noise in place of k")
     if not any(isinstance(guarantee, SuppressionBudget) for guarantee in method.guarantees(flows, candidate.params)):
         remarks.append("budget not kept")
-    if method.rows == "overlapping":
+    if method.row_semantics == "overlapping":
         remarks.append("rows overlap")
     return ", ".join(remarks)
 
@@ -206,7 +206,7 @@ def outcome(candidate: Candidate, flows: Flows, seed: int, progress: Progress = 
     seconds, release = candidate.run(flows, seed, progress)
     compared = OdComparison.between(flows, release)
     by_step = {symbol: find_measure(symbol).compute(compared) for symbol in SYMBOLS}
-    if candidate.method.rows == "noisy":
+    if candidate.method.row_semantics == "noisy":
         # Noise makes more trips than there were: what is missing of them says nothing of what was suppressed.
         by_step["S"] = np.full(flows.steps, np.nan)
     return MethodResult(candidate.label, by_step, seconds / flows.steps, remark_on(candidate, flows), candidate.k)

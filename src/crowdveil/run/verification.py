@@ -19,7 +19,7 @@ from crowdveil.guarantees.base import refuse_broken
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import side_by_side
 from crowdveil.io.written import WrittenRelease
-from crowdveil.method import Method, Rows
+from crowdveil.method import Method, RowSemantics
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -44,7 +44,7 @@ def check(
     return list(zip(guarantees, side_by_side(*checks), strict=True))
 
 
-_VOLUMES: dict[Rows, tuple[Guarantee, ...]] = {
+_VOLUMES: dict[RowSemantics, tuple[Guarantee, ...]] = {
     "exact": (TrueVolumes(),),
     "overlapping": (BoundedVolumes(),),
     "noisy": (),
@@ -54,7 +54,7 @@ _VOLUMES: dict[Rows, tuple[Guarantee, ...]] = {
 def structural_guarantees(method: Method) -> tuple[Guarantee, ...]:
     """What every release of its kind guarantees, whatever made it."""
     if method.takes is Flows:
-        return (WellFormedFlows(), *_VOLUMES[method.rows])
+        return (WellFormedFlows(), *_VOLUMES[method.row_semantics])
     return (WellFormedTrajectories(),)
 
 
@@ -77,7 +77,7 @@ def add_run_warnings(
     method: Method, data: Flows | Trajectories, params: Params, published: int, notes: ReadNotes, *, seed_given: bool
 ) -> None:
     """Tell whoever signs what is easily overlooked."""
-    if seed_given and method.rows == "noisy":
+    if seed_given and method.row_semantics == "noisy":
         notes.say(
             "the noise was drawn with the seed that was given: who knows the seed can remove the noise, so keep it secret."
         )

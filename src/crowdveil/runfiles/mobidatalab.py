@@ -15,7 +15,7 @@ from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_aggregation, find_distance, find_measures, find_method
 from crowdveil.report.measures import asked_for
 from crowdveil.run.pipeline import Request
-from crowdveil.runfiles.common import AnalysisRequest, check_seed, known_only, load, need, tables
+from crowdveil.runfiles.common import AnalysisRequest, checked_options, known_only, load, need, tables
 
 MDL_KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
 MDL_MEASURE_KEYS = ("original_dataset", "anonymized_dataset", "output_folder", "main_output_file", "measures")
@@ -43,19 +43,11 @@ def run_of_mdl(path: Path, content: dict[str, Any], *, overwrite: bool) -> Reque
     values = content.get("params") or {}
     if not isinstance(values, dict):
         raise ParameterError(f"{path}: params must be an object of names and values.")
-    parameters, reading, seed = _sorted_out(method, _mdav_parts(path, method, _flat(path, values)))
-    check_seed(path, seed)
-    return Request(
-        method.name,
-        str(source),
-        Path(need(path, content, "output_folder")) / Path(name).stem,
-        parameters,
-        reading,
-        seed=seed,
-        table_format="csv" if name.endswith(".csv") else "parquet",
-        data_name=name,
-        overwrite=overwrite,
-    )
+    parameters, reading, options = _sorted_out(method, _mdav_parts(path, method, _flat(path, values)))
+    options["format"] = "csv" if name.endswith(".csv") else "parquet"
+    output = Path(need(path, content, "output_folder")) / Path(name).stem
+    options = checked_options(path, options, overwrite=overwrite)
+    return Request(method.name, str(source), output, parameters, reading, options, name)
 
 
 def _mdl_method(path: Path, name: str) -> Method:
@@ -178,10 +170,10 @@ def _times(value: Any, factor: float | None) -> Any:
     return value * factor if factor is not None and number else value
 
 
-def _sorted_out(method: Method, values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], int | None]:
-    """Foreign names to ours; parameters, options of reading, and the seed."""
+def _sorted_out(method: Method, values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Translate names to ours; return parameters, input options, and the options of the run."""
     ours, factors = dict(method.parameter_aliases), dict(method.alias_factors)
     renamed = {ours.get(name, name): _times(value, factors.get(name)) for name, value in values.items()}
-    seed = renamed.pop("seed", None)
+    options = {"seed": renamed.pop("seed")} if "seed" in renamed else {}
     reading = {n: v for n, v in renamed.items() if n in READINGS[method.takes].model_fields}
-    return {n: v for n, v in renamed.items() if n not in reading}, reading, seed
+    return {n: v for n, v in renamed.items() if n not in reading}, reading, options

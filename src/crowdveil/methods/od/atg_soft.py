@@ -106,8 +106,8 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=tell,
-    together=one_target,
-    needs_members=True,
+    summarize_diagnostics=tell,
+    partitioning=one_target,
+    needs_person_ids=True,
     aliases=("ATG-Soft",),
 )

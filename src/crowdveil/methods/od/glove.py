@@ -46,7 +46,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.guarantees import FlowKAnonymity, Guarantee, SuppressionBudget
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -97,8 +97,8 @@ METHOD = Method(
     guarantees=guarantees,
     status="argued",
     doc=__doc__ or "",
-    together=apart,
-    needs_members=True,
-    rows="overlapping",
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
+    row_semantics="overlapping",
     aliases=("GLOVE", "Glove"),
 )

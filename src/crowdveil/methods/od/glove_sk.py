@@ -40,7 +40,7 @@ from pydantic import Field
 
 from crowdveil.errors import MissingExtraError
 from crowdveil.guarantees import FlowKAnonymity, Guarantee, SuppressionBudget
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
 from crowdveil.model.arrays import Floats, Ints, frozen, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -122,8 +122,8 @@ METHOD = Method(
     guarantees=guarantees,
     status="argued",
     doc=__doc__ or "",
-    together=apart,
-    needs_members=True,
-    rows="overlapping",
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
+    row_semantics="overlapping",
     aliases=("Glove-sk",),
 )

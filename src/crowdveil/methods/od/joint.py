@@ -56,7 +56,7 @@ from crowdveil.guarantees import (
     MostArea,
     SuppressionBudget,
 )
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
 from crowdveil.model.arrays import Floats, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -159,7 +159,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=tell,
-    together=apart,
-    needs_members=True,
+    summarize_diagnostics=tell,
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
 )

@@ -44,7 +44,7 @@ from pydantic import Field
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DifferentialPrivacy, Guarantee
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
@@ -197,7 +197,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="argued",
     doc=__doc__ or "",
-    together=apart,
-    rows="noisy",
+    partitioning=INDEPENDENT,
+    row_semantics="noisy",
     aliases=("laplace-noise",),
 )

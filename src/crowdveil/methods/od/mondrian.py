@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee, SuppressionBudget
-from crowdveil.method import Method, apart
+from crowdveil.method import INDEPENDENT, Method
 from crowdveil.model.arrays import Ints, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -84,7 +84,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    together=apart,
-    needs_members=True,
+    partitioning=INDEPENDENT,
+    needs_person_ids=True,
     aliases=("Mondrian",),
 )

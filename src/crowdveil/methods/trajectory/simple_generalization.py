@@ -88,7 +88,7 @@ def _one_a_visit(tile: Indices, t: Ints, trajectory: Ints) -> tuple[Indices, Int
     return tile[first], t[first] + since // length, trajectory[first]
 
 
-def together(params: SimpleGeneralizationParams) -> str | None:
+def partitioning(params: SimpleGeneralizationParams) -> str | None:
     """What goes across trajectories, if anything does."""
     return "keys of people go across all of their trajectories: leave link_users out" if params.link_users else None
 
@@ -106,7 +106,7 @@ METHOD = Method(
     guarantees=guarantees,
     status="heuristic",
     doc=__doc__ or "",
-    together=together,
+    partitioning=partitioning,
     aliases=("SimpleGeneralization",),
     parameter_aliases=(("tile_size", "tile_size_m"), ("tiles_filename", "zones")),
 )

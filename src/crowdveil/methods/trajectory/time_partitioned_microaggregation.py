@@ -117,7 +117,7 @@ def parts_by_time(time: Floats, person: Ints, k: int, interval_s: int) -> list[I
     return parts
 
 
-def together(params: TimePartitionedParams) -> str | None:
+def partitioning(params: TimePartitionedParams) -> str | None:
     """What is found from all trajectories at once, if anything is."""
     if isinstance(params.time_weight, str):
         return "the weight of time is found from all trajectories: give it as a number"
@@ -140,9 +140,9 @@ METHOD = Method(
     guarantees=guarantees,
     status="proven",
     doc=__doc__ or "",
-    tell=_told,
-    together=together,
-    parts=parts_of,
+    summarize_diagnostics=_told,
+    partitioning=partitioning,
+    partitions=parts_of,
     aliases=("TimePartMicroaggregation",),
     parameter_aliases=(
         ("interval", "interval_s"),

@@ -1,4 +1,4 @@
-"""What executors do with rows of points: pieces of the input to trajectory, person, place and time."""
+"""What executors do with rows of points: chunks of the input to trajectory, person, place and time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crowdveil.io.times import Clock, odd_times
 from crowdveil.io.trajectories import PointColumns, first_of, readers, unusable, with_normalized_ids, without_ids
 from crowdveil.io.values import one_array
 from crowdveil.model.canonical import point_hashes
-from crowdveil.run.spark.rows import BAD, INSTANTS, SKIPPED, TWICE, WALLS, without_missing
+from crowdveil.run.spark.trip_rows import BAD, INSTANTS, SKIPPED, TWICE, WALLS, without_missing
 
 FILE, BLOCK, AT = ORDER = ("crowdveil_file", "crowdveil_block", "crowdveil_at")
 """Columns that say where a row stands in the input: trajectories that are filtered keep that order."""
@@ -27,7 +27,7 @@ KEY = tuple(f"crowdveil_hash_{i}" for i in range(4))
 
 @dataclass(frozen=True)
 class PointReader:
-    """Pieces of the input as points with the columns trajectory, person (those that exist), lon, lat, t, lost, `ORDER`, `KEY`,
+    """Chunks of the input as points with the columns trajectory, person (those that exist), lon, lat, t, lost, `ORDER`, `KEY`,
     and note.
 
     A point that is lost takes its trajectory with it. Where there is a note, there is nothing else but how often it is to be
@@ -58,9 +58,9 @@ class PointReader:
         more = [("lon", pa.float64()), ("lat", pa.float64()), ("t", whole), ("lost", pa.bool_()), ("n", whole)]
         return pa.schema([*ids, *more, *((name, whole) for name in (*ORDER, *KEY)), ("note", pa.string())])
 
-    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The points of pieces, and what is to be noted of each."""
-        for batch in pieces:
+    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The points of chunks, and what is to be noted of each."""
+        for batch in chunks:
             read = without_missing(self.source, batch.select(self.columns.used))
             read = with_normalized_ids(read, self.source, self.columns, self.rules)
             missing = without_ids(self.columns, read)
@@ -94,7 +94,7 @@ class PointReader:
         return self._made(read.num_rows, made), said | {BAD + reason: n for reason, n in first_of(bad).items()}
 
     def ids_in(self, rows: pa.RecordBatch) -> list[Any]:
-        """Ids of a piece of the columns that say whose a point is."""
+        """Ids of a chunk of the columns that say whose a point is."""
         read = with_normalized_ids(rows, self.source, self.columns, self.rules)
         return [one_array(read[column]) for column in self.columns.ids]
 

@@ -15,7 +15,7 @@ from crowdveil.io.time_forms import DateOrder, TimeForm, date_order, is_text, le
 from crowdveil.io.times import say_clock, say_unit, say_zone
 from crowdveil.io.values import one_array
 from crowdveil.reading import Reading
-from crowdveil.run.spark.rows import INSTANTS, SKIPPED, TWICE, WALLS, DateOrderReader, without_missing
+from crowdveil.run.spark.trip_rows import INSTANTS, SKIPPED, TWICE, WALLS, DateOrderReader, without_missing
 
 FORM_ROWS = 20_000
 """Rows that are looked at to learn how times are written."""
@@ -71,7 +71,7 @@ def id_rules(reading: Reading) -> IdRules:
     return IdRules(reading.user_case_sensitive, reading.user_ignore_case)
 
 
-def form_there(
+def learn_time_form(
     engine: SparkEngine, frame: Frame, source: Source, column: str | None, reading: Reading, notes: ReadNotes
 ) -> TimeForm:
     """How times are written, from the first rows; from all of them where these leave open whether the day comes first."""
@@ -81,10 +81,10 @@ def form_there(
     what, times = f"{source.name}, column {column}", frame.select(quoted(column))
     if form.given is None and is_text(source.schema.field(column).type):
         head = engine.gather(times.limit(FORM_ROWS)).combine_chunks().to_batches()
-        pieces = [without_missing(source, batch)[column] for batch in head]
+        chunks = [without_missing(source, batch)[column] for batch in head]
         order = DateOrder()
-        for piece in pieces:
-            order = order.joined(date_order(one_array(piece).drop_null()))
+        for chunk in chunks:
+            order = order.joined(date_order(one_array(chunk).drop_null()))
         if not order.settled:
             reader = DateOrderReader(source, column)
             shown = engine.gather(engine.map_rows(times, reader, reader.schema).distinct()).to_pylist()
@@ -92,7 +92,7 @@ def form_there(
                 order = order.joined(DateOrder(**row))
         if order.seen:
             return TimeForm(None, form.any_years, learned=True, day_first=order.day_first(what))
-        form = learned_form(pieces, form, what)
+        form = learned_form(chunks, form, what)
     elif form.given is None:
         head = engine.gather(times.limit(FORM_ROWS))
         form = learned_form([head[column]], form, what)

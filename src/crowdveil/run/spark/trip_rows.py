@@ -1,4 +1,4 @@
-"""What executors do with rows of trips and flows: pieces of the input to keyed rows, and rows of a part to flows."""
+"""What executors do with rows of trips and flows: chunks of the input to keyed rows, and rows of a partition to flows."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ BAD, INSTANTS, WALLS, SKIPPED, TWICE = "bad:", "instants", "walls", "skipped", "
 times no clock showed or showed twice."""
 
 
-PACKS = pa.schema(
+PACKED_TRIPS = pa.schema(
     [("step", pa.int64()), ("note", pa.string()), ("size", pa.int64()), ("crowd", pa.int64()), ("packed", pa.binary())]
 )
-"""Rows of trips in packs, a step in each: how many rows, and an upper bound of the crowd behind them, which counts trips where
+"""Rows of trips in packed_rows, a step in each: how many rows, and an upper bound of the crowd behind them, which counts trips where
 people are not known. Where there is a note, there is nothing else but how often it is to be said, as the size."""
 
 
 @dataclass(frozen=True)
 class TripReader:
-    """Pieces of the input as packs of rows with the columns step, o, d, person, n, rows, people and weight, those that exist.
+    """Chunks of the input as packed_rows of rows with the columns step, o, d, person, n, rows, people and weight, those that exist.
 
     A row stands for `n` trips.
     """
@@ -62,7 +62,7 @@ class TripReader:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the rows in packs."""
+        """The columns of the rows in packed_rows."""
         fields = [("step", pa.int64()), ("o", pa.int32()), ("d", pa.int32())]
         if self.columns.user is not None:
             fields.append(("person", id_type(self.source.schema.field(self.columns.user).type)))
@@ -75,22 +75,22 @@ class TripReader:
             fields.append(("weight", SUMS))
         return pa.schema(fields)
 
-    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The packs of pieces, and what is to be noted of them."""
+    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The packed_rows of chunks, and what is to be noted of them."""
         names = ZoneNames(self.zones, came_up=self.came_up)
         reader = OdReader(self.source, self.columns, names, self.tz, self.form, ReadNotes(), self.ids)
         held: list[pa.RecordBatch] = []
         notes: dict[str, int] = {}
-        for batch in pieces:
+        for batch in chunks:
             if batch.num_rows == 0:
                 continue
-            piece = reader.prepare(0, without_missing(self.source, batch))
-            held.append(self._keyed(piece.rows))
-            for reason, n in piece.problems.count.items():
+            chunk = reader.prepare(0, without_missing(self.source, batch))
+            held.append(self._keyed(chunk.rows))
+            for reason, n in chunk.problems.count.items():
                 notes[BAD + reason] = notes.get(BAD + reason, 0) + n
-            if piece.instants is not None:
-                notes[INSTANTS if piece.instants else WALLS] = 1
-            for note, n in ((SKIPPED, piece.skipped), (TWICE, piece.twice)):
+            if chunk.instants is not None:
+                notes[INSTANTS if chunk.instants else WALLS] = 1
+            for note, n in ((SKIPPED, chunk.skipped), (TWICE, chunk.twice)):
                 if n:
                     notes[note] = notes.get(note, 0) + n
             if sum(rows.num_rows for rows in held) >= PACK_ROWS:
@@ -100,16 +100,16 @@ class TripReader:
             yield self._packs(held)
         if notes:
             nothing: list[Any] = [None] * len(notes)
-            yield _batch([nothing, [*notes], [*notes.values()], nothing, nothing], PACKS)
+            yield record_batch([nothing, [*notes], [*notes.values()], nothing, nothing], PACKED_TRIPS)
 
     def _packs(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
         rows = self._combined(pa.Table.from_batches(held, self.schema))
         of_people = next((name for name in ("person", "people") if name in rows.column_names), "n")
-        packs = []
+        packed_rows = []
         for step, run in in_runs(rows, rows["step"].to_numpy()):
             crowd = run.num_rows if of_people == "person" else pc.sum(run[of_people]).as_py()
-            packs.append((step, None, run.num_rows, crowd, packed(run)))
-        return _batch(list(zip(*packs, strict=True)) or [()] * len(PACKS), PACKS)
+            packed_rows.append((step, None, run.num_rows, crowd, packed(run)))
+        return record_batch(list(zip(*packed_rows, strict=True)) or [()] * len(PACKED_TRIPS), PACKED_TRIPS)
 
     def _combined(self, rows: pa.Table) -> pa.Table:
         """The same with equal ones together: whatever is left goes over the network."""
@@ -136,22 +136,22 @@ class TripReader:
 
 @dataclass(frozen=True)
 class TileReader:
-    """Packs as the tiles that trips in them start or end in."""
+    """Packed rows as the tiles that trips in them start or end in."""
 
     rows: pa.Schema
     schema = pa.schema([("tile", pa.int32())])
 
-    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Tiles, each once a piece."""
-        for packs in pieces:
-            rows = unpacked(packs["packed"].drop_null(), self.rows)
+    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Tiles, each once a chunk."""
+        for packed_rows in chunks:
+            rows = unpacked(packed_rows["packed"].drop_null(), self.rows)
             both = np.unique(np.concatenate([rows[end].to_numpy() for end in "od"]))
-            yield _batch([both], self.schema)
+            yield record_batch([both], self.schema)
 
 
 @dataclass(frozen=True)
 class PersonReader:
-    """Packs as the people in them, each beside their id in lower case."""
+    """Packed rows as the people in them, each beside their id in lower case."""
 
     rows: pa.Schema
 
@@ -160,40 +160,40 @@ class PersonReader:
         """The columns of the people."""
         return pa.schema([("person", pa.string()), ("lower", pa.string())])
 
-    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """People, each once a piece."""
-        for packs in pieces:
-            rows = unpacked(packs["packed"].drop_null(), self.rows)
+    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """People, each once a chunk."""
+        for packed_rows in chunks:
+            rows = unpacked(packed_rows["packed"].drop_null(), self.rows)
             people = pc.unique(rows["person"]).cast(pa.string())
-            yield _batch([people, pc.utf8_lower(people)], self.schema)
+            yield record_batch([people, pc.utf8_lower(people)], self.schema)
 
 
 @dataclass(frozen=True)
 class DateOrderReader:
-    """Pieces of a column of times as what they show of the order of day and month."""
+    """Chunks of a column of times as what they show of the order of day and month."""
 
     source: Source
     column: str
     schema = pa.schema([(name, pa.bool_()) for name in ("day", "month", "either", "seen")])
 
-    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A row for each piece."""
-        for batch in pieces:
+    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """A row for each chunk."""
+        for batch in chunks:
             found = date_order(one_array(without_missing(self.source, batch)[self.column]).drop_null())
-            yield _batch([[getattr(found, name)] for name in self.schema.names], self.schema)
+            yield record_batch([[getattr(found, name)] for name in self.schema.names], self.schema)
 
 
 @dataclass(frozen=True)
 class NameReader:
-    """Pieces of the input as the names of zones in them."""
+    """Chunks of the input as the names of zones in them."""
 
     source: Source
     columns: OdColumns
     schema = pa.schema([("name", pa.string())])
 
-    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Names, each once a piece."""
-        for batch in pieces:
+    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Names, each once a chunk."""
+        for batch in chunks:
             plain = without_missing(self.source, batch)
             names = {
                 str(x) for column in (self.columns.origin, self.columns.destination) for x in codes(plain[column])[1]
@@ -203,16 +203,16 @@ class NameReader:
 
 @dataclass(frozen=True)
 class PlaceReader:
-    """Pieces of the input as the box around their places, and the cells of H3 that these lie in."""
+    """Chunks of the input as the box around their places, and the cells of H3 that these lie in."""
 
     source: Source
     columns: OdColumns
     h3: int | None
     schema = pa.schema([*((side.name, pa.float64()) for side in fields(Reach)), ("cell", pa.string())])
 
-    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The box of each piece, beside each of its cells."""
-        for batch in pieces:
+    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The box of each chunk, beside each of its cells."""
+        for batch in chunks:
             found = places_in(without_missing(self.source, batch), self.columns, self.source.name, self.h3)
             cells: list[str | None] = [*sorted(found.cells)] or [None]
             columns = [pa.array([side] * len(cells)) for side in astuple(found.reach)]
@@ -220,19 +220,19 @@ class PlaceReader:
 
 
 @dataclass(frozen=True)
-class PartReader:
-    """From the packs of some whole time steps to their flows; sent to executors.
+class FlowPartitionReader:
+    """From the packed_rows of some whole time steps to their flows; sent to executors.
 
     Attributes
     ----------
     rows
-        The columns of the rows in packs.
+        The columns of the rows in packed_rows.
     counts
         What k counts.
     steps, step_s
         How time is cut, and how long a step is.
     frame
-        Flows without a row: what is true of every part.
+        Flows without a row: what is true of every partition.
     members
         Whether it matters who is behind each flow.
     """
@@ -250,13 +250,13 @@ class PartReader:
             if model is not None:
                 refrozen(model)
 
-    def __call__(self, part: pa.Table) -> Flows | None:
+    def __call__(self, partition: pa.Table) -> Flows | None:
         """The flows; None where all volumes are rounded to nothing."""
         frame, people = self.frame, self.counts == "people"
-        grouped = regrouped(unpacked(part["packed"], self.rows), members=self.members)
+        grouped = regrouped(unpacked(partition["packed"], self.rows), members=self.members)
         try:
             flows = to_flows(grouped, frame.zones, None, self.steps, people, None)
-        except InputError:  # no row is left; another part may have some
+        except InputError:  # no row is left; another partition may have some
             return None
         return replace(
             flows, step_s=self.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
@@ -271,14 +271,14 @@ class RepeatedPairs:
     rows: pa.Schema
     schema = pa.schema([("repeated", pa.int64())])
 
-    def __call__(self, part: pa.Table) -> pa.Table:
+    def __call__(self, partition: pa.Table) -> pa.Table:
         """One number."""
-        rows = regrouped(unpacked(part["packed"], self.rows), members=False)["rows"].to_numpy()
+        rows = regrouped(unpacked(partition["packed"], self.rows), members=False)["rows"].to_numpy()
         return pa.table({"repeated": [int((rows > 1).sum())]}, schema=self.schema)
 
 
 def without_missing(source: Source, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A piece of a CSV with nothing in place of the words for it, as our own parser gives it."""
+    """A chunk of a CSV with nothing in place of the words for it, as our own parser gives it."""
     if source.delimiter is None:
         return batch
     words = pa.array(MISSING)
@@ -286,7 +286,7 @@ def without_missing(source: Source, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _batch(columns: list[Any], schema: pa.Schema) -> pa.RecordBatch:
+def record_batch(columns: list[Any], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
     )

@@ -23,37 +23,37 @@ from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.zones import Zones
 from crowdveil.reading import FlowReading
-from crowdveil.run.spark.rows import (
-    BAD,
-    PACKS,
-    NameReader,
-    PartReader,
-    PersonReader,
-    PlaceReader,
-    RepeatedPairs,
-    TileReader,
-    TripReader,
-)
 from crowdveil.run.spark.sources import (
     count_people,
-    form_there,
     id_rules,
+    learn_time_form,
     quoted,
     readable,
     settle_clock,
     settle_zone,
     source_of,
 )
+from crowdveil.run.spark.trip_rows import (
+    BAD,
+    PACKED_TRIPS,
+    FlowPartitionReader,
+    NameReader,
+    PersonReader,
+    PlaceReader,
+    RepeatedPairs,
+    TileReader,
+    TripReader,
+)
 
 
 @dataclass(frozen=True)
 class SparkTrips:
-    """Trips in packs that lie on the cluster, and the little that is known of them here.
+    """Trips in packed_rows that lie on the cluster, and the little that is known of them here.
 
     Attributes
     ----------
     rows
-        The frame of packs, as `PACKS` has it.
+        The frame of packed_rows, as `PACKED_TRIPS` has it.
     reader
         How they were read.
     counts
@@ -67,7 +67,7 @@ class SparkTrips:
     step_s
         Length of a step.
     frame
-        Flows without a row: zones, trees, and what else is true of every part.
+        Flows without a row: zones, trees, and what else is true of every partition.
     """
 
     rows: Frame
@@ -82,7 +82,7 @@ class SparkTrips:
 
 
 def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes: ReadNotes) -> SparkTrips:
-    """Read trips or flows on the cluster, into packs of rows by time step.
+    """Read trips or flows on the cluster, into packed_rows of rows by time step.
 
     The frame of rows is not kept: keep it with `engine.kept` around everything that is done with it.
     """
@@ -98,14 +98,14 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     seconds = 1 if own_steps else seconds
     steps = Steps(seconds, reading.tz) if seconds and columns.time else None
     came_up = not tiled and reading.zones is None
-    form, ids = form_there(engine, frame, source, columns.time, reading, notes), id_rules(reading)
+    form, ids = learn_time_form(engine, frame, source, columns.time, reading, notes), id_rules(reading)
     reader = TripReader(source, columns, zones, reading.tz, form, steps, came_up, ids)
-    rows = engine.map_rows(frame, reader, PACKS)
+    rows = engine.map_rows(frame, reader, PACKED_TRIPS)
     none, made = np.zeros(0, np.int64), _frame(zones, reading, columns)
     return SparkTrips(rows, reader, made.counts, none, none, 0, steps.seconds if steps else None, made)
 
 
-def look_at(
+def summarize_trips(
     engine: SparkEngine, trips: SparkTrips, reading: FlowReading, notes: ReadNotes, *, visited: bool, progress: Any
 ) -> SparkTrips:
     """The same with what is known of the steps, once the rows have been read; bad rows are told or refused.
@@ -143,9 +143,11 @@ def look_at(
     return replace(trips, numbers=numbers, sizes=sizes, crowd=crowd, step_s=step_s, frame=frame, crowd_is_exact=exact)
 
 
-def part_reader(trips: SparkTrips, *, members: bool) -> PartReader:
-    """From packs to flows, for executors; with `members`, it is kept who is behind each flow."""
-    return PartReader(trips.reader.schema, trips.counts, trips.reader.steps, trips.step_s, trips.frame, members)
+def flow_partition_reader(trips: SparkTrips, *, members: bool) -> FlowPartitionReader:
+    """From packed_rows to flows, for executors; with `members`, it is kept who is behind each flow."""
+    return FlowPartitionReader(
+        trips.reader.schema, trips.counts, trips.reader.steps, trips.step_s, trips.frame, members
+    )
 
 
 def _people(engine: SparkEngine, trips: SparkTrips, notes: ReadNotes) -> int:

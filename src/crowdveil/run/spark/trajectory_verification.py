@@ -1,4 +1,4 @@
-"""A release of trajectories that lies on a cluster, checked there from the files alone, in the pieces that guarantees allow."""
+"""Verification of released trajectories on a cluster, from the files alone, in the partitions that guarantees allow."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from crowdveil.io.written import WrittenRelease
 from crowdveil.progress import Progress, no_progress
 from crowdveil.run.verification import check
 
-PIECE_POINTS = 1_000_000
-"""Points that are looked at together, about so many."""
+PARTITION_POINTS = 1_000_000
+"""Points that are checked together, approximately."""
 _PLACED = ("file", "at")
 
 
 @dataclass(frozen=True)
-class CheckedPiece:
-    """Checks some whole trajectories; it knows guarantees and files, and nothing of methods.
+class TrajectoryPartitionCheck:
+    """Checks a partition of whole trajectories; it uses guarantees and files, and nothing of methods.
 
     Attributes
     ----------
@@ -39,41 +39,41 @@ class CheckedPiece:
 
     guarantees: tuple[Guarantee, ...]
     features: list[dict[str, Any]]
-    schema = pa.schema([("told", pa.string()), ("file", pa.string()), ("first", pa.int64()), ("last", pa.int64())])
+    schema = pa.schema([("findings", pa.string()), ("file", pa.string()), ("first", pa.int64()), ("last", pa.int64())])
 
-    def __call__(self, piece: pa.Table) -> pa.Table:
-        """One line: what came of each guarantee; and which numbers trajectories have here."""
-        rows = piece.sort_by([(name, "ascending") for name in _PLACED])
+    def __call__(self, partition: pa.Table) -> pa.Table:
+        """Return the findings as one row, with the file and the numbers of trajectories here."""
+        rows = partition.sort_by([(name, "ascending") for name in _PLACED])
         number = one_array(rows["trajectory_id"])
         first, last = pc.min(number).as_py(), pc.max(number).as_py()
-        plain = rows.drop_columns([name for name in (*_PLACED, "piece") if name in rows.column_names])
-        # A run is numbered from 1 here; that runs follow one another is looked at where all are known. Pieces that are no
-        # runs are gathered from anywhere: their numbers mean nothing there.
+        plain = rows.drop_columns([name for name in (*_PLACED, "partition_id") if name in rows.column_names])
+        # Files are numbered from 1 here; that their numbers are consecutive is checked where all are known. Partitions of
+        # equal trajectories come from many files: their numbers mean nothing.
         place = plain.column_names.index("trajectory_id")
         if first is not None:
             plain = plain.set_column(place, "trajectory_id", pc.subtract(number, first - 1))
-        written = WrittenRelease(Path("the piece"), plain, None, self.features)
-        told = json.dumps([finding.as_json() for _, finding in check(written, self.guarantees)])
-        made = [[told], [rows["file"][0].as_py()], [first], [last]]
+        written = WrittenRelease(Path("the partition"), plain, None, self.features)
+        findings = json.dumps([finding.as_json() for _, finding in check(written, self.guarantees)])
+        made = [[findings], [rows["file"][0].as_py()], [first], [last]]
         return pa.table([pa.array(m, f.type) for m, f in zip(made, self.schema, strict=True)], schema=self.schema)
 
 
-def refuse_whole(guarantees: Sequence[Guarantee], folder: str) -> None:
-    """Raise if a guarantee cannot be looked at in pieces."""
+def refuse_global_guarantees(guarantees: Sequence[Guarantee], folder: str) -> None:
+    """Raise if a guarantee cannot be checked in partitions."""
     whole = [guarantee.name for guarantee in guarantees if guarantee.pieces == "none"]
     if whole:
         raise InputError(
-            f"{folder}: the guarantee {whole[0]} is looked at in all trajectories at once, which is done without Spark; leave "
+            f"{folder}: the guarantee {whole[0]} is checked on all trajectories at once, which is done without Spark; leave "
             "--engine out."
         )
 
 
-def check_tracks_there(
+def check_trajectories(
     engine: SparkEngine, data: str, features: list[dict[str, Any]], guarantees: Sequence[Guarantee],
     progress: Progress = no_progress,
 ) -> list[tuple[Guarantee, Finding]]:  # fmt: skip
-    """What came of each guarantee on the files of a release of trajectories."""
-    refuse_whole(guarantees, data)
+    """Check each guarantee on the files of released trajectories."""
+    refuse_global_guarantees(guarantees, data)
     plain = [{"properties": feature["properties"]} for feature in features]
     rows = engine.read(data)
     if "user_id" in rows.columns:
@@ -86,16 +86,16 @@ def check_tracks_there(
         which = [i for i, guarantee in enumerate(guarantees) if guarantee.pieces == kind]
         if not which:
             continue
-        function = CheckedPiece(tuple(guarantees[i] for i in which), plain)
-        pieces, number = make(engine, rows)
-        told = engine.gather(engine.map_groups(pieces, "piece", function, CheckedPiece.schema, number), progress)
-        findings = [json.loads(line) for line in told["told"].to_pylist()]
+        function = TrajectoryPartitionCheck(tuple(guarantees[i] for i in which), plain)
+        keyed, number = make(engine, rows)
+        checked = engine.gather(engine.map_groups(keyed, "partition_id", function, function.schema, number), progress)
+        findings = [json.loads(line) for line in checked["findings"].to_pylist()]
         if not findings:  # nothing is published
             nothing = WrittenRelease(Path("nothing"), _empty(engine, data), None, plain)
             findings = [[finding.as_json() for _, finding in check(nothing, function.guarantees)]]
         for place, i in enumerate(which):
-            found[i] = guarantees[i].merged([Finding.from_json(of_piece[place]) for of_piece in findings])
-            if guarantees[i].name == "well-formed-trajectories" and not _follow(told):
+            found[i] = guarantees[i].merged([Finding.from_json(of_partition[place]) for of_partition in findings])
+            if guarantees[i].name == "well-formed-trajectories" and not _consecutive(checked):
                 found[i] = guarantees[i].judged(True, {"not_numbered": 1})
     return [(guarantee, found[i]) for i, guarantee in enumerate(guarantees)]
 
@@ -106,28 +106,28 @@ def _empty(engine: SparkEngine, data: str) -> pa.Table:
 
 
 def _runs(engine: SparkEngine, rows: Frame) -> tuple[Frame, int]:
-    """Each file by itself."""
+    """Make each file a partition."""
     files = engine.gather(engine.sql("SELECT DISTINCT file FROM {rows}", rows=rows))
-    return engine.sql("SELECT *, file AS piece FROM {rows}", rows=rows), len(files)
+    return engine.sql("SELECT *, file AS partition_id FROM {rows}", rows=rows), len(files)
 
 
 def _equal(engine: SparkEngine, rows: Frame) -> tuple[Frame, int]:
-    """By first time and length, which equal trajectories share."""
+    """Make partitions by first time and length, which equal trajectories share."""
     points = engine.gather(engine.sql("SELECT count(*) AS n FROM {rows}", rows=rows))["n"][0].as_py()
-    pieces = max(points // PIECE_POINTS, engine.slots)
+    partitions = max(points // PARTITION_POINTS, engine.slots)
     tracks = engine.sql(
-        f"SELECT trajectory_id, pmod(xxhash64(min(timestamp), count(*)), {pieces}) AS piece FROM {{rows}} GROUP BY trajectory_id",
+        f"SELECT trajectory_id, pmod(xxhash64(min(timestamp), count(*)), {partitions}) AS partition_id FROM {{rows}} GROUP BY trajectory_id",
         rows=rows,
     )
     keyed = engine.sql(
-        "SELECT r.*, t.piece FROM {rows} r JOIN {tracks} t USING (trajectory_id)", rows=rows, tracks=tracks
+        "SELECT r.*, t.partition_id FROM {rows} r JOIN {tracks} t USING (trajectory_id)", rows=rows, tracks=tracks
     )
-    return keyed, pieces
+    return keyed, partitions
 
 
-def _follow(told: pa.Table) -> bool:
-    """Whether the numbers of each file begin behind those of the file before."""
-    table = told.sort_by("file")
+def _consecutive(checked: pa.Table) -> bool:
+    """Return whether the numbers of each file begin behind those of the file before."""
+    table = checked.sort_by("file")
     if table["first"].null_count:
         return False
     first, last = (table[name].to_numpy() for name in ("first", "last"))

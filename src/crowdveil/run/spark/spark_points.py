@@ -29,17 +29,17 @@ from crowdveil.model.trajectories import Extent, Trajectories
 from crowdveil.progress import Progress
 from crowdveil.reading import TrajectoryReading
 from crowdveil.run.spark.point_rows import AT, BLOCK, FILE, KEY, ORDER, PointReader
-from crowdveil.run.spark.rows import BAD
 from crowdveil.run.spark.sources import (
     count_people,
-    form_there,
     id_rules,
+    learn_time_form,
     quoted,
     readable,
     settle_clock,
     settle_zone,
     source_of,
 )
+from crowdveil.run.spark.trip_rows import BAD
 
 _COUNTED = f"monotonically_increasing_id() AS {AT}"
 
@@ -81,7 +81,7 @@ def read_spark_points(engine: SparkEngine, data: Any, reading: TrajectoryReading
     )
     zones = None if reading.zones is None else read_zones(reading.zones, zone_id=reading.zone_id, notes=notes)
     rows, files = in_order(engine, data, frame, [quoted(column) for column in columns.used], source)
-    form = form_there(engine, frame, source, columns.time, reading, notes)
+    form = learn_time_form(engine, frame, source, columns.time, reading, notes)
     reader = PointReader(source, columns, reading.tz, form, files, id_rules(reading))
     points = engine.map_rows(rows, reader, reader.schema)
     ids, first = ", ".join(reader.ids), f"min(struct({', '.join(ORDER)}))"
@@ -123,7 +123,7 @@ def in_order(
     return frame.selectExpr(*columns, *placed), tuple(files)
 
 
-def look_at(
+def summarize_points(
     engine: SparkEngine, points: SparkPoints, reading: TrajectoryReading, notes: ReadNotes, progress: Progress
 ) -> SparkPoints:
     """The same with what is known, once the rows have been read; bad rows are told or refused, and then left out."""

@@ -1,4 +1,4 @@
-"""What a release lost, measured where both lie: each part by itself, and over all steps from the sums of all parts."""
+"""What a release lost, measured where both lie: each partition by itself, and over all steps from the sums of all partitions."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress
 from crowdveil.report.measures import Measurement, named_measures
-from crowdveil.run.spark.aligned_partitions import BothParts, beside
-from crowdveil.run.spark.verifying import moments_of, open_there, rest_of
+from crowdveil.run.spark.aligned_partitions import AlignedReader, align_partitions
+from crowdveil.run.spark.release_verification import moments_of, open_spark_release, rest_of
 from crowdveil.solve.od.assignment import refuse_missing_steps
 
 
 @dataclass(frozen=True)
-class TotalsOfPart:
-    """What must be known of all parts before any of them can be measured."""
+class TotalsOfPartition:
+    """What must be known of all partitions before any of them can be measured."""
 
-    read: BothParts
+    read: AlignedReader
     schema = pa.schema([("told", pa.string())])
 
-    def __call__(self, part: pa.Table) -> pa.Table:
+    def __call__(self, partition: pa.Table) -> pa.Table:
         """One line."""
-        totals = PartTotals.of(compared(*self.read(part)))
+        totals = PartTotals.of(compared(*self.read(partition)))
         return pa.table({"told": [json.dumps(asdict(totals))]}, schema=self.schema)
 
 
 @dataclass(frozen=True)
-class MeasuredPart:
+class MeasuresOfPartition:
     """Measures some whole time steps.
 
     Attributes
@@ -50,22 +50,22 @@ class MeasuredPart:
     measures
         What is measured.
     read
-        What opens the packs of a part.
+        What opens the packed_rows of a partition.
     totals
-        What is known of all parts.
+        What is known of all partitions.
     """
 
     measures: tuple[Asked, ...]
-    read: BothParts
+    read: AlignedReader
     totals: PartTotals
     schema = pa.schema(
         [("measure", pa.int64()), ("t", pa.binary()), ("by_step", pa.binary()), ("sums", pa.list_(pa.binary()))]
     )
 
-    def __call__(self, part: pa.Table) -> pa.Table:
+    def __call__(self, partition: pa.Table) -> pa.Table:
         """Of each measure its values by step, and the sums that it needs over all steps, as arrays in bytes."""
         with engines.use(LocalEngine(1)):
-            both = compared(*self.read(part))
+            both = compared(*self.read(partition))
             rows = [
                 (number, _bytes(both.original.t), _bytes(asked.measure.of(both, asked.params)),
                  [_bytes(of_part) for of_part in sums_of_part(asked, both, self.totals)])
@@ -76,41 +76,44 @@ class MeasuredPart:
 
 
 def compared(flows: Flows, written: Any) -> OdComparison:
-    """A part of the original beside the rows that were made of it."""
+    """A partition of the original beside the rows that were made of it."""
     return OdComparison.between(flows, flow_release_from(written, flows))
 
 
-def measure_there(
+def measure_on_spark(
     engine: SparkEngine, original: Any, folder: str, measures: Sequence[str | Asked] | None, given: dict[str, Any],
     notes: ReadNotes, progress: Progress,
 ) -> Measurement:  # fmt: skip
     """Measure a release of flows on the cluster; none of the original comes here."""
-    release = open_there(engine, folder)
+    release = open_spark_release(engine, folder)
     wanted = tuple(named_measures(measures))
-    with beside(engine, release, original, given, notes, progress, members=False, all_areas=True) as both:
+    with align_partitions(engine, release, original, given, notes, progress, members=False, all_areas=True) as both:
         listed = moments_of(both.read.release.steps["t"])
         refuse_missing_steps(int((~np.isin(listed, both.original_moments)).sum()))
-        told = engine.map_groups(both.packs, "part", TotalsOfPart(both.read), TotalsOfPart.schema, both.parts)
+        told = engine.map_groups(
+            both.packed_rows, "partition_id", TotalsOfPartition(both.read), TotalsOfPartition.schema, both.partitions
+        )
         lines = engine.gather(told, progress)["told"].to_pylist()
         totals = sum((PartTotals(**json.loads(line)) for line in lines), PartTotals())
-        function = MeasuredPart(wanted, both.read, totals)
-        parts = engine.gather(
-            engine.map_groups(both.packs, "part", function, MeasuredPart.schema, both.parts), progress
+        function = MeasuresOfPartition(wanted, both.read, totals)
+        partitions = engine.gather(
+            engine.map_groups(both.packed_rows, "partition_id", function, MeasuresOfPartition.schema, both.partitions),
+            progress,
         ).to_pylist()
         frame = replace(both.trips.frame, step_s=both.trips.step_s)
         nothing = compared(frame, rest_of(both.read.release, both.moments))
     found = [
-        _scores(asked, nothing, totals, [part for part in parts if part["measure"] == number])
+        _scores(asked, nothing, totals, [partition for partition in partitions if partition["measure"] == number])
         for number, asked in enumerate(wanted)
     ]
-    t = np.sort(np.concatenate([_array(part["t"]) for part in parts if part["measure"] == 0]))
+    t = np.sort(np.concatenate([_array(partition["t"]) for partition in partitions if partition["measure"] == 0]))
     return Measurement(_without_rows(frame, t), tuple(found), totals.overlapping)
 
 
-def _scores(asked: Asked, nothing: OdComparison, totals: PartTotals, parts: Sequence[dict[str, Any]]) -> Scores:
-    t = np.concatenate([_array(part["t"]) for part in parts])
-    by_step = np.concatenate([_array(part["by_step"]) for part in parts])[np.argsort(t)]
-    sums = [[_array(content) for content in part["sums"]] for part in parts]
+def _scores(asked: Asked, nothing: OdComparison, totals: PartTotals, partitions: Sequence[dict[str, Any]]) -> Scores:
+    t = np.concatenate([_array(partition["t"]) for partition in partitions])
+    by_step = np.concatenate([_array(partition["by_step"]) for partition in partitions])[np.argsort(t)]
+    sums = [[_array(content) for content in partition["sums"]] for partition in partitions]
     return Scores(asked, by_step, mean_of_steps(by_step), over_all_parts(asked, nothing, totals, sums)[0])
 
 

@@ -1,0 +1,136 @@
+"""Where the stages of a run are done: the few verbs that `crowdveil.run.pipeline` calls, in its order."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from crowdveil.attacks.risk import RiskEstimate
+from crowdveil.guarantees import Finding, Guarantee
+from crowdveil.io.notes import ReadNotes
+from crowdveil.method import Method
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import Release
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
+from crowdveil.progress import Progress
+from crowdveil.reading import Reading
+from crowdveil.run.options import RunOptions
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """A request whose method is known and whose parameters and options are valid."""
+
+    method: Method
+    params: Params
+    reading: Reading
+    options: RunOptions
+    data: Any
+    output: Path | str
+    data_name: str | None = None
+
+    @property
+    def seed_given(self) -> bool:
+        """Whether the run is reproducible."""
+        return self.options.seed is not None
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solved release, as the spine sees it.
+
+    Attributes
+    ----------
+    published
+        Number of published rows or trajectories.
+    facts, cost
+        What the manifest says of the method's diagnostics, and of the information loss.
+    cost_lines
+        The information loss for the person who ran it. Exact totals are confidential.
+    release
+        The release; None where it stays on a cluster.
+    notes
+        Sentences about this run.
+    """
+
+    published: int
+    facts: Mapping[str, Any]
+    cost: dict[str, Any]
+    cost_lines: list[str]
+    release: Release | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+class Backend(ABC):
+    """Does the stages of one run; each verb is called once, in the order of declaration.
+
+    `scope` holds what must be closed or undone: the temporary folder of the release, kept time steps, cached rows. `publish`
+    closes it; where a stage fails, leaving the backend's context undoes it.
+    """
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.spec, self.scope = spec, ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.scope.__exit__(kind, error, trace)
+
+    @abstractmethod
+    def check_target(self) -> None:
+        """Raise unless all files of the run can be written where they are wanted."""
+
+    @abstractmethod
+    def read(self, notes: ReadNotes, progress: Progress) -> Flows | Trajectories:
+        """Read the data; on a cluster, return a model without rows: zones, trees, and what k counts."""
+
+    @abstractmethod
+    def check_k(self) -> None:
+        """Raise if k is larger than the number of people, or of what k counts, in the data."""
+
+    @abstractmethod
+    def solve(self, guarantees: tuple[Guarantee, ...], progress: Progress) -> Solution:
+        """Run the method."""
+
+    @abstractmethod
+    def write(self, progress: Progress) -> None:
+        """Write the tables of the release to a temporary folder."""
+
+    @abstractmethod
+    def read_back(self) -> None:
+        """Read the written files."""
+
+    @abstractmethod
+    def verify(self, guarantees: tuple[Guarantee, ...], progress: Progress) -> list[tuple[Guarantee, Finding]]:
+        """Check each guarantee on the written files and against the original; raise where the files violate one."""
+
+    @abstractmethod
+    def attack(
+        self, guarantees: tuple[Guarantee, ...], notes: ReadNotes, progress: Progress
+    ) -> list[RiskEstimate] | None:
+        """Attack the release; None where that cannot be done here."""
+
+    @abstractmethod
+    def file_entries(self) -> dict[str, dict[str, Any]]:
+        """Return the written files by role, with their hashes, as the manifest lists them."""
+
+    @abstractmethod
+    def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
+        """Write the report; return the manifest with it."""
+
+    @abstractmethod
+    def report_privately(self, manifest: dict[str, Any]) -> None:
+        """Write the confidential report, outside the release."""
+
+    @abstractmethod
+    def publish(self, manifest: dict[str, Any]) -> Path | str:
+        """Write the manifest, and move the temporary folder to its place, which is returned."""

@@ -1,0 +1,185 @@
+"""Written releases: open, verify and report them, here or on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map
+from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
+from crowdveil.guarantees import BoundedVolumes, Finding, Guarantee, TrueVolumes, guarantee_from_manifest
+from crowdveil.io.atomic import check_file, new_file, recover
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.read_back import flow_release_from
+from crowdveil.io.written import WrittenRelease, file_hash, read_release
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import Release
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.reading import READINGS, TrajectoryReading, read
+from crowdveil.run.manifest import read_manifest, reading_again, refuse_other_counts, with_file, write_manifest
+from crowdveil.run.verification import check, validate_release_tables
+
+
+def verify_on_spark(
+    folder: str,
+    original: Any = None,
+    reading: dict[str, Any] | None = None,
+    *,
+    master: str | None = None,
+    spark: Any = None,
+) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
+    """As `verify`, on Spark; with the manifest."""
+    from crowdveil.engine.spark import spark_engine
+    from crowdveil.run.spark.aligned_partitions import verify_with_original
+    from crowdveil.run.spark.release_verification import verify as verify_parts
+
+    with spark_engine(spark, master) as there:
+        if original is None:
+            return verify_parts(there, str(folder))
+        return verify_with_original(there, str(folder), original, reading or {})
+
+
+def verify(
+    folder: Path, original: Any = None, reading: dict[str, Any] | None = None
+) -> list[tuple[Guarantee, Finding]]:
+    """Check a release or a heat map: that the files are the ones that were written, and every guarantee in the manifest.
+
+    The files are enough for most of it. With the `original` data, or the file or table that they are to be read from,
+    the rest is checked too. They are read as the manifest says, with the options in `reading` in place of its own.
+    """
+    return verified(folder, original, reading)[0]
+
+
+def verified(
+    folder: Path, original: Any = None, reading: dict[str, Any] | None = None
+) -> tuple[list[tuple[Guarantee, Finding]], str]:
+    """As `verify`, with what k counts."""
+    if is_heat_map(Path(folder)):
+        options = TrajectoryReading.checked(reading or {})
+        points = None if original is None else read(Trajectories, original, options, ReadNotes())
+        sectors, counts = verify_heat_map(Path(folder), points)
+        return list(sectors), counts
+    manifest, written = open_release(Path(folder))
+    guarantees = tuple(guarantee_from_manifest(entry) for entry in manifest["guarantees"])
+    if original is None:
+        return check(written, guarantees), manifest["k_counts"]
+    takes = Flows if written.is_flows else Trajectories
+    return check(written, guarantees, _read_again(manifest, takes, original, reading or {})), manifest["k_counts"]
+
+
+def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
+    """The manifest and the files of a release; files that are not as they were written are refused, except that of a role."""
+    recover(folder)
+    manifest = read_manifest(folder)
+    for entry in manifest["guarantees"]:
+        guarantee_from_manifest(entry)  # a guarantee that means nothing here is refused at the door
+    written = read_release(folder, {role: entry["name"] for role, entry in manifest["files"].items()})
+    looked = [entry for role, entry in manifest["files"].items() if role != but]
+    gone = [e["name"] for e in looked if not (folder / e["name"]).exists()]
+    refuse_missing_files(folder, gone)
+    changed = [e["name"] for e in looked if file_hash(folder / e["name"]) != e["sha256"]]
+    refuse_changed_files(folder, changed)
+    return manifest, written
+
+
+def refuse_missing_files(folder: Path | str, names: list[str]) -> None:
+    """Raise if a release lacks files that its manifest lists."""
+    if names:
+        raise InputError(f"{folder}: the release lacks {', '.join(names)}; it cannot be verified.")
+
+
+def refuse_changed_files(folder: Path | str, names: list[str]) -> None:
+    """Raise if the hash of a file differs from the manifest's."""
+    if names:
+        raise GuaranteeViolatedError(
+            f"{folder}: {', '.join(names)} changed since the release was made; do not publish it."
+        )
+
+
+def sound_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
+    """The same, for whoever shows what is in the files: they must be of the form that every release has."""
+    manifest, written = open_release(folder, but=but)
+    validate_release_tables(written)
+    return manifest, written
+
+
+def add_report(folder: Path, written: WrittenRelease, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Write the report of a release into its folder; returns the manifest with it."""
+    from crowdveil.report.html import REPORT_FILE, public_report
+
+    (folder / REPORT_FILE).write_text(public_report(written, manifest), encoding="utf-8", newline="\n")
+    return with_file(manifest, "report", folder / REPORT_FILE)
+
+
+def report_again(folder: Path) -> Path:
+    """Write the report of a release anew, or for the first time, and enter it in the manifest.
+
+    At every moment the manifest speaks of no report, or of the one that is there.
+    """
+    from crowdveil.report.html import REPORT_FILE, public_report
+
+    manifest, written = sound_release(folder, but="report")
+    plain = manifest | {"files": {role: entry for role, entry in manifest["files"].items() if role != "report"}}
+    text = public_report(written, plain)
+    if "report" in manifest["files"]:
+        write_manifest(folder, plain)
+    with new_file(folder / REPORT_FILE, overwrite=True) as file:
+        file.write_text(text, encoding="utf-8", newline="\n")
+    write_manifest(folder, with_file(plain, "report", folder / REPORT_FILE))
+    return folder / REPORT_FILE
+
+
+def check_private(target: Path, folder: Path, *, overwrite: bool) -> None:
+    """Raise unless a private report can be put at `target`; never in the release, which is published as a whole."""
+    inside, outside = Path(target).resolve(), Path(folder).resolve()
+    if inside.is_relative_to(outside):
+        raise ParameterError(
+            f"private_report: wanted a file outside the release, but got one in {folder}, which is to be published; name another."
+        )
+    if inside.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"private_report: wanted a name that ends in .html, but got {Path(target).name}.")
+    check_file(inside, overwrite=overwrite)
+
+
+def write_private(
+    target: Path, written: WrittenRelease, manifest: dict[str, Any], data: Flows | Trajectories, release: Release | None,
+    *, overwrite: bool,
+) -> None:  # fmt: skip
+    """Write the report that shows the original too, for its owner's eyes alone."""
+    from crowdveil.report.html import private_report
+    from crowdveil.report.private_context import private_context_of
+
+    with new_file(Path(target), overwrite=overwrite) as file:
+        file.touch(mode=0o600)
+        file.write_text(
+            private_report(written, manifest, private_context_of(data, release)), encoding="utf-8", newline="\n"
+        )
+
+
+def report_of_original(
+    folder: Path, target: Path, original: Any, reading: dict[str, Any], *, overwrite: bool = False
+) -> None:  # fmt: skip
+    """Write the private report of a release that lies there, with the original read as its manifest says."""
+    check_private(target, folder, overwrite=overwrite)
+    manifest, written = sound_release(folder, but="report")
+    data = _read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
+    release = flow_release_from(written, data) if isinstance(data, Flows) else None
+    write_private(target, written, manifest, data, release, overwrite=overwrite)
+
+
+def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, original: Flows) -> None:
+    """Raise if a release of flows was not made from these: the manifest names no file, so that content alone decides."""
+    volumes = [e for e in manifest["guarantees"] if e["name"] in (TrueVolumes.name, BoundedVolumes.name)]
+    findings = check(written, tuple(guarantee_from_manifest(entry) for entry in volumes), original) if volumes else []
+    if any(finding.violated for _, finding in findings):
+        raise InputError(
+            "original: the release was made from other data, for its volumes differ; give the data that it was made from."
+        )
+
+
+def _read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:
+    """The original flows or trajectories, read as they were when the release was made."""
+    options = READINGS[takes].checked({} if isinstance(original, takes) else reading_again(manifest, given))
+    data: Flows | Trajectories = read(takes, original, options, ReadNotes(), members=manifest["k_counts"] == "people")
+    refuse_other_counts(manifest, data.counts)
+    return data
