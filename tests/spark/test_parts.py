@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -237,11 +238,13 @@ def test_what_cannot_be_done_in_parts_says_so(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_without_pyspark_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pyspark", None)
+@pytest.mark.parametrize("package", ["pyspark", "pandas"])
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, package: str) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", sys)
+    monkeypatch.setitem(sys.modules, package, None)
     request = crowdveil.run.pipeline.Request("joint", "trips.parquet", tmp_path / "out", options={"engine": "spark"})
     with pytest.raises(
-        MissingExtraError, match=r"needs the package pyspark: install it with pip install 'crowdveil\[spark\]'"
+        MissingExtraError, match=rf"needs the package {package}: install it with pip install 'crowdveil\[spark\]'"
     ):
         crowdveil.run.pipeline.run(request)
 

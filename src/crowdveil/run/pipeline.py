@@ -33,7 +33,7 @@ Stage = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Request:
-    """One run: which method, on which data, with which parameters, to which folder. Checked when it runs, before anything is read.
+    """One run: which method, on which data, with which parameters, to which folder. Checked before anything is read.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Runs on Spark: data stays on the cluster; it is read, solved, written and verified in partitions, and only figures are gathered.
+"""Runs on Spark: data stays on the cluster; it is read, solved, written and verified in partitions, and figures are gathered.
 
     rows ──▶ packed rows ──▶ partitions ──▶ method, table, guarantees, attacks ──▶ rows of the release, and a summary
     spark_trips.py           flow_partitions.py                                 merge_partitions.py      flow_backend.py

@@ -1,4 +1,4 @@
-"""What a release lost, measured where both lie: each partition by itself, and over all steps from the sums of all partitions."""
+"""Information loss of a release on a cluster: of each partition, and over all steps from the sums of all partitions."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ from crowdveil.solve.od.assignment import refuse_missing_steps
 
 @dataclass(frozen=True)
 class TotalsOfPartition:
-    """What must be known of all partitions before any of them can be measured."""
+    """Sums that must be known of all partitions before any can be measured."""
 
     read: AlignedReader
-    schema = pa.schema([("told", pa.string())])
+    schema = pa.schema([("totals", pa.string())])
 
     def __call__(self, partition: pa.Table) -> pa.Table:
-        """One line."""
+        """Return the sums as one row of JSON."""
         totals = PartTotals.of(compared(*self.read(partition)))
-        return pa.table({"told": [json.dumps(asdict(totals))]}, schema=self.schema)
+        return pa.table({"totals": [json.dumps(asdict(totals))]}, schema=self.schema)
 
 
 @dataclass(frozen=True)
 class MeasuresOfPartition:
-    """Measures some whole time steps.
+    """Measures a partition of whole time steps.
 
     Attributes
     ----------
     measures
         What is measured.
     read
-        What opens the packed_rows of a partition.
+        Reader of a partition.
     totals
         What is known of all partitions.
     """
@@ -63,7 +63,7 @@ class MeasuresOfPartition:
     )
 
     def __call__(self, partition: pa.Table) -> pa.Table:
-        """Of each measure its values by step, and the sums that it needs over all steps, as arrays in bytes."""
+        """Return the values of each measure by step, and its sums for all steps, as arrays in bytes."""
         with engines.use(LocalEngine(1)):
             both = compared(*self.read(partition))
             rows = [
@@ -76,7 +76,7 @@ class MeasuresOfPartition:
 
 
 def compared(flows: Flows, written: Any) -> OdComparison:
-    """A partition of the original beside the rows that were made of it."""
+    """Compare a partition of the original with its released rows."""
     return OdComparison.between(flows, flow_release_from(written, flows))
 
 
@@ -84,22 +84,21 @@ def measure_on_spark(
     engine: SparkEngine, original: Any, folder: str, measures: Sequence[str | Asked] | None, given: dict[str, Any],
     notes: ReadNotes, progress: Progress,
 ) -> Measurement:  # fmt: skip
-    """Measure a release of flows on the cluster; none of the original comes here."""
+    """Measure a release of flows on the cluster, where the original stays."""
     release = open_spark_release(engine, folder)
     wanted = tuple(named_measures(measures))
     with align_partitions(engine, release, original, given, notes, progress, members=False, all_areas=True) as both:
         listed = moments_of(both.read.release.steps["t"])
         refuse_missing_steps(int((~np.isin(listed, both.original_moments)).sum()))
-        told = engine.map_groups(
-            both.packed_rows, "partition_id", TotalsOfPartition(both.read), TotalsOfPartition.schema, both.partitions
-        )
-        lines = engine.gather(told, progress)["told"].to_pylist()
-        totals = sum((PartTotals(**json.loads(line)) for line in lines), PartTotals())
-        function = MeasuresOfPartition(wanted, both.read, totals)
-        partitions = engine.gather(
-            engine.map_groups(both.packed_rows, "partition_id", function, MeasuresOfPartition.schema, both.partitions),
-            progress,
-        ).to_pylist()
+
+        def gathered(function: TotalsOfPartition | MeasuresOfPartition) -> list[dict[str, Any]]:
+            made = engine.map_groups(both.packed_rows, "partition_id", function, function.schema, both.partitions)
+            rows: list[dict[str, Any]] = engine.gather(made, progress).to_pylist()
+            return rows
+
+        sums = [PartTotals(**json.loads(row["totals"])) for row in gathered(TotalsOfPartition(both.read))]
+        totals = sum(sums, PartTotals())
+        partitions = gathered(MeasuresOfPartition(wanted, both.read, totals))
         frame = replace(both.trips.frame, step_s=both.trips.step_s)
         nothing = compared(frame, rest_of(both.read.release, both.moments))
     found = [
@@ -118,7 +117,7 @@ def _scores(asked: Asked, nothing: OdComparison, totals: PartTotals, partitions:
 
 
 def _without_rows(frame: Flows, t: Ints) -> Flows:
-    """Flows with time steps and nothing in them."""
+    """Return flows with time steps and no rows."""
     return replace(frame, t=t, offsets=np.zeros(len(t) + 1, np.int64))
 
 

@@ -1,4 +1,4 @@
-"""What every reader on a cluster needs where it is started: what data may be, its columns, and how its times were read."""
+"""Input on a cluster: what data may be, its columns, and how its times are read."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from crowdveil.reading import Reading
 from crowdveil.run.spark.trip_rows import INSTANTS, SKIPPED, TWICE, WALLS, DateOrderReader, without_missing
 
 FORM_ROWS = 20_000
-"""Rows that are looked at to learn how times are written."""
+"""Rows that the form of times is learned from."""
 
 
 def readable(data: Any) -> Any:
-    """What Spark can read: a path, or a data frame of its own; anything else is refused."""
+    """Return data that Spark can read, a path or a data frame of its session; raise on anything else."""
     if isinstance(data, str | Path):
         if str(data).lower().endswith(".omx"):
             raise InputError(f"{data}: Spark cannot read OMX files; write the flows as Parquet, or run without Spark.")
@@ -35,7 +35,7 @@ def readable(data: Any) -> Any:
 
 
 def source_of(engine: SparkEngine, data: Any, frame: Frame) -> Source:
-    """What messages call the data, and its columns; those of a CSV are text."""
+    """Return the name of the data for messages, and its columns; those of a CSV are text."""
     named = isinstance(data, str | Path)
     stem = Path(str(data).rstrip("/")) if named else Path("table")
     stem = stem.with_suffix("") if stem.suffix in (".gz", ".bz2", ".zst") else stem
@@ -45,14 +45,14 @@ def source_of(engine: SparkEngine, data: Any, frame: Frame) -> Source:
 
 
 def quoted(name: str) -> str:
-    """A column's name for a query."""
+    """Quote a column's name for a query."""
     if "`" in name:
         raise ParameterError("a column has a backtick in its name, which Spark cannot read; rename it.")
     return f"`{name}`"
 
 
 def settle_zone(said: dict[str, int], source: Source, column: str | None, tz: str, notes: ReadNotes) -> None:
-    """Tell how times without a zone were read; stop where only some have one."""
+    """Note how times without a zone were read; raise where only some have one."""
     if {INSTANTS, WALLS} <= set(said):
         raise InputError(
             f"{source.name}, column {column}: some times have a zone and some have none; write all of them in one form."
@@ -62,19 +62,19 @@ def settle_zone(said: dict[str, int], source: Source, column: str | None, tz: st
 
 
 def settle_clock(said: dict[str, int], column: str | None, tz: str, notes: ReadNotes) -> None:
-    """Tell how many local times no clock showed, and how many it showed twice."""
+    """Note how many local times a clock skipped, and how many it showed twice."""
     say_clock(notes, column, tz, said.get(SKIPPED, 0), said.get(TWICE, 0))
 
 
 def id_rules(reading: Reading) -> IdRules:
-    """What makes two ids one person's."""
+    """Return when two ids are one person's."""
     return IdRules(reading.user_case_sensitive, reading.user_ignore_case)
 
 
 def learn_time_form(
     engine: SparkEngine, frame: Frame, source: Source, column: str | None, reading: Reading, notes: ReadNotes
 ) -> TimeForm:
-    """How times are written, from the first rows; from all of them where these leave open whether the day comes first."""
+    """Learn the form of times from the first rows; from all where these leave open whether the day comes first."""
     form = TimeForm(reading.time_format, reading.any_years)
     if column is None:
         return form
@@ -101,7 +101,7 @@ def learn_time_form(
 
 
 def count_people(engine: SparkEngine, people: Frame) -> tuple[int, int]:
-    """How many people a frame with the columns person and lower has, and how many differ only in case from another one."""
+    """Count people in a frame with the columns person and lower, and those that differ only in case from another."""
     found = engine.gather(
         engine.sql(
             "SELECT sum(n) AS people, sum(CASE WHEN n > 1 THEN n ELSE 0 END) AS alike FROM (SELECT lower, "

@@ -1,4 +1,4 @@
-"""Trips and flows on a cluster: rows to step, origin, destination and person where they lie, then grouped."""
+"""Trips and flows on a cluster: rows to step, origin, destination and person, packed by time step."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ from crowdveil.run.spark.trip_rows import (
 
 @dataclass(frozen=True)
 class SparkTrips:
-    """Trips in packed_rows that lie on the cluster, and the little that is known of them here.
+    """Packed trips on the cluster, and a summary of them.
 
     Attributes
     ----------
     rows
-        The frame of packed_rows, as `PACKED_TRIPS` has it.
+        The frame of packed rows, in the schema `PACKED_TRIPS`.
     reader
         How they were read.
     counts
         What k counts.
     numbers, sizes
-        The time steps, rising, by their numbers; and how much work each is, in rows.
+        Sorted numbers of the time steps, and the rows of each.
     crowd
         The distinct people, or trips; of a table of flows without ids an upper bound of the people.
     crowd_is_exact
@@ -67,7 +67,7 @@ class SparkTrips:
     step_s
         Length of a step.
     frame
-        Flows without a row: zones, trees, and what else is true of every partition.
+        Flows without rows: zones, trees, and what else all partitions have in common.
     """
 
     rows: Frame
@@ -82,9 +82,9 @@ class SparkTrips:
 
 
 def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes: ReadNotes) -> SparkTrips:
-    """Read trips or flows on the cluster, into packed_rows of rows by time step.
+    """Read trips or flows on the cluster, and pack them by time step.
 
-    The frame of rows is not kept: keep it with `engine.kept` around everything that is done with it.
+    The rows are not cached: use `engine.kept` around all queries on them.
     """
     frame = engine.read(readable(data))
     source = source_of(engine, data, frame)
@@ -108,10 +108,7 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
 def summarize_trips(
     engine: SparkEngine, trips: SparkTrips, reading: FlowReading, notes: ReadNotes, *, visited: bool, progress: Any
 ) -> SparkTrips:
-    """The same with what is known of the steps, once the rows have been read; bad rows are told or refused.
-
-    `visited`: gather too which tiles any trip starts or ends in.
-    """
+    """Add the summary of the time steps, once rows were read; note bad rows, or raise. With `visited`, add visited tiles."""
     columns = trips.reader.columns
     text = "SELECT step, note, sum(size) AS size, sum(crowd) AS crowd FROM {rows} GROUP BY step, note"
     figures = engine.gather(engine.sql(text, rows=trips.rows), progress).sort_by("step")
@@ -144,14 +141,14 @@ def summarize_trips(
 
 
 def flow_partition_reader(trips: SparkTrips, *, members: bool) -> FlowPartitionReader:
-    """From packed_rows to flows, for executors; with `members`, it is kept who is behind each flow."""
+    """Return the reader of a partition's flows, for executors; with `members`, person ids are kept."""
     return FlowPartitionReader(
         trips.reader.schema, trips.counts, trips.reader.steps, trips.step_s, trips.frame, members
     )
 
 
 def _people(engine: SparkEngine, trips: SparkTrips, notes: ReadNotes) -> int:
-    """The number of distinct people; ids that look alike are noted."""
+    """Count the distinct people; note ids that differ only in case."""
     reader = PersonReader(trips.reader.schema)
     found = engine.map_rows(trips.rows.select("packed"), reader, reader.schema)
     people, alike = count_people(engine, found)
@@ -170,7 +167,7 @@ def _refuse_repeated(engine: SparkEngine, trips: SparkTrips) -> None:
 def _zones(
     engine: SparkEngine, frame: Frame, source: Source, columns: OdColumns, reading: FlowReading, notes: ReadNotes
 ) -> Zones:
-    """The zones that were given or asked for; places and names come from all executors."""
+    """Return the zones that were given or asked for; positions and names come from all executors."""
     if reading.grid is not None or reading.h3 is not None:
         found = engine.map_rows(frame, PlaceReader(source, columns, reading.h3), PlaceReader.schema)
         sides = ", ".join(f"{how}({name}) AS {name}" for name, how in JOINED.items())
@@ -196,7 +193,7 @@ def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:
 
 
 def _settle(said: dict[str, int], reader: TripReader, reading: FlowReading, notes: ReadNotes) -> None:
-    """Stop because of bad rows, or note them; tell how times were read."""
+    """Raise because of bad rows, or note them; note how times were read."""
     problems = Problems()
     for note, n in sorted(said.items()):
         if note.startswith(BAD):

@@ -116,7 +116,8 @@ def _equal(engine: SparkEngine, rows: Frame) -> tuple[Frame, int]:
     points = engine.gather(engine.sql("SELECT count(*) AS n FROM {rows}", rows=rows))["n"][0].as_py()
     partitions = max(points // PARTITION_POINTS, engine.slots)
     tracks = engine.sql(
-        f"SELECT trajectory_id, pmod(xxhash64(min(timestamp), count(*)), {partitions}) AS partition_id FROM {{rows}} GROUP BY trajectory_id",
+        f"SELECT trajectory_id, pmod(xxhash64(min(timestamp), count(*)), {partitions}) AS partition_id FROM {{rows}} "
+        "GROUP BY trajectory_id",
         rows=rows,
     )
     keyed = engine.sql(

@@ -1,4 +1,4 @@
-"""What executors do with rows of trips and flows: chunks of the input to keyed rows, and rows of a partition to flows."""
+"""Rows of trips and flows on executors: from chunks of the input to packed rows, and from those of a partition to flows."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from crowdveil.model.globe import Reach
 from crowdveil.model.zones import Zones
 
 BAD, INSTANTS, WALLS, SKIPPED, TWICE = "bad:", "instants", "walls", "skipped", "twice"
-"""Notes among the rows: rows that cannot be used, by reason, whether times say which moment they mean, and how many local
-times no clock showed or showed twice."""
+"""Notes among the rows: unusable rows, by reason; whether times have a zone; and local times that a clock skipped or showed
+twice."""
 
 
 PACKED_TRIPS = pa.schema(
     [("step", pa.int64()), ("note", pa.string()), ("size", pa.int64()), ("crowd", pa.int64()), ("packed", pa.binary())]
 )
-"""Rows of trips in packed_rows, a step in each: how many rows, and an upper bound of the crowd behind them, which counts trips where
-people are not known. Where there is a note, there is nothing else but how often it is to be said, as the size."""
+"""Packed rows of one step: how many rows, and an upper bound of their people, or of their trips where people are not known. A
+note has nothing else but its count, as the size."""
 
 
 @dataclass(frozen=True)
 class TripReader:
-    """Chunks of the input as packed_rows of rows with the columns step, o, d, person, n, rows, people and weight, those that exist.
+    """Packs chunks of the input by time step: the columns step, o, d, person, n, rows, people and weight, those that exist.
 
     A row stands for `n` trips.
     """
@@ -62,7 +62,7 @@ class TripReader:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the rows in packed_rows."""
+        """Return the columns of packed rows."""
         fields = [("step", pa.int64()), ("o", pa.int32()), ("d", pa.int32())]
         if self.columns.user is not None:
             fields.append(("person", id_type(self.source.schema.field(self.columns.user).type)))
@@ -76,7 +76,7 @@ class TripReader:
         return pa.schema(fields)
 
     def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The packed_rows of chunks, and what is to be noted of them."""
+        """Yield the packed rows of chunks, and notes."""
         names = ZoneNames(self.zones, came_up=self.came_up)
         reader = OdReader(self.source, self.columns, names, self.tz, self.form, ReadNotes(), self.ids)
         held: list[pa.RecordBatch] = []
@@ -112,7 +112,7 @@ class TripReader:
         return record_batch(list(zip(*packed_rows, strict=True)) or [()] * len(PACKED_TRIPS), PACKED_TRIPS)
 
     def _combined(self, rows: pa.Table) -> pa.Table:
-        """The same with equal ones together: whatever is left goes over the network."""
+        """Add up rows with equal keys, since all rows go over the network."""
         keys = [name for name in ("step", "o", "d", "person") if name in rows.column_names]
         sums = [name for name in rows.column_names if name not in keys]
         made = rows.group_by(keys).aggregate([(name, "sum") for name in sums])
@@ -130,19 +130,18 @@ class TripReader:
         for name in ("person", "people", "weight"):
             if name in rows.schema.names:
                 made[name] = rows[name]
-        columns = [_column(made[f.name], f.type) if f.name in made else pa.nulls(n, f.type) for f in self.schema]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        return filled_batch(self.schema, n, made)
 
 
 @dataclass(frozen=True)
 class TileReader:
-    """Packed rows as the tiles that trips in them start or end in."""
+    """Lists the tiles that packed trips start or end in."""
 
     rows: pa.Schema
     schema = pa.schema([("tile", pa.int32())])
 
     def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Tiles, each once a chunk."""
+        """Yield the tiles of each chunk."""
         for packed_rows in chunks:
             rows = unpacked(packed_rows["packed"].drop_null(), self.rows)
             both = np.unique(np.concatenate([rows[end].to_numpy() for end in "od"]))
@@ -151,17 +150,17 @@ class TileReader:
 
 @dataclass(frozen=True)
 class PersonReader:
-    """Packed rows as the people in them, each beside their id in lower case."""
+    """Lists the people of packed rows, with their ids in lower case."""
 
     rows: pa.Schema
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the people."""
+        """Return the columns of the people."""
         return pa.schema([("person", pa.string()), ("lower", pa.string())])
 
     def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """People, each once a chunk."""
+        """Yield the people of each chunk."""
         for packed_rows in chunks:
             rows = unpacked(packed_rows["packed"].drop_null(), self.rows)
             people = pc.unique(rows["person"]).cast(pa.string())
@@ -170,14 +169,14 @@ class PersonReader:
 
 @dataclass(frozen=True)
 class DateOrderReader:
-    """Chunks of a column of times as what they show of the order of day and month."""
+    """Finds what a column of times shows of the order of day and month."""
 
     source: Source
     column: str
     schema = pa.schema([(name, pa.bool_()) for name in ("day", "month", "either", "seen")])
 
     def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A row for each chunk."""
+        """Yield a row for each chunk."""
         for batch in chunks:
             found = date_order(one_array(without_missing(self.source, batch)[self.column]).drop_null())
             yield record_batch([[getattr(found, name)] for name in self.schema.names], self.schema)
@@ -185,14 +184,14 @@ class DateOrderReader:
 
 @dataclass(frozen=True)
 class NameReader:
-    """Chunks of the input as the names of zones in them."""
+    """Lists the names of zones in the input."""
 
     source: Source
     columns: OdColumns
     schema = pa.schema([("name", pa.string())])
 
     def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Names, each once a chunk."""
+        """Yield the names of each chunk."""
         for batch in chunks:
             plain = without_missing(self.source, batch)
             names = {
@@ -203,7 +202,7 @@ class NameReader:
 
 @dataclass(frozen=True)
 class PlaceReader:
-    """Chunks of the input as the box around their places, and the cells of H3 that these lie in."""
+    """Finds the bounding box of the positions in the input, and their H3 cells."""
 
     source: Source
     columns: OdColumns
@@ -211,7 +210,7 @@ class PlaceReader:
     schema = pa.schema([*((side.name, pa.float64()) for side in fields(Reach)), ("cell", pa.string())])
 
     def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The box of each chunk, beside each of its cells."""
+        """Yield the box of each chunk with each of its cells."""
         for batch in chunks:
             found = places_in(without_missing(self.source, batch), self.columns, self.source.name, self.h3)
             cells: list[str | None] = [*sorted(found.cells)] or [None]
@@ -221,20 +220,20 @@ class PlaceReader:
 
 @dataclass(frozen=True)
 class FlowPartitionReader:
-    """From the packed_rows of some whole time steps to their flows; sent to executors.
+    """Reads the flows of a partition of whole time steps from packed rows; sent to executors.
 
     Attributes
     ----------
     rows
-        The columns of the rows in packed_rows.
+        The columns of packed rows.
     counts
         What k counts.
     steps, step_s
-        How time is cut, and how long a step is.
+        How time is divided, and the length of a step in seconds.
     frame
-        Flows without a row: what is true of every partition.
+        Flows without rows: what all partitions have in common.
     members
-        Whether it matters who is behind each flow.
+        Whether the person ids of each flow are kept.
     """
 
     rows: pa.Schema
@@ -251,7 +250,7 @@ class FlowPartitionReader:
                 refrozen(model)
 
     def __call__(self, partition: pa.Table) -> Flows | None:
-        """The flows; None where all volumes are rounded to nothing."""
+        """Return the flows; None where all volumes are rounded to 0."""
         frame, people = self.frame, self.counts == "people"
         grouped = regrouped(unpacked(partition["packed"], self.rows), members=self.members)
         try:
@@ -266,19 +265,19 @@ class FlowPartitionReader:
 
 @dataclass(frozen=True)
 class RepeatedPairs:
-    """Counts pairs of zones with several rows in a time step, where rows must be one for each."""
+    """Counts pairs of zones that have several rows in a time step."""
 
     rows: pa.Schema
     schema = pa.schema([("repeated", pa.int64())])
 
     def __call__(self, partition: pa.Table) -> pa.Table:
-        """One number."""
+        """Return the count as one row."""
         rows = regrouped(unpacked(partition["packed"], self.rows), members=False)["rows"].to_numpy()
         return pa.table({"repeated": [int((rows > 1).sum())]}, schema=self.schema)
 
 
 def without_missing(source: Source, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A chunk of a CSV with nothing in place of the words for it, as our own parser gives it."""
+    """Return a chunk of a CSV with nulls in place of the words for missing values, as our parser does."""
     if source.delimiter is None:
         return batch
     words = pa.array(MISSING)
@@ -286,11 +285,18 @@ def without_missing(source: Source, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
+def filled_batch(schema: pa.Schema, n: int, made: dict[str, Any]) -> pa.RecordBatch:
+    """Return `n` rows from columns by name; those that are not given are null."""
+    columns = [_column(made[f.name], f.type) if f.name in made else pa.nulls(n, f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
 def record_batch(columns: list[Any], schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows from the values of each column of a schema."""
     return pa.RecordBatch.from_arrays(
         [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
     )
 
 
 def _column(values: Any, kind: Any) -> Any:
-    return pa.array(values, kind) if isinstance(values, np.ndarray) else values.cast(kind)
+    return pa.array(values, kind) if isinstance(values, np.ndarray | list) else values.cast(kind)
