@@ -1,4 +1,4 @@
-"""Questions about a written release that several functions have."""
+"""Helpers that several functions of the Python API share."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from crowdveil.registry import find_method
 
 if TYPE_CHECKING:
     from crowdveil.method import RowSemantics
+    from crowdveil.params import Params
+
+
+def split_options(options: dict[str, Any], model: type[Params]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split options into those of a model and the rest."""
+    own = {name: value for name, value in options.items() if name in model.model_fields}
+    return own, {name: value for name, value in options.items() if name not in own}
 
 
 def published_numbers(release: TrajectoryRelease) -> list[str]:

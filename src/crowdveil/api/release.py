@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from crowdveil.api.opened import split_options
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS
@@ -33,9 +34,8 @@ def anonymize(
 
     >>> crowdveil.anonymize("suppression", "trips.parquet", "out", zones="zones.geojson", k=10)  # doctest: +SKIP
     """
-    run_options = {name: value for name, value in options.items() if name in RunOptions.model_fields}
-    reading = {n: v for n, v in options.items() if n in READINGS[find_method(method).takes].model_fields}
-    parameters = {n: v for n, v in options.items() if n not in reading and n not in run_options}
+    run_options, options = split_options(options, RunOptions)
+    reading, parameters = split_options(options, READINGS[find_method(method).takes])
     request = pipeline.Request(method, data, output, parameters, reading, run_options, spark=spark)
     return pipeline.run(request, progress)
 
@@ -46,9 +46,9 @@ def verify(
     """Check a release or a heat map from its files; returns each guarantee with its finding.
 
     `folder` is that of a release or of a heat map, or the GeoJSON of a heat map. A finding's `outcome` is `Outcome.HOLDS`,
-    `VIOLATED` or `NOT_CHECKED`: what files alone do not show is not checked, and does not hold. `original` is what the release
-    was made from: `Flows`, `Trajectories`, or a path, a table or a data frame, which is read as the manifest says (for a heat map
-    as `options` say). Files that were needed for it, such as zones, are given again as `options`. With a session of Spark in
+    `VIOLATED` or `NOT_CHECKED`, where files alone are not enough. `original` is what the release was made
+    from: `Flows`, `Trajectories`, or a path, a table or a data frame, which is read as the manifest says (for a heat map
+    as `options` say). Files that were needed for it, such as zones, are given as `options`. With a session of Spark in
     `spark` the files, and the original of flows, are read and checked there.
 
     >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson")  # doctest: +SKIP

@@ -22,16 +22,16 @@ def write_report(
     overwrite: bool = False,
     **options: Any,
 ) -> Path:
-    """Write the report of a release anew into its folder, as one HTML file that needs nothing else.
+    """Write the report of a release into its folder, as one self-contained HTML file.
 
     With `private_report` the original is shown too, in a file outside the release, and nothing in the release changes:
-    `original` is what it was made from, and `options` are files such as zones, given again as for `verify`.
+    `original` is what it was made from, and `options` are files such as zones, as for `verify`.
 
     >>> crowdveil.write_report("out")  # doctest: +SKIP
     """
     if private_report is None:
         if original is not None or options:
-            raise ParameterError("original: a report in the release shows none of it; name a file with private_report.")
+            raise ParameterError("original: the report in a release does not show it; name a file with private_report.")
         return releases.report_again(Path(folder))
     if original is None:
         raise ParameterError("private_report: the original is needed for it; give it with --original.")

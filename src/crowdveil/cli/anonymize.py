@@ -75,7 +75,7 @@ def method_command(method: Method) -> click.Command:
 
 
 def perform(request: pipeline.Request, there: Elsewhere | None = None) -> None:
-    """Run a request, here or on a server, and tell where the release is and what it cost."""
+    """Run a request, here or on a server; show where the release is and what it cost."""
     if there is not None:
         run_there(there, request, READINGS[find_method(request.method).takes])
         return

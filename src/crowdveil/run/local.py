@@ -43,7 +43,7 @@ class LocalBackend(Backend):
         self.files: dict[str, str] = {}
 
     def check_target(self) -> None:
-        """Raise unless the release and the confidential files can be written; open what is kept beside them."""
+        """Raise unless the release and the confidential files can be written; open kept time steps and the pairing."""
         options, output = self.spec.options, self.output
         check_target(output.absolute(), overwrite=options.overwrite, mark_file=MANIFEST_FILE)
         if options.private_report is not None:

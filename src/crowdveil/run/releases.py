@@ -16,7 +16,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import READINGS, TrajectoryReading, read
-from crowdveil.run.manifest import read_manifest, reading_again, refuse_other_counts, with_file, write_manifest
+from crowdveil.run.manifest import original_input_options, read_manifest, refuse_other_counts, with_file, write_manifest
 from crowdveil.run.verification import check, validate_release_tables
 
 
@@ -28,24 +28,24 @@ def verify_on_spark(
     master: str | None = None,
     spark: Any = None,
 ) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
-    """As `verify`, on Spark; with the manifest."""
+    """Verify a release on Spark, as `verify` does here; return the manifest too."""
     from crowdveil.engine.spark import spark_engine
     from crowdveil.run.spark.aligned_partitions import verify_with_original
-    from crowdveil.run.spark.release_verification import verify as verify_parts
+    from crowdveil.run.spark.release_verification import verify as verify_partitions
 
-    with spark_engine(spark, master) as there:
+    with spark_engine(spark, master) as engine:
         if original is None:
-            return verify_parts(there, str(folder))
-        return verify_with_original(there, str(folder), original, reading or {})
+            return verify_partitions(engine, str(folder))
+        return verify_with_original(engine, str(folder), original, reading or {})
 
 
 def verify(
     folder: Path, original: Any = None, reading: dict[str, Any] | None = None
 ) -> list[tuple[Guarantee, Finding]]:
-    """Check a release or a heat map: that the files are the ones that were written, and every guarantee in the manifest.
+    """Check that the files of a release or a heat map are those that were written, and every guarantee in the manifest.
 
-    The files are enough for most of it. With the `original` data, or the file or table that they are to be read from,
-    the rest is checked too. They are read as the manifest says, with the options in `reading` in place of its own.
+    Most guarantees are checked on the files alone, the rest with the `original` data, or a file or table of them. It is read
+    with the manifest's input options, or those in `reading`.
     """
     return verified(folder, original, reading)[0]
 
@@ -53,7 +53,7 @@ def verify(
 def verified(
     folder: Path, original: Any = None, reading: dict[str, Any] | None = None
 ) -> tuple[list[tuple[Guarantee, Finding]], str]:
-    """As `verify`, with what k counts."""
+    """Verify a release as `verify` does; return what k counts too."""
     if is_heat_map(Path(folder)):
         options = TrajectoryReading.checked(reading or {})
         points = None if original is None else read(Trajectories, original, options, ReadNotes())
@@ -68,16 +68,16 @@ def verified(
 
 
 def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
-    """The manifest and the files of a release; files that are not as they were written are refused, except that of a role."""
+    """Return the manifest and the files of a release; raise if a file was changed, except that of the role `but`."""
     recover(folder)
     manifest = read_manifest(folder)
     for entry in manifest["guarantees"]:
-        guarantee_from_manifest(entry)  # a guarantee that means nothing here is refused at the door
+        guarantee_from_manifest(entry)  # raises on one that is unknown
     written = read_release(folder, {role: entry["name"] for role, entry in manifest["files"].items()})
-    looked = [entry for role, entry in manifest["files"].items() if role != but]
-    gone = [e["name"] for e in looked if not (folder / e["name"]).exists()]
+    checked = [entry for role, entry in manifest["files"].items() if role != but]
+    gone = [e["name"] for e in checked if not (folder / e["name"]).exists()]
     refuse_missing_files(folder, gone)
-    changed = [e["name"] for e in looked if file_hash(folder / e["name"]) != e["sha256"]]
+    changed = [e["name"] for e in checked if file_hash(folder / e["name"]) != e["sha256"]]
     refuse_changed_files(folder, changed)
     return manifest, written
 
@@ -97,14 +97,14 @@ def refuse_changed_files(folder: Path | str, names: list[str]) -> None:
 
 
 def sound_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
-    """The same, for whoever shows what is in the files: they must be of the form that every release has."""
+    """Open a release whose content is to be shown: its tables must be well-formed too."""
     manifest, written = open_release(folder, but=but)
     validate_release_tables(written)
     return manifest, written
 
 
 def add_report(folder: Path, written: WrittenRelease, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Write the report of a release into its folder; returns the manifest with it."""
+    """Write the report of a release into its folder; return the manifest with it."""
     from crowdveil.report.html import REPORT_FILE, public_report
 
     (folder / REPORT_FILE).write_text(public_report(written, manifest), encoding="utf-8", newline="\n")
@@ -112,9 +112,9 @@ def add_report(folder: Path, written: WrittenRelease, manifest: dict[str, Any]) 
 
 
 def report_again(folder: Path) -> Path:
-    """Write the report of a release anew, or for the first time, and enter it in the manifest.
+    """Write the report of a release, replacing an earlier one, and list it in the manifest.
 
-    At every moment the manifest speaks of no report, or of the one that is there.
+    At every moment the manifest lists no report, or the one in the folder.
     """
     from crowdveil.report.html import REPORT_FILE, public_report
 
@@ -130,22 +130,22 @@ def report_again(folder: Path) -> Path:
 
 
 def check_private(target: Path, folder: Path, *, overwrite: bool) -> None:
-    """Raise unless a private report can be put at `target`; never in the release, which is published as a whole."""
-    inside, outside = Path(target).resolve(), Path(folder).resolve()
-    if inside.is_relative_to(outside):
+    """Raise unless a confidential report can be written to `target`; never in the release, which is published as a whole."""
+    file = Path(target).resolve()
+    if file.is_relative_to(Path(folder).resolve()):
         raise ParameterError(
             f"private_report: wanted a file outside the release, but got one in {folder}, which is to be published; name another."
         )
-    if inside.suffix.lower() not in (".html", ".htm"):
+    if file.suffix.lower() not in (".html", ".htm"):
         raise ParameterError(f"private_report: wanted a name that ends in .html, but got {Path(target).name}.")
-    check_file(inside, overwrite=overwrite)
+    check_file(file, overwrite=overwrite)
 
 
 def write_private(
     target: Path, written: WrittenRelease, manifest: dict[str, Any], data: Flows | Trajectories, release: Release | None,
     *, overwrite: bool,
 ) -> None:  # fmt: skip
-    """Write the report that shows the original too, for its owner's eyes alone."""
+    """Write the confidential report, which shows the original too."""
     from crowdveil.report.html import private_report
     from crowdveil.report.private_context import private_context_of
 
@@ -159,7 +159,7 @@ def write_private(
 def report_of_original(
     folder: Path, target: Path, original: Any, reading: dict[str, Any], *, overwrite: bool = False
 ) -> None:  # fmt: skip
-    """Write the private report of a release that lies there, with the original read as its manifest says."""
+    """Write the confidential report of a written release, with the original read as its manifest says."""
     check_private(target, folder, overwrite=overwrite)
     manifest, written = sound_release(folder, but="report")
     data = _read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
@@ -168,7 +168,7 @@ def report_of_original(
 
 
 def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, original: Flows) -> None:
-    """Raise if a release of flows was not made from these: the manifest names no file, so that content alone decides."""
+    """Raise if a release was not made from these flows. The manifest names no file, so that volumes are compared."""
     volumes = [e for e in manifest["guarantees"] if e["name"] in (TrueVolumes.name, BoundedVolumes.name)]
     findings = check(written, tuple(guarantee_from_manifest(entry) for entry in volumes), original) if volumes else []
     if any(finding.violated for _, finding in findings):
@@ -178,8 +178,8 @@ def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, ori
 
 
 def _read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:
-    """The original flows or trajectories, read as they were when the release was made."""
-    options = READINGS[takes].checked({} if isinstance(original, takes) else reading_again(manifest, given))
+    """Read the original with the input options of the release."""
+    options = READINGS[takes].checked({} if isinstance(original, takes) else original_input_options(manifest, given))
     data: Flows | Trajectories = read(takes, original, options, ReadNotes(), members=manifest["k_counts"] == "people")
     refuse_other_counts(manifest, data.counts)
     return data

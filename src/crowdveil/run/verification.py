@@ -1,4 +1,4 @@
-"""What every way through shares: guarantees checked on written files, and what is told beside them."""
+"""Checks that all backends share: guarantees on written files, k against the data, warnings for the user."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def check(
     original: Flows | Trajectories | None = None,
     source: Ints | None = None,
 ) -> list[tuple[Guarantee, Finding]]:
-    """What came of each guarantee on the written files, with what they were made from at hand or without; of trajectories also
-    which one each written one comes from.
+    """Check each guarantee on the written files, and against the `original` if it is given; `source` is the original of each
+    written trajectory.
     """
     if original is None:
         checks = [partial(guarantee.check, written) for guarantee in guarantees]
@@ -52,20 +52,20 @@ _VOLUMES: dict[RowSemantics, tuple[Guarantee, ...]] = {
 
 
 def structural_guarantees(method: Method) -> tuple[Guarantee, ...]:
-    """What every release of its kind guarantees, whatever made it."""
+    """Return the guarantees of every release of flows or trajectories."""
     if method.takes is Flows:
         return (WellFormedFlows(), *_VOLUMES[method.row_semantics])
     return (WellFormedTrajectories(),)
 
 
 def validate_release_tables(written: WrittenRelease) -> None:
-    """Raise unless files are of the form that every release of their kind has; for whoever shows what is in them."""
+    """Raise unless the tables of a release are well-formed; for those that show their content."""
     form = WellFormedFlows() if written.is_flows else WellFormedTrajectories()
     refuse_broken([(form, form.check(written))])
 
 
 def without_exact_figures(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest of a noisy release: a figure of the data without noise undoes it."""
+    """Return the manifest of a noisy release without exact figures of the data, which would undo the noise."""
     cost, read_from = manifest["cost"], manifest["input"]
     return manifest | {
         "input": read_from | {"notes": [], "dropped": {}},
@@ -76,11 +76,9 @@ def without_exact_figures(manifest: dict[str, Any]) -> dict[str, Any]:
 def add_run_warnings(
     method: Method, data: Flows | Trajectories, params: Params, published: int, notes: ReadNotes, *, seed_given: bool
 ) -> None:
-    """Tell whoever signs what is easily overlooked."""
+    """Note what a user easily overlooks."""
     if seed_given and method.row_semantics == "noisy":
-        notes.say(
-            "the noise was drawn with the seed that was given: who knows the seed can remove the noise, so keep it secret."
-        )
+        notes.say("the noise was drawn with the seed that was given, which can remove it: keep the seed secret.")
     if hasattr(params, "k") and data.counts != "people":
         notes.say(f"people are not known, so k counts {data.counts} (name the column of people with --user).")
     elif what_k_counts(data, params) != data.counts:
@@ -97,19 +95,19 @@ def add_run_warnings(
 
 
 def what_k_counts(data: Flows | Trajectories, params: Params) -> str:
-    """People, trips or trajectories: what the data knows, unless trajectories are asked for."""
+    """Return what k counts: people where they are known, unless trajectories are asked for; else trips or trajectories."""
     return "trajectories" if getattr(params, "count_trajectories", False) else data.counts
 
 
 def check_k_feasible(data: Flows | Trajectories, params: Params) -> None:
-    """A k that all people together do not reach can only be a mistake."""
+    """Raise if k is larger than the number of people, or of what k counts, in all of the data."""
     counts = what_k_counts(data, params)
     exact = not isinstance(data, Flows) or data.crowd_is_exact
     refuse_large_k(params, data.crowd if counts == data.counts else len(data), counts, exact=exact)
 
 
 def refuse_large_k(params: Params, crowd: int, counts: str, *, exact: bool = True) -> None:
-    """Raise if k is larger than the crowd in all of the data, or than an upper bound of it."""
+    """Raise if k is larger than the group of all, or than an upper bound of its size."""
     k = getattr(params, "k", None)
     if isinstance(k, int) and crowd < k:
         most = "" if exact else "at most "

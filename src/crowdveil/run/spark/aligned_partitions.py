@@ -22,7 +22,7 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import FlowReading
-from crowdveil.run.manifest import reading_again, refuse_other_counts
+from crowdveil.run.manifest import original_input_options, refuse_other_counts
 from crowdveil.run.spark.merge_partitions import even_partitions, merge_findings
 from crowdveil.run.spark.release_verification import (
     NO_MOMENT,
@@ -101,7 +101,7 @@ def align_partitions(
         raise InputError(
             f"{release.folder}: it holds trajectories, which are compared with the original without Spark; leave --engine out."
         )
-    reading = FlowReading.checked(reading_again(release.manifest, given))
+    reading = FlowReading.checked(original_input_options(release.manifest, given))
     trips, rows = read_spark_trips(engine, original, reading, notes), engine.read(release.data)
     with engine.kept(trips.rows):
         trips = summarize_trips(engine, trips, reading, notes, visited=False, progress=progress)

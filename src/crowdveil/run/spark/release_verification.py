@@ -199,25 +199,25 @@ class SparkRelease:
 def open_spark_release(engine: SparkEngine, folder: str) -> SparkRelease:
     """Fetch the small files of a release; raise if a file is not the one that was written."""
     with scratch_folder() as made:
-        here, there = Path(made), folder.rstrip("/")
-        if not engine.files.exists(f"{there}/{MANIFEST_FILE}"):
+        here, address = Path(made), folder.rstrip("/")
+        if not engine.files.exists(f"{address}/{MANIFEST_FILE}"):
             raise InputError(f"{folder}: wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
-        engine.files.fetch(f"{there}/{MANIFEST_FILE}", here / MANIFEST_FILE)
+        engine.files.fetch(f"{address}/{MANIFEST_FILE}", here / MANIFEST_FILE)
         manifest = read_manifest(here)
         entries = manifest["files"]
-        gone = [e["name"] for e in entries.values() if not engine.files.exists(f"{there}/{e['name']}")]
+        gone = [e["name"] for e in entries.values() if not engine.files.exists(f"{address}/{e['name']}")]
         refuse_missing_files(folder, gone)
         changed = []
         for role, entry in entries.items():
-            address = f"{there}/{entry['name']}"
-            if role == "data" and engine.files.is_folder(address):
-                same = folder_entry(entry["name"], file_hashes(engine, address))["sha256"] == entry["sha256"]
+            file = f"{address}/{entry['name']}"
+            if role == "data" and engine.files.is_folder(file):
+                same = folder_entry(entry["name"], file_hashes(engine, file))["sha256"] == entry["sha256"]
             else:
-                engine.files.fetch(address, here / entry["name"])
+                engine.files.fetch(file, here / entry["name"])
                 same = file_hash(here / entry["name"]) == entry["sha256"]
             changed += [] if same else [entry["name"]]
         refuse_changed_files(folder, changed)
-        data = f"{there}/{entries['data']['name']}"
+        data = f"{address}/{entries['data']['name']}"
         if data.endswith(".csv"):
             raise InputError(f"{folder}: its tables are CSV, which is read without Spark; leave --engine out.")
         if "steps" not in entries:

@@ -1,4 +1,4 @@
-"""Leaving out trajectories that lie on a cluster: each partition of them goes through the filters of one machine."""
+"""Filter trajectories on a cluster: each partition with the filters that a single machine uses."""
 
 from __future__ import annotations
 
