@@ -21,9 +21,8 @@ from crowdveil.run.backend import Backend, RunSpec, Solution
 from crowdveil.run.options import RunOptions
 from crowdveil.run.pipeline import Request, run_stages
 
-VERBS = ["check_target", "read", "check_k", "solve", "write", "read_back", "verify", "attack", "file_entries", "report",
-         "report_privately", "publish"]  # fmt: skip
-STAGES = ["reading", "anonymizing", "writing", "verifying", "attacking", "reporting", "writing the confidential report"]
+VERBS = ["check_target", "read", "check_k", "solve", "write", "verify", "attack", "report", "publish"]
+STAGES = ["reading", "anonymizing", "writing", "verifying", "attacking", "reporting"]
 TRIPS = pa.table({"origin": ["a"] * 12, "destination": ["b"] * 12, "user_id": list(range(12))})
 
 
@@ -61,11 +60,9 @@ class FakeBackend(Backend):
         self._record("solve")
         return Solution(1, {}, {}, ["a line"], notes=["a note."])
 
-    def write(self, progress: Any) -> None:
+    def write(self, progress: Any) -> Any:
         self._record("write")
-
-    def read_back(self) -> None:
-        self._record("read_back")
+        return {}
 
     def verify(self, guarantees: Any, progress: Any) -> Any:
         self._record("verify")
@@ -75,16 +72,9 @@ class FakeBackend(Backend):
         self._record("attack")
         return []
 
-    def file_entries(self) -> Any:
-        self._record("file_entries")
-        return {}
-
     def report(self, manifest: Any, notes: Any) -> Any:
         self._record("report")
         return manifest
-
-    def report_privately(self, manifest: Any) -> None:
-        self._record("report_privately")
 
     def publish(self, manifest: Any) -> str:
         self._record("publish")
@@ -115,7 +105,7 @@ def _recorded(monkeypatch: pytest.MonkeyPatch, backend: type[Backend]) -> list[s
 
 
 def test_stages_run_in_one_order() -> None:
-    backend, stages = FakeBackend(_spec(private_report="p.html")), []
+    backend, stages = FakeBackend(_spec()), []
     with backend:
         result = run_stages(backend.spec, backend, no_progress, stages.append)
     assert backend.called == VERBS and stages == STAGES
@@ -127,20 +117,19 @@ def test_stages_that_are_not_asked_for_are_left_out() -> None:
     backend = FakeBackend(_spec(attack=False, report=False))
     with backend:
         result = run_stages(backend.spec, backend, no_progress, lambda name: None)
-    assert backend.called == [v for v in VERBS if v not in ("attack", "report", "report_privately")]
+    assert backend.called == [v for v in VERBS if v not in ("attack", "report")]
     assert result.manifest["risk"] is None
 
 
 def test_the_local_backend_is_driven_through_the_same_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     called, stages = _recorded(monkeypatch, local.LocalBackend), []
-    options = {"private_report": tmp_path / "p.html"}
-    pipeline.run(Request("suppression", TRIPS, tmp_path / "out", {"k": 5}, options=options), stage=stages.append)
+    pipeline.run(Request("suppression", TRIPS, tmp_path / "out", {"k": 5}), stage=stages.append)
     assert called == VERBS and stages == STAGES
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_failure_in_any_stage_publishes_nothing(verb: str) -> None:
-    backend = FakeBackend(_spec(private_report="p.html"), fails_at=verb)
+    backend = FakeBackend(_spec(), fails_at=verb)
     with pytest.raises(RuntimeError, match=verb), backend:
         run_stages(backend.spec, backend, no_progress, lambda name: None)
     assert backend.called == VERBS[: VERBS.index(verb) + 1] and backend.undone
@@ -148,7 +137,7 @@ def test_a_failure_in_any_stage_publishes_nothing(verb: str) -> None:
 
 def test_the_sequence_stands_once() -> None:
     """No other function of the package calls the verbs that only the sequence may call."""
-    only_here = {"check_k", "read_back", "report_privately", "publish"}
+    only_here = {"check_k", "solve", "publish"}
     assert only_here <= set(VERBS) == Backend.__abstractmethods__
     source = Path(crowdveil.__file__).parent
     callers = {

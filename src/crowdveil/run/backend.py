@@ -22,6 +22,11 @@ from crowdveil.progress import Progress
 from crowdveil.reading import Reading
 from crowdveil.run.options import RunOptions
 
+Guarantees = tuple[Guarantee, ...]
+Findings = list[tuple[Guarantee, Finding]]
+FileEntries = dict[str, dict[str, Any]]
+"""Files of a release by role, each with name and hash, as the manifest lists them."""
+
 
 @dataclass(frozen=True)
 class RunSpec:
@@ -98,38 +103,24 @@ class Backend(ABC):
         """Raise if k is larger than the number of people, or of what k counts, in the data."""
 
     @abstractmethod
-    def solve(self, guarantees: tuple[Guarantee, ...], progress: Progress) -> Solution:
+    def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Run the method."""
 
     @abstractmethod
-    def write(self, progress: Progress) -> None:
-        """Write the tables of the release to a temporary folder."""
+    def write(self, progress: Progress) -> FileEntries:
+        """Write the tables of the release to a temporary folder; return them by role, with their hashes."""
 
     @abstractmethod
-    def read_back(self) -> None:
-        """Read the written files."""
+    def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
+        """Read the files back; check each guarantee on them and against the original. Raise where files violate one."""
 
     @abstractmethod
-    def verify(self, guarantees: tuple[Guarantee, ...], progress: Progress) -> list[tuple[Guarantee, Finding]]:
-        """Check each guarantee on the written files and against the original; raise where the files violate one."""
-
-    @abstractmethod
-    def attack(
-        self, guarantees: tuple[Guarantee, ...], notes: ReadNotes, progress: Progress
-    ) -> list[RiskEstimate] | None:
+    def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Attack the release; None where that cannot be done here."""
 
     @abstractmethod
-    def file_entries(self) -> dict[str, dict[str, Any]]:
-        """Return the written files by role, with their hashes, as the manifest lists them."""
-
-    @abstractmethod
     def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
-        """Write the report; return the manifest with it."""
-
-    @abstractmethod
-    def report_privately(self, manifest: dict[str, Any]) -> None:
-        """Write the confidential report, outside the release."""
+        """Write the reports that are asked for; return the manifest with the public one."""
 
     @abstractmethod
     def publish(self, manifest: dict[str, Any]) -> Path | str:

@@ -10,7 +10,6 @@ import numpy as np
 from crowdveil.attacks.known_points import measured_lines
 from crowdveil.attacks.risk import RiskEstimate, against_guarantees
 from crowdveil.entropy import apart
-from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import Keep, kept_pairing
@@ -23,7 +22,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 from crowdveil.reading import read
 from crowdveil.report.summary import cost_lines, cost_numbers
-from crowdveil.run.backend import Backend, RunSpec, Solution
+from crowdveil.run.backend import Backend, FileEntries, Findings, Guarantees, RunSpec, Solution
 from crowdveil.run.manifest import file_entry, write_manifest
 from crowdveil.run.releases import add_report, check_private, write_private
 from crowdveil.run.resume import ATTACKS, drawn_seed, keep_finished_steps, open_finished
@@ -64,7 +63,7 @@ class LocalBackend(Backend):
         """Raise if k is larger than what it counts in the data."""
         check_k_feasible(self.data, self.spec.params)
 
-    def solve(self, guarantees: tuple[Guarantee, ...], progress: Progress) -> Solution:
+    def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Run the method; trajectories get their new numbers, and their pairing is kept if it is asked for."""
         method, data = self.spec.method, self.data
         release = method.run(data, self.spec.params, np.random.default_rng(self.seed), progress)
@@ -82,42 +81,33 @@ class LocalBackend(Backend):
     def _source(self) -> Any:
         return getattr(self.release, "source", None)
 
-    def write(self, progress: Progress) -> None:
+    def write(self, progress: Progress) -> FileEntries:
         """Write the tables to a folder that becomes the release when it is published."""
         options = self.spec.options
         folder = new_folder(self.output, overwrite=options.overwrite, mark_file=MANIFEST_FILE)
         self.folder = self.scope.enter_context(folder)
         self.files = write_release(self.release, self.folder, options.format, self.spec.data_name)
+        return {role: file_entry(self.folder / name) for role, name in self.files.items()}
 
-    def read_back(self) -> None:
-        """Read the written files."""
+    def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
+        """Read the files back, and check each guarantee on them and against the original."""
         self.written = read_release(self.folder, self.files)
-
-    def verify(self, guarantees: tuple[Guarantee, ...], progress: Progress) -> list[tuple[Guarantee, Finding]]:
-        """Check each guarantee on the written files and against the original."""
         return check(self.written, guarantees, self.data, self._source)
 
-    def attack(
-        self, guarantees: tuple[Guarantee, ...], notes: ReadNotes, progress: Progress
-    ) -> list[RiskEstimate] | None:
+    def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Attack the release, with draws that are not those of the method."""
         seed, status = apart(self.seed, ATTACKS), self.spec.method.status
         return against_guarantees(self.data, self.release, guarantees, status, seed, progress)
 
-    def file_entries(self) -> dict[str, dict[str, Any]]:
-        """Return the written files by role, with their hashes."""
-        return {role: file_entry(self.folder / name) for role, name in self.files.items()}
-
     def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
-        """Write the report into the temporary folder."""
-        return add_report(self.folder, self.written, manifest)
-
-    def report_privately(self, manifest: dict[str, Any]) -> None:
-        """Write the confidential report."""
-        options = self.spec.options
+        """Write the public report into the temporary folder, and the confidential one outside it."""
+        options, written = self.spec.options, self.written
+        if options.report:
+            manifest = add_report(self.folder, written, manifest)
         if options.private_report is not None:
             target = Path(options.private_report)
-            write_private(target, self.written, manifest, self.data, self.release, overwrite=options.overwrite)
+            write_private(target, written, manifest, self.data, self.release, overwrite=options.overwrite)
+        return manifest
 
     def publish(self, manifest: dict[str, Any]) -> Path:
         """Write the manifest, and move the temporary folder to its place."""

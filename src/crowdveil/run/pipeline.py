@@ -111,7 +111,7 @@ def _backend(spec: RunSpec, session: Any, stage: Stage) -> AbstractContextManage
 
 
 def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage) -> Result:
-    """Run the stages of a run in their order: nothing is published that was not read back and verified."""
+    """Run the stages of a run in their order: nothing is published that was not read back from its files and verified."""
     method, params, options = spec.method, spec.params, spec.options
     notes = ReadNotes()
     backend.check_target()
@@ -128,10 +128,9 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
         notes.say(sentence)
 
     stage("writing")
-    backend.write(progress)
+    files = backend.write(progress)
 
     stage("verifying")
-    backend.read_back()
     checked = backend.verify(guarantees, progress)
     refuse_unchecked(checked)
 
@@ -145,17 +144,14 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
         method=method, params=params, reading=spec.reading, seed_given=spec.seed_given, data=spec.data, notes=notes,
         counts=what_k_counts(data, params), checked=checked, cost=solution.cost,
         risk=None if risks is None else [risk.as_json() for risk in risks], facts=solution.facts,
-        files=backend.file_entries(),
+        files=files,
     )  # fmt: skip
     if method.row_semantics == "noisy":
         manifest = without_exact_figures(manifest)
 
-    if options.report:
+    if options.report or options.private_report is not None:
         stage("reporting")
         manifest = backend.report(manifest, notes)
-    if options.private_report is not None:
-        stage("writing the confidential report")
-        backend.report_privately(manifest)
 
     folder = backend.publish(manifest)
     risk_lines = [risk.line() for risk in risks or [] if risk.before is not None]

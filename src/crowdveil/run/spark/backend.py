@@ -21,7 +21,7 @@ from crowdveil.io.written import AREAS_FILE, MANIFEST_FILE, read_release
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.release import Areas
 from crowdveil.progress import Progress
-from crowdveil.run.backend import Backend, RunSpec
+from crowdveil.run.backend import Backend, FileEntries, RunSpec
 from crowdveil.run.manifest import file_entry, folder_entry, write_manifest
 from crowdveil.run.releases import add_report
 from crowdveil.run.resume import drawn_seed, first_entropy, run_key
@@ -115,26 +115,19 @@ class SparkBackend(Backend):
         lines: list[str] = found[SUMMARY].to_pylist()
         return lines
 
-    def read_back(self) -> None:
-        """Read nothing here: the written rows are read where they are verified."""
-
     @property
     def features(self) -> list[dict[str, Any]]:
         """Return the areas as in the GeoJSON, without outlines."""
         return [] if self.areas is None else [{"properties": p} for p in area_properties(self.areas)]
 
-    def file_entries(self) -> dict[str, dict[str, Any]]:
-        """Write the small files here; return all files by role, with their hashes."""
-        entries = {"data": folder_entry(self.DATA_FOLDER, file_hashes(self.engine, self.data)), **self.small_files()}
+    def file_entries(self, **small: Path) -> FileEntries:
+        """Write the areas here; return all files by role, with their hashes. `small` are other files that are here."""
         if self.areas is not None:
             drawn = np.ones(len(self.areas), np.bool_) if self.drawn is None else self.drawn
             write_features(area_features(self.areas, drawn), self.here / AREAS_FILE)
-            entries["areas"] = file_entry(self.here / AREAS_FILE)
-        return entries
-
-    def small_files(self) -> dict[str, dict[str, Any]]:
-        """Write the small tables of the release here; return them by role."""
-        return {}
+            small["areas"] = self.here / AREAS_FILE
+        data = folder_entry(self.DATA_FOLDER, file_hashes(self.engine, self.data))
+        return {"data": data, **{role: file_entry(path) for role, path in small.items()}}
 
     @property
     @abstractmethod
@@ -149,9 +142,6 @@ class SparkBackend(Backend):
         self.engine.files.fetch(self.data, self.here / self.DATA_FOLDER)
         written = read_release(self.here, {role: entry["name"] for role, entry in manifest["files"].items()})
         return add_report(self.here, written, manifest)
-
-    def report_privately(self, manifest: dict[str, Any]) -> None:
-        """Write nothing: `check_supported_on_spark` refuses a confidential report."""
 
     def publish(self, manifest: dict[str, Any]) -> str:
         """Copy the small files to the cluster, and move the temporary folder to its place."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,15 +9,13 @@ import pyarrow.compute as pc
 from crowdveil.attacks.risk import RiskEstimate
 from crowdveil.engine.spark import Frame
 from crowdveil.errors import GuaranteeViolatedError
-from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import refuse_broken
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_table
 from crowdveil.model.flows import FlowCounts, Flows
 from crowdveil.progress import Progress
 from crowdveil.reading import FlowReading
-from crowdveil.run.backend import Solution
-from crowdveil.run.manifest import file_entry
+from crowdveil.run.backend import FileEntries, Findings, Guarantees, Solution
 from crowdveil.run.spark.backend import FILE_ROWS, PARTITIONS_FOLDER, SparkBackend, write_part_files
 from crowdveil.run.spark.flow_partitions import FlowPartition, row_schema
 from crowdveil.run.spark.merge_partitions import AREA, ROW, FlowTotals, areas_of, even_partitions
@@ -63,7 +59,7 @@ class FlowSparkBackend(SparkBackend):
         """Return what the group sizes of published rows count."""
         return "trips" if self.spec.method.row_semantics == "noisy" else self.trips.counts
 
-    def solve(self, guarantees: tuple[Guarantee, ...], progress: Progress) -> Solution:
+    def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Solve, check and attack each partition of time steps."""
         spec, trips, engine = self.spec, self.trips, self.engine
         self.finished.begin(f"{self.folder}/{PARTITIONS_FOLDER}", trips.numbers)
@@ -98,13 +94,15 @@ class FlowSparkBackend(SparkBackend):
         """Return the number of published flows."""
         return self.totals.cost.flows
 
-    def write(self, progress: Progress) -> None:
-        """Write the rows of the release as part files, and gather its areas and time steps."""
+    def write(self, progress: Progress) -> FileEntries:
+        """Write the rows of the release as part files, and its time steps and areas here."""
         rows = self.result.where(f"kind = '{ROW}'").select(*row_schema(self.counts).names)
         files = max(self.engine.slots, -(-self.published_rows // FILE_ROWS))
         write_part_files(self.engine, rows.coalesce(files), self.data, progress)
         self._gather_areas()
         self.steps = self.totals.steps_table(self.trips.frame.tz if self.trips.step_s is not None else "UTC")
+        write_table(self.steps, self.here / STEPS_FILE)
+        return self.file_entries(steps=self.here / STEPS_FILE)
 
     def _gather_areas(self) -> None:
         """Gather the areas that any partition names; raise if two partitions define one differently."""
@@ -119,19 +117,12 @@ class FlowSparkBackend(SparkBackend):
             raise GuaranteeViolatedError("two areas have one name, so nothing was published.")
         self.areas, self.drawn = areas_of(table, self.trips.frame.zones)
 
-    def verify(self, guarantees: tuple[Guarantee, ...], progress: Progress) -> list[tuple[Guarantee, Finding]]:
+    def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
         """Check the written files on the cluster; return what each partition found with the original, merged."""
         rows = self.engine.read(self.data)
         refuse_broken(check_flows(self.engine, rows, self.steps, self.features, guarantees, progress))
         return self.totals.checked(guarantees)
 
-    def attack(
-        self, guarantees: tuple[Guarantee, ...], notes: ReadNotes, progress: Progress
-    ) -> list[RiskEstimate] | None:
+    def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Merge the attacks that were made on each partition."""
         return self.totals.trials
-
-    def small_files(self) -> dict[str, dict[str, Any]]:
-        """Write the table of time steps here."""
-        write_table(self.steps, self.here / STEPS_FILE)
-        return {"steps": file_entry(self.here / STEPS_FILE)}

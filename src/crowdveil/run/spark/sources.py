@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, ParameterError
@@ -15,7 +19,16 @@ from crowdveil.io.time_forms import DateOrder, TimeForm, date_order, is_text, le
 from crowdveil.io.times import say_clock, say_unit, say_zone
 from crowdveil.io.values import one_array
 from crowdveil.reading import Reading
-from crowdveil.run.spark.trip_rows import INSTANTS, SKIPPED, TWICE, WALLS, DateOrderReader, without_missing
+from crowdveil.run.spark.trip_rows import (
+    DATE_ORDERS,
+    INSTANTS,
+    SKIPPED,
+    TWICE,
+    WALLS,
+    ChunkReader,
+    date_orders_of,
+    without_missing,
+)
 
 FORM_ROWS = 20_000
 """Rows that the form of times is learned from."""
@@ -86,9 +99,8 @@ def learn_time_form(
         for chunk in chunks:
             order = order.joined(date_order(one_array(chunk).drop_null()))
         if not order.settled:
-            reader = DateOrderReader(source, column)
-            shown = engine.gather(engine.map_rows(times, reader, reader.schema).distinct()).to_pylist()
-            for row in shown:
+            shown = map_chunks(engine, times, DATE_ORDERS, date_orders_of, source, column)
+            for row in engine.gather(shown.distinct()).to_pylist():
                 order = order.joined(DateOrder(**row))
         if order.seen:
             return TimeForm(None, form.any_years, learned=True, day_first=order.day_first(what))
@@ -98,6 +110,13 @@ def learn_time_form(
         form = learned_form([head[column]], form, what)
     say_unit(notes, column, form.unit)
     return form
+
+
+def map_chunks(
+    engine: SparkEngine, frame: Frame, schema: pa.Schema, function: Callable[..., list[Any]], *arguments: Any
+) -> Frame:
+    """Return the columns that a function makes of each chunk of rows, which is its last argument."""
+    return engine.map_rows(frame, ChunkReader(partial(function, *arguments), schema), schema)
 
 
 def count_people(engine: SparkEngine, people: Frame) -> tuple[int, int]:

@@ -27,6 +27,7 @@ from crowdveil.run.spark.sources import (
     count_people,
     id_rules,
     learn_time_form,
+    map_chunks,
     quoted,
     readable,
     settle_clock,
@@ -35,14 +36,18 @@ from crowdveil.run.spark.sources import (
 )
 from crowdveil.run.spark.trip_rows import (
     BAD,
+    BOXES,
     PACKED_TRIPS,
+    PEOPLE,
+    TILES,
+    ZONE_NAMES,
     FlowPartitionReader,
-    NameReader,
-    PersonReader,
-    PlaceReader,
     RepeatedPairs,
-    TileReader,
     TripReader,
+    boxes_of,
+    people_of,
+    tiles_of,
+    zone_names_of,
 )
 
 
@@ -131,7 +136,7 @@ def summarize_trips(
     frame = trips.frame
     if visited:
         seen = np.zeros(len(frame.zones), np.bool_)
-        found = engine.map_rows(trips.rows.select("packed"), TileReader(trips.reader.schema), TileReader.schema)
+        found = map_chunks(engine, trips.rows.select("packed"), TILES, tiles_of, trips.reader.schema)
         tiles = engine.gather(engine.sql("SELECT DISTINCT tile FROM {found}", found=found))
         seen[tiles["tile"].to_numpy()] = True
         frame = replace(frame, visited_tiles=seen)
@@ -149,8 +154,7 @@ def flow_partition_reader(trips: SparkTrips, *, members: bool) -> FlowPartitionR
 
 def _people(engine: SparkEngine, trips: SparkTrips, notes: ReadNotes) -> int:
     """Count the distinct people; note ids that differ only in case."""
-    reader = PersonReader(trips.reader.schema)
-    found = engine.map_rows(trips.rows.select("packed"), reader, reader.schema)
+    found = map_chunks(engine, trips.rows.select("packed"), PEOPLE, people_of, trips.reader.schema)
     people, alike = count_people(engine, found)
     trips.reader.ids.warn(alike, trips.reader.columns.user, notes)
     return people
@@ -169,7 +173,7 @@ def _zones(
 ) -> Zones:
     """Return the zones that were given or asked for; positions and names come from all executors."""
     if reading.grid is not None or reading.h3 is not None:
-        found = engine.map_rows(frame, PlaceReader(source, columns, reading.h3), PlaceReader.schema)
+        found = map_chunks(engine, frame, BOXES, boxes_of, source, columns, reading.h3)
         sides = ", ".join(f"{how}({name}) AS {name}" for name, how in JOINED.items())
         boxes = engine.gather(engine.sql(f"SELECT {sides}, cell FROM {{found}} GROUP BY cell", found=found)).to_pylist()
         here = [Places(Reach(*(b[name] for name in JOINED)), frozenset(filter(None, [b["cell"]]))) for b in boxes]
@@ -179,7 +183,7 @@ def _zones(
         return given
     if not columns.by_id:
         raise InputError("coordinates need zones; give --zones, --grid, --h3 or --voronoi.")
-    names = engine.map_rows(frame, NameReader(source, columns), NameReader.schema)
+    names = map_chunks(engine, frame, ZONE_NAMES, zone_names_of, source, columns)
     return zones_named(engine.gather(engine.sql("SELECT DISTINCT name FROM {names}", names=names))["name"].to_pylist())
 
 

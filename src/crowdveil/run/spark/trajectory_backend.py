@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from crowdveil.attacks.risk import RiskEstimate
 from crowdveil.engine.spark import Frame
-from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import refuse_broken
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written import TRAJECTORY_COLUMNS
@@ -28,7 +27,7 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.reading import TrajectoryReading
 from crowdveil.report.summary import TrackCost
-from crowdveil.run.backend import Solution
+from crowdveil.run.backend import FileEntries, Findings, Guarantees, Solution
 from crowdveil.run.spark.backend import FILE_ROWS, PARTITIONS_FOLDER, SparkBackend, write_part_files
 from crowdveil.run.spark.merge_partitions import AREA, ROW, merge_findings, summarize_facts
 from crowdveil.run.spark.point_rows import KEY
@@ -78,7 +77,7 @@ class TrajectorySparkBackend(SparkBackend):
         number = self.points.people if counts == "people" else self.points.trajectories
         refuse_large_k(self.spec.params, number, counts)
 
-    def solve(self, guarantees: tuple[Guarantee, ...], progress: Progress) -> Solution:
+    def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Plan partitions from the outlines of trajectories; solve and check each."""
         spec, points, engine = self.spec, self.points, self.engine
         ids = points.reader.ids
@@ -115,7 +114,7 @@ class TrajectorySparkBackend(SparkBackend):
         """Return the number of published points."""
         return self.totals.cost.points
 
-    def write(self, progress: Progress) -> None:
+    def write(self, progress: Progress) -> FileEntries:
         """Write points under new numbers of trajectories, in their order, one trajectory in one file; gather the areas."""
         engine, cost, result = self.engine, self.totals.cost, self.result
         keys = engine.gather(result.where(f"kind = '{PUBLISHED}'").select("source", *KEY))
@@ -129,6 +128,7 @@ class TrajectorySparkBackend(SparkBackend):
         placed = published.repartitionByRange(files, "trajectory_id").sortWithinPartitions("trajectory_id", "place")
         write_part_files(engine, placed.select(*TRAJECTORY_COLUMNS), self.data, progress)
         self.areas = self._gather_areas()
+        return self.file_entries()
 
     def _gather_areas(self) -> Areas | None:
         """Gather the tiles that any partition names, in their order; None where the method names none."""
@@ -142,14 +142,12 @@ class TrajectorySparkBackend(SparkBackend):
             return None
         return Areas.of_tiles(self.points.frame.zones or Zones.from_ids([]), tiles.astype(np.int32))
 
-    def verify(self, guarantees: tuple[Guarantee, ...], progress: Progress) -> list[tuple[Guarantee, Finding]]:
+    def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
         """Check the written files on the cluster; return what each partition found with the original, merged."""
         refuse_broken(check_trajectories(self.engine, self.data, self.features, guarantees, progress))
         return self.totals.checked(guarantees)
 
-    def attack(
-        self, guarantees: tuple[Guarantee, ...], notes: ReadNotes, progress: Progress
-    ) -> list[RiskEstimate] | None:
+    def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Attack nothing: an adversary's candidates are all trajectories, and these are in partitions."""
         notes.say(NO_ATTACK)
         return None
@@ -192,7 +190,7 @@ class TrajectoryTotals:
         """Return whether the method names tiles."""
         return any(partition["areas"] for partition in self.partitions)
 
-    def checked(self, guarantees: Sequence[Guarantee]) -> list[tuple[Guarantee, Finding]]:
+    def checked(self, guarantees: Guarantees) -> Findings:
         """Return the merged finding of each guarantee."""
         return merge_findings(guarantees, [partition["findings"] for partition in self.partitions])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any
 
@@ -134,88 +134,54 @@ class TripReader:
 
 
 @dataclass(frozen=True)
-class TileReader:
-    """Lists the tiles that packed trips start or end in."""
+class ChunkReader:
+    """Makes columns of each chunk of the input with a function; sent to executors."""
 
-    rows: pa.Schema
-    schema = pa.schema([("tile", pa.int32())])
-
-    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the tiles of each chunk."""
-        for packed_rows in chunks:
-            rows = unpacked(packed_rows["packed"].drop_null(), self.rows)
-            both = np.unique(np.concatenate([rows[end].to_numpy() for end in "od"]))
-            yield record_batch([both], self.schema)
-
-
-@dataclass(frozen=True)
-class PersonReader:
-    """Lists the people of packed rows, with their ids in lower case."""
-
-    rows: pa.Schema
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Return the columns of the people."""
-        return pa.schema([("person", pa.string()), ("lower", pa.string())])
+    columns: Callable[[pa.RecordBatch], list[Any]]
+    schema: pa.Schema
 
     def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the people of each chunk."""
-        for packed_rows in chunks:
-            rows = unpacked(packed_rows["packed"].drop_null(), self.rows)
-            people = pc.unique(rows["person"]).cast(pa.string())
-            yield record_batch([people, pc.utf8_lower(people)], self.schema)
+        """Yield the columns of each chunk."""
+        for chunk in chunks:
+            yield record_batch(self.columns(chunk), self.schema)
 
 
-@dataclass(frozen=True)
-class DateOrderReader:
-    """Finds what a column of times shows of the order of day and month."""
-
-    source: Source
-    column: str
-    schema = pa.schema([(name, pa.bool_()) for name in ("day", "month", "either", "seen")])
-
-    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row for each chunk."""
-        for batch in chunks:
-            found = date_order(one_array(without_missing(self.source, batch)[self.column]).drop_null())
-            yield record_batch([[getattr(found, name)] for name in self.schema.names], self.schema)
+TILES = pa.schema([("tile", pa.int32())])
+PEOPLE = pa.schema([("person", pa.string()), ("lower", pa.string())])
+DATE_ORDERS = pa.schema([(name, pa.bool_()) for name in ("day", "month", "either", "seen")])
+ZONE_NAMES = pa.schema([("name", pa.string())])
+BOXES = pa.schema([*((side.name, pa.float64()) for side in fields(Reach)), ("cell", pa.string())])
 
 
-@dataclass(frozen=True)
-class NameReader:
-    """Lists the names of zones in the input."""
-
-    source: Source
-    columns: OdColumns
-    schema = pa.schema([("name", pa.string())])
-
-    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the names of each chunk."""
-        for batch in chunks:
-            plain = without_missing(self.source, batch)
-            names = {
-                str(x) for column in (self.columns.origin, self.columns.destination) for x in codes(plain[column])[1]
-            }
-            yield pa.RecordBatch.from_pydict({"name": sorted(names)}, schema=self.schema)
+def tiles_of(rows: pa.Schema, chunk: pa.RecordBatch) -> list[Any]:
+    """Return the tiles that packed trips start or end in."""
+    trips = unpacked(chunk["packed"].drop_null(), rows)
+    return [np.unique(np.concatenate([trips[end].to_numpy() for end in "od"]))]
 
 
-@dataclass(frozen=True)
-class PlaceReader:
-    """Finds the bounding box of the positions in the input, and their H3 cells."""
+def people_of(rows: pa.Schema, chunk: pa.RecordBatch) -> list[Any]:
+    """Return the people of packed rows, with their ids in lower case."""
+    people = pc.unique(unpacked(chunk["packed"].drop_null(), rows)["person"]).cast(pa.string())
+    return [people, pc.utf8_lower(people)]
 
-    source: Source
-    columns: OdColumns
-    h3: int | None
-    schema = pa.schema([*((side.name, pa.float64()) for side in fields(Reach)), ("cell", pa.string())])
 
-    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the box of each chunk with each of its cells."""
-        for batch in chunks:
-            found = places_in(without_missing(self.source, batch), self.columns, self.source.name, self.h3)
-            cells: list[str | None] = [*sorted(found.cells)] or [None]
-            columns = [pa.array([side] * len(cells)) for side in astuple(found.reach)]
-            yield pa.RecordBatch.from_arrays([*columns, pa.array(cells, pa.string())], schema=self.schema)
+def date_orders_of(source: Source, column: str, chunk: pa.RecordBatch) -> list[Any]:
+    """Return what a column of times shows of the order of day and month."""
+    found = date_order(one_array(without_missing(source, chunk)[column]).drop_null())
+    return [[getattr(found, name)] for name in DATE_ORDERS.names]
+
+
+def zone_names_of(source: Source, columns: OdColumns, chunk: pa.RecordBatch) -> list[Any]:
+    """Return the names of zones."""
+    plain = without_missing(source, chunk)
+    return [sorted({str(x) for column in (columns.origin, columns.destination) for x in codes(plain[column])[1]})]
+
+
+def boxes_of(source: Source, columns: OdColumns, h3: int | None, chunk: pa.RecordBatch) -> list[Any]:
+    """Return the bounding box of positions, with each of their H3 cells."""
+    found = places_in(without_missing(source, chunk), columns, source.name, h3)
+    cells: list[str | None] = [*sorted(found.cells)] or [None]
+    return [*([side] * len(cells) for side in astuple(found.reach)), cells]
 
 
 @dataclass(frozen=True)
