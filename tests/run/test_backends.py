@@ -41,7 +41,7 @@ class FakeBackend(Backend):
             raise RuntimeError(verb)
 
     def check_target(self) -> None:
-        self.scope.push(self._undo)
+        self.push(self._undo)
         self._record("check_target")
 
     def _undo(self, kind: Any, error: Any, trace: Any) -> None:
@@ -78,7 +78,7 @@ class FakeBackend(Backend):
 
     def publish(self, manifest: Any) -> str:
         self._record("publish")
-        self.scope.close()
+        self.close()
         return "out"
 
 

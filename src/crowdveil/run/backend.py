@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from crowdveil.attacks.risk import RiskEstimate
 from crowdveil.guarantees import Finding, Guarantee
@@ -72,23 +71,16 @@ class Solution:
     notes: list[str] = field(default_factory=list)
 
 
-class Backend(ABC):
+class Backend(ExitStack, ABC):
     """Does the stages of one run; each verb is called once, in the order of declaration.
 
-    `scope` holds what must be closed or undone: the temporary folder of the release, kept time steps, cached rows. `publish`
-    closes it; where a stage fails, leaving the backend's context undoes it.
+    It is a stack of what must be closed or undone: the temporary folder of the release, kept time steps, cached rows. `publish`
+    closes it; where a stage fails, leaving the backend's context undoes all.
     """
 
     def __init__(self, spec: RunSpec) -> None:
-        self.spec, self.scope = spec, ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.scope.__exit__(kind, error, trace)
+        super().__init__()
+        self.spec = spec
 
     @abstractmethod
     def check_target(self) -> None:

@@ -49,9 +49,9 @@ class LocalBackend(Backend):
             check_private(Path(options.private_report), output, overwrite=options.overwrite)
         self.finished = None if options.resume is None else open_finished(self.spec)
         self.seed = drawn_seed(options.seed, self.finished)
-        self.scope.enter_context(keep_finished_steps(self.finished))
+        self.enter_context(keep_finished_steps(self.finished))
         pairing = None if options.pairing is None else Path(options.pairing)
-        self.keep_pairing: Keep = self.scope.enter_context(kept_pairing(pairing, output, overwrite=options.overwrite))
+        self.keep_pairing: Keep = self.enter_context(kept_pairing(pairing, output, overwrite=options.overwrite))
 
     def read(self, notes: ReadNotes, progress: Progress) -> Flows | Trajectories:
         """Read the data into memory."""
@@ -85,7 +85,7 @@ class LocalBackend(Backend):
         """Write the tables to a folder that becomes the release when it is published."""
         options = self.spec.options
         folder = new_folder(self.output, overwrite=options.overwrite, mark_file=MANIFEST_FILE)
-        self.folder = self.scope.enter_context(folder)
+        self.folder = self.enter_context(folder)
         self.files = write_release(self.release, self.folder, options.format, self.spec.data_name)
         return {role: file_entry(self.folder / name) for role, name in self.files.items()}
 
@@ -112,5 +112,5 @@ class LocalBackend(Backend):
     def publish(self, manifest: dict[str, Any]) -> Path:
         """Write the manifest, and move the temporary folder to its place."""
         write_manifest(self.folder, manifest)
-        self.scope.close()
+        self.close()
         return self.output

@@ -36,9 +36,9 @@ from crowdveil.run.spark.release_verification import (
     partition_numbers,
     rest_of,
     rows_by_time,
-    without_outlines,
 )
 from crowdveil.run.spark.spark_trips import SparkTrips, flow_partition_reader, read_spark_trips, summarize_trips
+from crowdveil.run.spark.trajectory_verification import without_outlines
 from crowdveil.run.spark.trip_rows import FlowPartitionReader
 from crowdveil.run.verification import check
 

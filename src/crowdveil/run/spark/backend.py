@@ -84,12 +84,12 @@ class SparkBackend(Backend):
         self.finished = FinishedPartitions(self.engine, folder, key, self.KEPT, first_entropy(spec))
         self.seed = drawn_seed(spec.options.seed, self.finished)
         for frame in frames:
-            self.scope.enter_context(self.engine.kept(frame))
-        self.scope.enter_context(kept_until_done(self.finished))
+            self.enter_context(self.engine.kept(frame))
+        self.enter_context(kept_until_done(self.finished))
         staged = new_folder(self.engine.files, self.output, overwrite=spec.options.overwrite)
-        self.folder = self.scope.enter_context(staged)
+        self.folder = self.enter_context(staged)
         self.data = f"{self.folder}/{self.DATA_FOLDER}"
-        self.here = Path(self.scope.enter_context(scratch_folder()))
+        self.here = Path(self.enter_context(scratch_folder()))
 
     def solve_partitions(
         self, partitions: Sequence[Ints], keyed: Callable[[pa.Table], Frame], function: Group, schema: pa.Schema,
@@ -150,7 +150,7 @@ class SparkBackend(Backend):
         for name in (*small, MANIFEST_FILE):
             self.engine.files.put(self.here / name, f"{self.folder}/{name}")
         self.engine.files.remove(f"{self.folder}/{PARTITIONS_FOLDER}")
-        self.scope.close()
+        self.close()
         return self.output
 
 

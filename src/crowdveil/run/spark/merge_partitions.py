@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from crowdveil.model.release import Areas
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.report.summary import FlowCost
+from crowdveil.run.backend import Findings, Guarantees
 from crowdveil.solve.od.step_solver import told_from
 
 PARTITION_ROWS, PARTITIONS_PER_SLOT = 2_000_000, 4
@@ -34,15 +35,23 @@ def result_table(schema: pa.Schema, kind: str, n: int, columns: dict[str, Any]) 
 
 
 @dataclass(frozen=True)
-class FlowTotals:
-    """Summaries of all partitions. Their time steps may interleave, so that ordered results are sorted by time."""
+class Totals:
+    """Summaries of all partitions, in any order."""
 
     partitions: Sequence[dict[str, Any]]
 
     @classmethod
-    def of(cls, lines: Sequence[str]) -> FlowTotals:
-        """Make totals from lines of JSON, in any order."""
+    def of(cls, lines: Sequence[str]) -> Self:
+        """Make totals from lines of JSON."""
         return cls([json.loads(line) for line in lines])
+
+    def checked(self, guarantees: Guarantees) -> Findings:
+        """Return the merged finding of each guarantee."""
+        return merge_findings(guarantees, [partition["findings"] for partition in self.partitions])
+
+
+class FlowTotals(Totals):
+    """Totals of flows. The time steps of partitions may interleave, so that ordered results are sorted by time."""
 
     @property
     def cost(self) -> FlowCost:
@@ -53,10 +62,6 @@ class FlowTotals:
     def crowd(self) -> int:
         """Return an upper bound of the number of people, as `Flows.crowd`."""
         return sum(partition["crowd"] for partition in self.partitions)
-
-    def checked(self, guarantees: Sequence[Guarantee]) -> list[tuple[Guarantee, Finding]]:
-        """Return the merged finding of each guarantee."""
-        return merge_findings(guarantees, [partition["findings"] for partition in self.partitions])
 
     @property
     def trials(self) -> list[RiskEstimate]:
@@ -92,9 +97,7 @@ def summarize_facts(rows: Sequence[Sequence[float]], method: Method, params: Par
     return facts
 
 
-def merge_findings(
-    guarantees: Sequence[Guarantee], findings: Sequence[Sequence[dict[str, Any]]]
-) -> list[tuple[Guarantee, Finding]]:
+def merge_findings(guarantees: Sequence[Guarantee], findings: Sequence[Sequence[dict[str, Any]]]) -> Findings:
     """Merge the findings of each guarantee over all partitions: counts as the guarantee declares, then one sentence."""
     return [
         (guarantee, guarantee.merged([Finding.from_json(of_partition[i]) for of_partition in findings]))

@@ -23,7 +23,7 @@ from crowdveil.progress import Progress, no_progress
 from crowdveil.run.manifest import folder_entry, read_manifest
 from crowdveil.run.releases import refuse_changed_files, refuse_missing_files
 from crowdveil.run.spark.merge_partitions import merge_findings, split_by_size
-from crowdveil.run.spark.trajectory_verification import check_trajectories
+from crowdveil.run.spark.trajectory_verification import check_trajectories, without_outlines
 from crowdveil.run.spark.trip_rows import record_batch
 from crowdveil.run.verification import check
 
@@ -159,11 +159,6 @@ def rest_of(release: ReleasePartition, moments: Ints) -> WrittenRelease:
     empty = ~np.isin(moments_of(release.steps["t"]), moments)
     steps = release.steps.filter(pa.array(empty))
     return WrittenRelease(Path("the rest"), release.rows.empty_table(), steps, release.features)
-
-
-def without_outlines(features: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return areas with their properties alone."""
-    return [{"properties": feature["properties"]} for feature in features]
 
 
 def file_hashes(engine: SparkEngine, folder: str) -> dict[str, str]:

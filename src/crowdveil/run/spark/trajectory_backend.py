@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +26,7 @@ from crowdveil.reading import TrajectoryReading
 from crowdveil.report.summary import TrackCost
 from crowdveil.run.backend import FileEntries, Findings, Guarantees, Solution
 from crowdveil.run.spark.backend import FILE_ROWS, PARTITIONS_FOLDER, SparkBackend, write_part_files
-from crowdveil.run.spark.merge_partitions import AREA, ROW, merge_findings, summarize_facts
+from crowdveil.run.spark.merge_partitions import AREA, ROW, Totals, summarize_facts
 from crowdveil.run.spark.point_rows import KEY
 from crowdveil.run.spark.spark_points import SparkPoints, read_spark_points, summarize_points
 from crowdveil.run.spark.trajectory_partitions import (
@@ -163,16 +160,8 @@ def new_numbers(published: pa.Table) -> pa.Table:
     return pa.table({"source": published["source"], "trajectory_id": number})
 
 
-@dataclass(frozen=True)
-class TrajectoryTotals:
-    """Summaries of all partitions, in their order."""
-
-    partitions: Sequence[dict[str, Any]]
-
-    @classmethod
-    def of(cls, lines: Sequence[str]) -> TrajectoryTotals:
-        """Make totals from lines of JSON, in any order."""
-        return cls(sorted((json.loads(line) for line in lines), key=lambda partition: partition["partition_id"]))
+class TrajectoryTotals(Totals):
+    """Totals of trajectories."""
 
     @property
     def cost(self) -> TrackCost:
@@ -190,15 +179,10 @@ class TrajectoryTotals:
         """Return whether the method names tiles."""
         return any(partition["areas"] for partition in self.partitions)
 
-    def checked(self, guarantees: Guarantees) -> Findings:
-        """Return the merged finding of each guarantee."""
-        return merge_findings(guarantees, [partition["findings"] for partition in self.partitions])
-
     def facts(self, method: Method, params: Params) -> dict[str, Any]:
         """Return what the manifest says of the method's diagnostics in all partitions."""
-        return summarize_facts(
-            [row for partition in self.partitions for row in partition["figures"] or ()], method, params
-        )
+        ordered = sorted(self.partitions, key=lambda partition: partition["partition_id"])
+        return summarize_facts([row for partition in ordered for row in partition["figures"] or ()], method, params)
 
     def distance_line(self) -> str:
         """Return the distance of published trajectories to their originals; confidential."""

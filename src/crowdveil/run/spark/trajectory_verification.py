@@ -68,13 +68,17 @@ def refuse_global_guarantees(guarantees: Sequence[Guarantee], folder: str) -> No
         )
 
 
+def without_outlines(features: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return areas with their properties alone."""
+    return [{"properties": feature["properties"]} for feature in features]
+
+
 def check_trajectories(
     engine: SparkEngine, data: str, features: list[dict[str, Any]], guarantees: Sequence[Guarantee],
     progress: Progress = no_progress,
 ) -> list[tuple[Guarantee, Finding]]:  # fmt: skip
     """Check each guarantee on the files of released trajectories."""
     refuse_global_guarantees(guarantees, data)
-    plain = [{"properties": feature["properties"]} for feature in features]
     rows = engine.read(data)
     if "user_id" in rows.columns:
         raise InputError(
@@ -86,12 +90,12 @@ def check_trajectories(
         which = [i for i, guarantee in enumerate(guarantees) if guarantee.pieces == kind]
         if not which:
             continue
-        function = TrajectoryPartitionCheck(tuple(guarantees[i] for i in which), plain)
+        function = TrajectoryPartitionCheck(tuple(guarantees[i] for i in which), without_outlines(features))
         keyed, number = make(engine, rows)
         checked = engine.gather(engine.map_groups(keyed, "partition_id", function, function.schema, number), progress)
         findings = [json.loads(line) for line in checked["findings"].to_pylist()]
         if not findings:  # nothing is published
-            nothing = WrittenRelease(Path("nothing"), _empty(engine, data), None, plain)
+            nothing = WrittenRelease(Path("nothing"), _empty(engine, data), None, features)
             findings = [[finding.as_json() for _, finding in check(nothing, function.guarantees)]]
         for place, i in enumerate(which):
             found[i] = guarantees[i].merged([Finding.from_json(of_partition[place]) for of_partition in findings])
