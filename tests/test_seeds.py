@@ -54,7 +54,7 @@ def test_python_draws_fresh_noise_too(trips: Path, tmp_path: Path) -> None:
 
 def test_help_says_that_a_seed_is_a_secret(command: Callable[..., Ran]) -> None:
     said = " ".join(command("anonymize", "laplace", "--help").out.split())
-    assert "Keep it secret: who knows it can repeat every random choice." in said
+    assert "Keep it secret: it repeats every random choice." in said
 
 
 def test_a_resumed_run_goes_on_with_the_entropy_of_its_beginning(tmp_path: Path) -> None:
