@@ -73,7 +73,7 @@ def anonymize(method: str, path: Path, parameters: dict[str, Any]) -> dict[str, 
     folder = Path(tempfile.mkdtemp())
     try:
         release: Any = pipeline.run(
-            pipeline.Request(method, path, folder / "out", parameters, attack=False, report=False)
+            pipeline.Request(method, path, folder / "out", parameters, options={"attack": False, "report": False})
         ).release
     finally:
         shutil.rmtree(folder)

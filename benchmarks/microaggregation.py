@@ -65,9 +65,7 @@ def request(size: str, how: str, k: int, folder: str, **more: Any) -> Any:
         str(DATA / FILES[size]),
         Path(folder) / "out",
         parameters,
-        table_format=table_format,
-        attack=False,
-        report=False,
+        options={"format": table_format, "attack": False, "report": False},
     )
 
 

@@ -76,7 +76,7 @@ def year(label: str, data: str, zones: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         request = Request(
             method, data, Path(folder) / "out", {"k": 10, **parameters},
-            {"zones": zones, "step": "1h", "hierarchy": "ward"}, attack=False, report=False,
+            {"zones": zones, "step": "1h", "hierarchy": "ward"}, options={"attack": False, "report": False},
         )  # fmt: skip
         result = run(request, stage=lambda _: begun.append((time.perf_counter(), time.process_time())))
         begun.append((time.perf_counter(), time.process_time()))

@@ -850,15 +850,15 @@ def test_a_full_disk_leaves_nothing(
 
 HALF_WRITTEN = """
 import time
-from crowdveil.run import pipeline
+from crowdveil.run import local
 from crowdveil.cli.main import main
-write = pipeline.write_release
+write = local.write_release
 def slowly(release, folder, *more):
     files = write(release, folder, *more)
     print("half way", flush=True)
     time.sleep(60)
     return files
-pipeline.write_release = slowly
+local.write_release = slowly
 main()
 """
 HALF_READ = """

@@ -93,7 +93,7 @@ def _releases(folder: Path, name: str, more: dict[str, Any], files: Iterator[Pat
     for i, file in enumerate(files):
         out = folder / f"out{i}"
         parameters = {**_small_k(METHODS[name]), **more}
-        pipeline.run(pipeline.Request(name, file, out, parameters, reading, seed=SEED, table_format="csv"))
+        pipeline.run(pipeline.Request(name, file, out, parameters, reading, options={"seed": SEED, "format": "csv"}))
         made.append(_bytes(out))
     return made
 
@@ -203,7 +203,7 @@ def test_a_model_is_put_in_order_too(tmp_path: Path) -> None:
     assert models[0].ids.tolist() != models[1].ids.tolist()
     made = []
     for i, model in enumerate(models):
-        pipeline.run(pipeline.Request("microaggregation", model, tmp_path / str(i), {"k": 2}, seed=SEED))
+        pipeline.run(pipeline.Request("microaggregation", model, tmp_path / str(i), {"k": 2}, options={"seed": SEED}))
         made.append(_bytes(tmp_path / str(i)))
     assert made[0] == made[1]
 
@@ -211,7 +211,11 @@ def test_a_model_is_put_in_order_too(tmp_path: Path) -> None:
 def test_other_names_of_columns_are_no_other_content(tmp_path: Path) -> None:
     manifest = pipeline.run(
         pipeline.Request(
-            "microaggregation", _write_points(tmp_path, _points(), 0), tmp_path / "out", {"k": 2}, seed=SEED
+            "microaggregation",
+            _write_points(tmp_path, _points(), 0),
+            tmp_path / "out",
+            {"k": 2},
+            options={"seed": SEED},
         )
     ).manifest
     assert manifest["input"]["data"] == {"kind": "table"}

@@ -52,7 +52,7 @@ def test_the_run_file_in_the_docs_is_a_run_file() -> None:
     text = (ROOT / "docs" / "run-files.md").read_text()
     content = tomllib.loads(re.findall(r"```toml\n(.*?)```", text, flags=re.S)[0])
     request = request_of(Path("run.toml"), content)
-    assert request.method == "suppression" and request.parameters == {"k": 10} and request.table_format == "csv"
+    assert request.method == "suppression" and request.parameters == {"k": 10} and request.options["format"] == "csv"
 
 
 def test_every_public_name_can_be_had_and_is_documented() -> None:

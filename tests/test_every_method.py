@@ -25,7 +25,7 @@ from crowdveil.model.tessellation import grid_frame, grid_zones
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, all_methods, find_method
-from crowdveil.run import pipeline
+from crowdveil.run import pipeline, releases
 from crowdveil.run.verification import stated_guarantees
 
 ROOT = Path(__file__).parents[1]
@@ -109,7 +109,9 @@ def test_same_seed_same_bytes(method: Method, draw: st.DataObject, tmp_path_fact
         contents = []
         for _ in range(2):
             out = tmp_path_factory.mktemp("same") / "out"
-            pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), seed=3, table_format=table_format))
+            pipeline.run(
+                pipeline.Request(method.name, data, out, _small_k(method), options={"seed": 3, "format": table_format})
+            )
             contents.append({p.name: p.read_bytes() for p in out.iterdir() if p.name != "manifest.json"})
         assert contents[0] == contents[1]
 
@@ -125,8 +127,8 @@ def test_guarantees_are_kept_on_the_written_file(
     if data.total_people < 2:
         return
     out = tmp_path_factory.mktemp("kept") / "out"
-    result = pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), table_format=table_format))
-    checked = pipeline.verify(out)
+    result = pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), options={"format": table_format}))
+    checked = releases.verify(out)
     assert checked and not any(finding.violated for _, finding in checked)
     assert [p["name"] for p in result.manifest["guarantees"]] == [p.name for p, _ in checked]
     assert result.manifest["k_unit"] == data.k_unit
@@ -144,7 +146,7 @@ def test_no_original_id_leaves(method: Method, draw: st.DataObject, tmp_path_fac
     if data.total_people < 2 or method.takes is Flows:
         return  # the ids of zones are places, and stay
     out = tmp_path_factory.mktemp("ids") / "out"
-    pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), table_format="csv"))
+    pipeline.run(pipeline.Request(method.name, data, out, _small_k(method), options={"format": "csv"}))
     written = "".join(p.read_text() for p in out.iterdir())
     assert "person-" not in written
     table = [line.split(",") for line in (out / "trajectories.csv").read_text().splitlines()[1:]]

@@ -89,7 +89,7 @@ def test_the_release_of_a_run_is_paired_with_the_model_and_with_the_file(tmp_pat
         )
     ]
     (tmp_path / "data.csv").write_text("\n".join(["lat,lon,timestamp,trajectory_id,user_id", *rows]) + "\n")
-    request = pipeline.Request("swapmob", data, tmp_path / "out", {}, seed=1, report=False)
+    request = pipeline.Request("swapmob", data, tmp_path / "out", {}, options={"seed": 1, "report": False})
     release = pipeline.run(request).release
     file = tmp_path / "data.csv"
     assert _error(data, release) == _error(canonical(data), release) == _error(file, release)

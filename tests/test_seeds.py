@@ -49,13 +49,13 @@ def test_noise_is_fresh_unless_a_seed_is_given(trips: Path, tmp_path: Path, comm
 
 def test_python_draws_fresh_noise_too(trips: Path, tmp_path: Path) -> None:
     for name in "ab":
-        crowdveil.anonymize("laplace", trips, tmp_path / name, table_format="csv", report=False)
+        crowdveil.anonymize("laplace", trips, tmp_path / name, format="csv", report=False)
     assert _flows(tmp_path / "a") != _flows(tmp_path / "b")
 
 
 def test_help_says_that_a_seed_is_a_secret(command: Callable[..., Ran]) -> None:
     said = " ".join(command("anonymize", "laplace", "--help").out.split())
-    assert "Keep it secret: who knows it can repeat every random choice." in said
+    assert "Keep it secret: it repeats every random choice." in said
 
 
 def test_a_resumed_run_goes_on_with_the_entropy_of_its_beginning(tmp_path: Path) -> None:
@@ -100,5 +100,9 @@ def test_a_run_attacks_with_draws_of_their_own(tmp_path: Path, monkeypatch: pyte
     ]
     (tmp_path / "points.csv").write_text("\n".join(["lat,lon,timestamp,user_id", *rows]) + "\n")
     for name in "ab":
-        pipeline.run(pipeline.Request("swapmob", tmp_path / "points.csv", tmp_path / name, {}, seed=SEED, report=False))
+        pipeline.run(
+            pipeline.Request(
+                "swapmob", tmp_path / "points.csv", tmp_path / name, {}, options={"seed": SEED, "report": False}
+            )
+        )
     assert len(drawn) == 2 and len(set(drawn)) == 1 and SEED not in drawn

@@ -28,6 +28,22 @@ class InputError(CrowdveilError):
     """Data that cannot be used."""
 
 
+class TimeStepError(InputError):
+    """Data of one time step that cannot be used.
+
+    Attributes
+    ----------
+    step, steps
+        Its number from 1, and how many time steps there are.
+    reason
+        What is wrong with it.
+    """
+
+    def __init__(self, step: int, steps: int, reason: str) -> None:
+        super().__init__(f"time step {step:,} of {steps:,}: {reason}")
+        self.step, self.steps, self.reason = step, steps, reason
+
+
 class ParameterError(CrowdveilError):
     """A parameter, an option or a run file that is wrong."""
 

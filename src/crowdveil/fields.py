@@ -38,6 +38,8 @@ class Row:
         Its unit, from the name's suffix.
     help
         Its meaning.
+    metavar
+        The placeholder of its value on the command line, such as FILE; "" for the one of its kind.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Row:
     bounds: str
     unit: str
     help: str
+    metavar: str = ""
 
     @property
     def option(self) -> str:
@@ -78,6 +81,7 @@ def _row(name: str, info: FieldInfo) -> Row:
         bounds=_bounds(info),
         unit=next((unit for suffix, unit in _UNITS.items() if name.endswith(suffix)), ""),
         help=" ".join((info.description or "").split()),
+        metavar=str(extra.get("metavar", "")) if isinstance(extra := info.json_schema_extra, dict) else "",
     )
 
 

@@ -28,14 +28,20 @@ RowSemantics = Literal["exact", "overlapping", "noisy"]
 overlap; noisy: a volume with noise, so that no exact figure may be published with it."""
 
 Run = Callable[[Any, Any, np.random.Generator, Progress], Release]
+Partitioning = Callable[[Any], str | None]
+"""From the parameters, why the data cannot be solved in partitions, as it follows "since"; None where it can."""
 
 
-def INDEPENDENT(params: Any) -> None:  # noqa: N802
-    """Allow partitions to be anonymized independently of one another: a value of `Method.partitioning`."""
+def _independent(params: Any) -> None:
+    """Return no reason: every partition can be solved on its own."""
+
+
+INDEPENDENT: Partitioning = _independent
+"""The partitioning of methods that can solve every partition on its own, whatever the parameters."""
 
 
 def _run_and_mark(run: Run, data: Any, *rest: Any) -> Release:
-    """Run a method, and mark a release of trajectories with those whose places its `source` names."""
+    """Run a method, and mark a release of trajectories with the input that its `source` refers to."""
     release = run(data, *rest)
     if isinstance(release, TrajectoryRelease) and release.source is not None:
         return replace(release, original=digest(data))
@@ -69,8 +75,8 @@ class Method:
     partitioning
         parameters → why the data cannot be partitioned (as it follows "since"), or None if it can. Then any set of whole
         partitions gives the rows that all partitions give. Partitions of flows are time steps; those of trajectories are
-        given by `parts`, and nothing is then drawn from `rng`.
-    parts
+        given by `partitions`, and nothing is then drawn from `rng`.
+    partitions
         (outline of trajectories, parameters) → lists of trajectories that must be in one partition; None where each can be
         alone.
     aliases
@@ -86,8 +92,8 @@ class Method:
     needs_person_ids: bool = False
     row_semantics: RowSemantics = "exact"
     summarize_diagnostics: Callable[[Any, Any], dict[str, Any]] | None = None
-    partitioning: Callable[[Any], str | None] = lambda params: "it looks at all of the data at once"
-    parts: Callable[[Outline, Any], list[Ints]] | None = None
+    partitioning: Partitioning = lambda params: "it needs all of the data at once"
+    partitions: Callable[[Outline, Any], list[Ints]] | None = None
     aliases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -38,7 +38,13 @@ def _published(folder: Path, name: str, seed: int | None, **more: Any) -> np.nda
     parameters = {"k": 3, **more} if "k" in method.params.model_fields else more
     data = _data()
     result = pipeline.run(
-        pipeline.Request(name, data, folder / "out", parameters, seed=seed, pairing=folder / "pairs.csv", report=False)
+        pipeline.Request(
+            name,
+            data,
+            folder / "out",
+            parameters,
+            options={"seed": seed, "pairing": folder / "pairs.csv", "report": False},
+        )
     )
     assert "seed" not in result.manifest["method"] and result.manifest["method"]["seed_given"] is (seed is not None)
     lines = (folder / "pairs.csv").read_text().splitlines()[1:]
@@ -107,7 +113,9 @@ def test_cabs_are_not_put_back_in_order(realdata: Path, tmp_path: Path) -> None:
     original = read_trajectories(data)
     for name, parameters in (("microaggregation", {"k": 10}), ("simple-generalization", {})):
         folder = tmp_path / name
-        result = pipeline.run(pipeline.Request(name, data, folder, parameters, seed=0, attack=False, report=False))
+        result = pipeline.run(
+            pipeline.Request(name, data, folder, parameters, options={"seed": 0, "attack": False, "report": False})
+        )
         release = result.release
         assert release.source is not None
         from crowdveil.model.canonical import canonical

@@ -193,9 +193,9 @@ def test_demo(crowdveil: Any, tmp_path: Path) -> None:
 def test_a_fault_of_ours_is_one_sentence(
     crowdveil: Any, points: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from crowdveil.run import pipeline
+    from crowdveil.run import local
 
     monkeypatch.delenv("CROWDVEIL_DEBUG", raising=False)
-    monkeypatch.setattr(pipeline, "read", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(local, "read", lambda *_, **__: 1 / 0)
     code, _, err = crowdveil("anonymize", "simple-generalization", points, "-o", tmp_path / "out")
     assert code == 1 and err.count("\n") == 1 and "ZeroDivisionError" in err

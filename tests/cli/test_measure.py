@@ -93,9 +93,7 @@ def test_python_gives_the_same(made: Path) -> None:
 @pytest.mark.parametrize("step", ["1h", "all"])
 def test_a_release_read_back_is_the_one_that_was_written(made: Path, table_format: Any, step: str) -> None:
     options = {"zones": made / "zones.csv", "step": step}
-    result = crowdveil.anonymize(
-        "suppression", made / "trips.csv", made / "b", table_format=table_format, **options, k=4
-    )
+    result = crowdveil.anonymize("suppression", made / "trips.csv", made / "b", format=table_format, **options, k=4)
     flows = crowdveil.read_flows(made / "trips.csv", **options)
     files = {role: f["name"] for role, f in result.manifest["files"].items()}
     back = load_flow_release(read_release(made / "b", files), flows)
@@ -111,7 +109,7 @@ def test_a_release_read_back_is_the_one_that_was_written(made: Path, table_forma
 
 def test_what_is_wrong_is_told_in_one_sentence(command: Any, made: Path, tmp_path: Path) -> None:
     trips, out, zones = made / "trips.csv", made / "out", made / "zones.csv"
-    assert "made with zones of its own" in command("measure", trips, out).sentence
+    assert "made with a file of zones" in command("measure", trips, out).sentence
     assert "no measure X" in command("measure", trips, out, "--zones", zones, "--measures", "X").sentence
     assert "no manifest.json" in command("measure", trips, tmp_path, "--zones", zones).sentence
     assert "--step" in command("measure", trips, out, "--zones", zones, "--step", "all").sentence

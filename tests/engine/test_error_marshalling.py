@@ -1,43 +1,71 @@
-"""An error of ours goes through Spark as text, and comes out as it was."""
+"""An error of ours goes through Spark as JSON, and comes out as it was, with its fields."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from crowdveil.engine.error_marshalling import in_one_sentence, telling, told
-from crowdveil.errors import GuaranteeViolatedError, InputError, MissingExtraError, OutputError, ParameterError
+from crowdveil.engine.error_marshalling import marshal_errors, marshal_errors_of_chunks, unmarshal_error
+from crowdveil.errors import (
+    CrowdveilError,
+    GuaranteeViolatedError,
+    InputError,
+    MissingExtraError,
+    OutputError,
+    ParameterError,
+    TimeStepError,
+)
+
+
+def _arrived(error: CrowdveilError) -> Exception:
+    """An error as it comes out of Spark, which has its text among others."""
+
+    def fail(_: object) -> None:
+        raise error
+
+    with pytest.raises(RuntimeError) as sent:
+        marshal_errors(fail, None)
+    text = (
+        f"An exception was thrown from the Python worker:\nTraceback …\nRuntimeError: {sent.value}\n\n\tat [org.apache]"
+    )
+    return unmarshal_error(Exception(text))
 
 
 @pytest.mark.parametrize("kind", [InputError, ParameterError, OutputError, GuaranteeViolatedError])
-def test_an_error_of_ours_crosses(kind: type[Exception]) -> None:
-    def fail(_: object) -> None:
-        raise kind('time step 3 of 7: "k" is [too] large')
-
-    with pytest.raises(RuntimeError) as sent:
-        told(fail, None)
-    text = f"An exception was thrown from the Python worker:\nTraceback …\nRuntimeError: {sent.value}\n\n\tat org.apache.spark"
-    arrived = in_one_sentence(Exception(text))
-    assert type(arrived) is kind and str(arrived) == 'time step 3 of 7: "k" is [too] large'
+def test_an_error_of_ours_crosses(kind: type[CrowdveilError]) -> None:
+    arrived = _arrived(kind('column "k" is [too] {large}'))
+    assert type(arrived) is kind and str(arrived) == 'column "k" is [too] {large}'
 
 
-def test_an_error_between_pieces_crosses_too() -> None:
-    def pieces(numbers: Iterator[int]) -> Iterator[int]:
+def test_the_fields_of_an_error_cross() -> None:
+    arrived = _arrived(TimeStepError(3, 1_200, "an origin cannot keep its budget."))
+    assert isinstance(arrived, TimeStepError)
+    assert (arrived.step, arrived.steps, arrived.reason) == (3, 1200, "an origin cannot keep its budget.")
+    assert str(arrived) == "time step 3 of 1,200: an origin cannot keep its budget."
+    error = ParameterError("k: wanted at most 5.")
+    error.__dict__.update(code="too_large", subject="k", at=Path("a.csv"))
+    assert vars(_arrived(error)) == {"code": "too_large", "subject": "k", "at": "a.csv"}
+
+
+def test_an_error_between_chunks_crosses_too() -> None:
+    def chunks(numbers: Iterator[int]) -> Iterator[int]:
         for number in numbers:
             if number > 1:
                 raise MissingExtraError("scikit-learn", "analysis", "glove-sk")
             yield number
 
-    made = telling(pieces, iter([0, 1, 2]))
+    made = marshal_errors_of_chunks(chunks, iter([0, 1, 2]))
     assert [next(made), next(made)] == [0, 1]
     with pytest.raises(RuntimeError) as sent:
         next(made)
-    assert "glove-sk needs the package scikit-learn" in str(in_one_sentence(Exception(str(sent.value))))
+    arrived = unmarshal_error(Exception(str(sent.value)))
+    assert isinstance(arrived, MissingExtraError) and "glove-sk needs the package scikit-learn" in str(arrived)
 
 
-def test_what_spark_says_is_told_where_a_user_can_mend_it() -> None:
-    missing = in_one_sentence(Exception("ModuleNotFoundError: No module named 'crowdveil'"))
+def test_errors_of_spark_that_a_user_can_fix_are_one_sentence() -> None:
+    missing = unmarshal_error(Exception("ModuleNotFoundError: No module named 'crowdveil'"))
     assert isinstance(missing, ParameterError) and "docs/spark.md" in str(missing)
     other = Exception("java.lang.OutOfMemoryError")
-    assert in_one_sentence(other) is other
+    assert unmarshal_error(other) is other

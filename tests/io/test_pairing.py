@@ -20,7 +20,7 @@ from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.canonical import canonical
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.run import pipeline
-from crowdveil.run.pipeline import open_release
+from crowdveil.run.releases import open_release
 
 
 def _points(folder: Path, ids: str = "t{}", users: str = "u{}", n: int = 6) -> Path:
@@ -170,7 +170,7 @@ def _kept(folder: Path, columns: dict[str, Any]) -> Path:
 @pytest.mark.parametrize("method", ["microaggregation", "simple-generalization", "swapmob"])
 def test_a_release_read_back_is_the_one_that_was_written(tmp_path: Path, method: str, table_format: Any) -> None:
     points = _points(tmp_path)
-    wanted = crowdveil.anonymize(method, points, tmp_path / "out", table_format=table_format).release
+    wanted = crowdveil.anonymize(method, points, tmp_path / "out", format=table_format).release
     back = load_trajectory_release(open_release(tmp_path / "out")[1])
     assert isinstance(wanted, TrajectoryRelease) and back.source is None
     for column in ("lon", "lat", "t", "offsets"):

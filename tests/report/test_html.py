@@ -27,6 +27,7 @@ from crowdveil.report import flow_picture, html, questions, trajectory_picture
 from crowdveil.report.number_packing import packed
 from crowdveil.report.shapes import PictureFrame, Rings
 from crowdveil.run import pipeline
+from crowdveil.run.releases import open_release
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
 from crowdveil.synth.trips import write_trips
@@ -58,7 +59,7 @@ def _made(kind: str, city: Path, out: Path, **more: Any) -> Path:
         "csv": (
             "suppression",
             city / "trips.parquet",
-            {"zones": city / "zones.geojson", "k": 5, "table_format": "csv"},
+            {"zones": city / "zones.geojson", "k": 5, "format": "csv"},
         ),
         "one step": ("suppression", pa.table(ids | times), {"k": 5}),
         "no times": ("suppression", pa.table(ids), {"k": 5}),
@@ -148,7 +149,7 @@ def test_names_on_the_map_cannot_become_markup(tmp_path: Path) -> None:
 def test_answers_are_what_the_files_say(releases: dict[str, Path]) -> None:
     """Counted again, row by row."""
     folder = releases["map"]
-    manifest, written = pipeline.open_release(folder)
+    manifest, written = open_release(folder)
     single, linked, inferred = questions.answers(written, manifest, None)
     rows = pq.read_table(folder / "flows.parquet").to_pylist()
     sizes = {f["properties"]["area"]: len(f["properties"]["tiles"]) for f in written.features}
@@ -178,7 +179,7 @@ def test_trajectories_and_noise_are_answered_too(releases: dict[str, Path]) -> N
 
 
 def test_attacks_are_shown_where_the_manifest_has_any(releases: dict[str, Path]) -> None:
-    manifest, written = pipeline.open_release(releases["groups"])
+    manifest, written = open_release(releases["groups"])
     trial = {
         "attack": "known places",
         "knowledge": "2 places",
@@ -493,10 +494,10 @@ def test_in_a_run_file(city: Path, tmp_path: Path) -> None:
         f'method = "suppression"\ninput = "{city / "trips.parquet"}"\noutput = "{tmp_path / "out"}"\nreport = false\n'
     )
     request = read_run_file(run)
-    assert request.report is False and request.private_report is None
+    assert request.options == {"report": False}
     run.write_text(run.read_text().replace("report = false", f'private_report = "{tmp_path / "p.html"}"'))
     pipeline.run(read_run_file(run))
     assert (tmp_path / "p.html").exists() and (tmp_path / "out" / "report.html").exists()
     run.write_text(run.read_text().replace("private_report =", "report ="))
-    with pytest.raises(ParameterError, match="report must be"):
+    with pytest.raises(ParameterError, match="report: wanted a valid boolean"):
         read_run_file(run)

@@ -24,7 +24,7 @@ from crowdveil.guarantees import GUARANTEES
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report.html import public_report
 from crowdveil.report.questions import answers
-from crowdveil.run.pipeline import open_release
+from crowdveil.run.releases import open_release
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -22,7 +22,8 @@ from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.written_release import file_hash
 from crowdveil.methods.od import suppression
 from crowdveil.run import pipeline
-from crowdveil.run.pipeline import Request, run, verify
+from crowdveil.run.pipeline import Request, run
+from crowdveil.run.releases import verify
 
 
 @pytest.fixture
@@ -73,13 +74,13 @@ def test_the_suppressed_step_is_not_listed(tmp_path: Path) -> None:
     table = pa.table(
         {"t": ["2026-01-01T00:00"] * 12 + ["2026-01-01T05:00"], "origin": ["a"] * 13, "destination": ["b"] * 13}
     )
-    run(Request("suppression", table, tmp_path / "out", {"k": 5}, table_format="csv"))
+    run(Request("suppression", table, tmp_path / "out", {"k": 5}, options={"format": "csv"}))
     steps = (tmp_path / "out" / "steps.csv").read_text().splitlines()
     assert steps == ["t,published,suppressed", "2026-01-01T00:00:00+00:00,12,0"]
 
 
 def test_python_door_takes_the_same_names(trips: Path, tmp_path: Path) -> None:
-    result = crowdveil.anonymize("suppression", trips, tmp_path / "out", k=3, step="1d", table_format="csv")
+    result = crowdveil.anonymize("suppression", trips, tmp_path / "out", k=3, step="1d", format="csv")
     assert result.manifest["method"]["parameters"]["k"] == 3 and result.manifest["input"]["options"] == {"step": "1d"}
     assert not any(f.violated for _, f in crowdveil.verify(tmp_path / "out"))
     with pytest.raises(ParameterError, match="no such parameter"):
@@ -116,7 +117,7 @@ def test_a_changed_file_is_found(trips: Path, tmp_path: Path, name: str) -> None
 def test_a_forged_release_is_found(trips: Path, tmp_path: Path) -> None:
     """Somebody who also mends the hash in the manifest still cannot publish a small flow."""
     out = tmp_path / "out"
-    run(Request("suppression", trips, out, {"k": 10}, table_format="csv"))
+    run(Request("suppression", trips, out, {"k": 10}, options={"format": "csv"}))
     lines = (out / "flows.csv").read_text().splitlines()
     (out / "flows.csv").write_text("\n".join([*lines, lines[1].replace("n,s,40,20", "s,n,3,3")]) + "\n")
     manifest = json.loads((out / "manifest.json").read_text())
@@ -146,7 +147,7 @@ def test_an_earlier_release_is_replaced_only_when_asked(trips: Path, tmp_path: P
     run(Request("suppression", trips, out, {"k": 10}))
     with pytest.raises(OutputError, match="--overwrite"):
         run(Request("suppression", trips, out, {"k": 11}))
-    run(Request("suppression", trips, out, {"k": 11}, overwrite=True))
+    run(Request("suppression", trips, out, {"k": 11}, options={"overwrite": True}))
     assert json.loads((out / "manifest.json").read_text())["method"]["parameters"]["k"] == 11
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "trips.parquet"]
 
@@ -156,7 +157,7 @@ def test_a_folder_that_is_no_release_is_never_replaced(trips: Path, tmp_path: Pa
     home.mkdir()
     (home / "thesis.txt").write_text("years of work")
     with pytest.raises(OutputError, match="no release"):
-        run(Request("suppression", trips, home, {"k": 10}, overwrite=True))
+        run(Request("suppression", trips, home, {"k": 10}, options={"overwrite": True}))
     assert (home / "thesis.txt").read_text() == "years of work"
 
 
@@ -208,7 +209,7 @@ from pathlib import Path
 from crowdveil.run.pipeline import Request, run
 print("ready", flush=True)
 while True:
-    run(Request("suppression", sys.argv[1], Path(sys.argv[2]), {"k": 10}, overwrite=True))
+    run(Request("suppression", sys.argv[1], Path(sys.argv[2]), {"k": 10}, options={"overwrite": True}))
 """
 
 

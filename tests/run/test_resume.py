@@ -22,7 +22,8 @@ from crowdveil.engine import Arrays, FinishedPartitions, LocalEngine, StoppedEar
 from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.geojson import write_zones
-from crowdveil.run import pipeline
+from crowdveil.run import local as local_backend
+from crowdveil.run import pipeline, releases
 from crowdveil.run.pipeline import Request, run
 from crowdveil.synth.city import City
 from crowdveil.synth.trips import write_trips
@@ -50,7 +51,8 @@ def whole(city: Path) -> dict[str, bytes]:
 
 def request(city: Path, output: Path, resume: Path | None = None, **changed: Any) -> Request:
     how: dict[str, Any] = {"parameters": {"k": 5}, "reading": {"zones": city / "zones.geojson"}, **changed}
-    return Request(how.pop("method", "joint"), how.pop("data", city / "trips.parquet"), output, resume=resume, **how)
+    options = {"resume": resume, **how.pop("options", {})}
+    return Request(how.pop("method", "joint"), how.pop("data", city / "trips.parquet"), output, options=options, **how)
 
 
 def data_files(folder: Path) -> dict[str, bytes]:
@@ -112,7 +114,7 @@ def test_an_interrupted_run_goes_on(
     assert sorted(half.begun + steps.begun) == list(range(steps.count)), "each step is solved once"
     assert steps.count > 300 and not any("kept" in sentence for sentence in result.notes.messages)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out"], "what was kept is removed"
-    assert not any(f.violated for _, f in pipeline.verify(tmp_path / "out"))
+    assert not any(f.violated for _, f in releases.verify(tmp_path / "out"))
 
 
 def test_a_run_that_is_stopped_after_the_last_step_solves_none_again(
@@ -193,8 +195,8 @@ def test_a_process_that_is_stopped_goes_on(
     ("changed", "named"),
     [
         ({"parameters": {"k": 6}}, "parameters"),
-        ({"seed": 1}, "seed"),
-        ({"reading": {"zones": "zones.geojson", "tz": "Europe/Paris"}}, "options of reading"),
+        ({"options": {"seed": 1}}, "seed"),
+        ({"reading": {"zones": "zones.geojson", "tz": "Europe/Paris"}}, "input options"),
         ({"method": "atg-dual"}, "method"),
         ({"data": "more.parquet"}, "data"),
         ({"reading": {"zones": "moved.geojson"}}, "data"),
@@ -227,15 +229,19 @@ def test_where_a_file_lies_and_the_form_of_the_tables_do_not_matter(
 ) -> None:
     (tmp_path / "elsewhere.parquet").write_bytes((city / "trips.parquet").read_bytes())
     steps = Steps(monkeypatch)
-    run(request(city, tmp_path / "o", tmp_path / "kept", data=str(tmp_path / "elsewhere.parquet"), table_format="csv"))
+    run(
+        request(
+            city, tmp_path / "o", tmp_path / "kept", data=str(tmp_path / "elsewhere.parquet"), options={"format": "csv"}
+        )
+    )
     assert sorted(half.begun + steps.begun) == list(range(steps.count))
 
 
 def test_a_broken_guarantee_removes_what_was_kept(city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was kept may be what is wrong; going on from it would only end here again."""
     broken = (FlowKAnonymity(k=10**6, k_unit="people"),)
-    checked = pipeline.check
-    monkeypatch.setattr(pipeline, "check", lambda written, guarantees, *more: checked(written, broken, *more))
+    checked = local_backend.check
+    monkeypatch.setattr(local_backend, "check", lambda written, guarantees, *more: checked(written, broken, *more))
     with pytest.raises(GuaranteeViolatedError):
         run(request(city, tmp_path / "out", tmp_path / "kept"))
     assert list(tmp_path.iterdir()) == []
@@ -305,13 +311,13 @@ def test_every_door_takes_it(city: Path, tmp_path: Path, monkeypatch: pytest.Mon
         crowdveil.anonymize("joint", "trips.parquet", tmp_path / "out", resume=str(tmp_path / "kept"))
     with pytest.raises(ParameterError, match=r"enough\."):
         cli.main(arguments(city, tmp_path / "out", tmp_path / "kept"), standalone_mode=False)
-    assert [r.resume for r in asked] == [tmp_path / "kept"] * 2
+    assert [r.options["resume"] for r in asked] == [str(tmp_path / "kept")] * 2
     content = {"method": "joint", "input": "trips.parquet", "output": "out", "resume": "kept"}
     (tmp_path / "run.json").write_text(json.dumps(content))
-    assert read_run_file(tmp_path / "run.json").resume == Path("kept")
-    for wrong in (5, "", None, ["x"]):
+    assert read_run_file(tmp_path / "run.json").options["resume"] == "kept"
+    for wrong in (5, "", ["x"]):
         (tmp_path / "run.json").write_text(json.dumps({**content, "resume": wrong}))
-        with pytest.raises(ParameterError, match="wanted resume"):
+        with pytest.raises(ParameterError, match="resume: wanted the path of a file or a folder"):
             read_run_file(tmp_path / "run.json")
 
 

@@ -28,7 +28,7 @@ from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
 from crowdveil.server.answers import ApiError
 from crowdveil.server.app import make_app
-from crowdveil.server.kinds.anonymize import RunOptions
+from crowdveil.server.kinds.anonymize import JobOptions
 from crowdveil.server.routes import preview
 from crowdveil.server.settings import Settings
 from crowdveil.server.workers.inspect_upload import ROLES, TRACK_ROLES, cut_last_line, look
@@ -110,7 +110,7 @@ def test_the_form_is_drawn_from_what_is_declared(local: Within) -> None:
     assert [m["name"] for m in form["methods"]] == list(all_methods())
     models = {m["name"]: (all_methods()[m["name"]].params, m["fields"]) for m in form["methods"]}
     models |= {takes: (READINGS[of], form["reading"][takes]) for takes, of in _takes().items()}
-    models["run"] = (RunOptions, form["run"])
+    models["run"] = (JobOptions, form["run"])
     for name, (model, fields) in models.items():
         assert [f["name"] for f in fields] == list(model.model_fields), name
         schema = model.model_json_schema()["properties"]

@@ -67,7 +67,7 @@ def test_the_same_bytes_by_every_door(
 ) -> None:
     method, data, values, maps = CASES[case]
     zones = {name: str(there / f"{name}.geojson") for name in maps}
-    crowdveil.anonymize(method, there / data, tmp_path / "python", table_format=form, **values, **zones)  # type: ignore[arg-type]
+    crowdveil.anonymize(method, there / data, tmp_path / "python", format=form, **values, **zones)  # type: ignore[arg-type]
     options = [w for n, v in {**values, **zones}.items() for w in (f"--{n}", str(v))]
     line = ["anonymize", method, there / data, "--format", form, *options]
     here = command(*line, "-o", tmp_path / "here")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,9 +49,9 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method
-from crowdveil.run.spark.merge_partitions import Gathered, checked_parts, in_parts
-from crowdveil.run.spark.rows import PACKS, PartReader, TripReader
-from crowdveil.run.spark.steps import StepsPart, row_schema
+from crowdveil.run.spark.flow_partitions import FlowPartition, row_schema
+from crowdveil.run.spark.merge_partitions import FlowTotals, merge_findings, split_by_size
+from crowdveil.run.spark.trip_rows import PACKED_TRIPS, FlowPartitionReader, TripReader
 from crowdveil.run.verification import structural_guarantees
 from crowdveil.synth.city import City
 from crowdveil.synth.trips import write_trips
@@ -121,18 +122,18 @@ def _read(city: Path) -> tuple[TripReader, pa.Table]:
     reader = TripReader(source, columns, zones, "UTC", TimeForm(), TimeSteps(HOUR, "UTC"))
     # Small pieces, so that rows of one step, and trips of one person, lie in several packs.
     pieces = (batch.slice(at, 700) for batch in source.batches(columns.used) for at in range(0, batch.num_rows, 700))
-    packs = pa.concat_tables([pa.Table.from_batches(list(reader(iter([piece]))), PACKS) for piece in pieces])
+    packs = pa.concat_tables([pa.Table.from_batches(list(reader(iter([piece]))), PACKED_TRIPS) for piece in pieces])
     return reader, packs.filter(pa.compute.is_null(packs["note"]))
 
 
-def _part(reader: TripReader, method: Method, numbers: np.ndarray) -> StepsPart:
+def _part(reader: TripReader, method: Method, numbers: np.ndarray) -> FlowPartition:
     none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.int32)
     frame = Flows(reader.zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, "people")
     params = method.params.checked({"k": 5} if "k" in method.params.model_fields else {})
     guarantees = (*method.guarantees(frame, params), *structural_guarantees(method))
-    parts = PartReader(reader.schema, "people", reader.steps, HOUR, frame, method.needs_person_ids)
+    parts = FlowPartitionReader(reader.schema, "people", reader.steps, HOUR, frame, method.needs_person_ids)
     counts = "trips" if method.row_semantics == "noisy" else "people"
-    return StepsPart(method.name, params, 7, parts, guarantees, True, numbers, counts)
+    return FlowPartition(method.name, params, 7, parts, guarantees, True, numbers, counts)
 
 
 @pytest.mark.parametrize("name", ["suppression", "joint", "mondrian", "laplace"])
@@ -148,7 +149,7 @@ def test_parts_make_the_release_of_a_run_on_one_machine(name: str, city: Path, t
     outcome = pa.concat_tables([function(packs.filter(pa.array(place == i))) for i in range(5)])
     rows = outcome.filter(pa.compute.equal(outcome["kind"], "row")).select(row_schema(function.counts).names)
     assert same_rows(rows, pq.read_table(tmp_path / "out/flows.parquet"))
-    gathered = Gathered.of(outcome["told"].drop_null().to_pylist()[::-1])
+    gathered = FlowTotals.of(outcome["summary"].drop_null().to_pylist()[::-1])
     assert gathered.steps_table("UTC").equals(pq.read_table(tmp_path / "out/steps.parquet"))
     assert gathered.cost.lines() == made.cost[:3]
     assert all(finding.holds and finding.with_original for p, finding in gathered.checked(function.guarantees)
@@ -171,7 +172,7 @@ def test_a_failing_time_step_is_named_among_all_of_the_data(city: Path) -> None:
 def _merged(guarantee: Guarantee, releases: list[WrittenRelease]) -> Finding:
     """The finding of partitions, as it comes back from executors."""
     lines = [json.dumps([guarantee.check(release).as_json()]) for release in releases]
-    return checked_parts([guarantee], [json.loads(line) for line in lines])[0][1]
+    return merge_findings([guarantee], [json.loads(line) for line in lines])[0][1]
 
 
 OF_FLOWS: tuple[Guarantee, ...] = (
@@ -222,7 +223,7 @@ def test_one_open_partition_leaves_the_whole_not_checked() -> None:
 
 @given(st.lists(st.integers(0, 50)), st.integers(1, 60))
 def test_parts_are_runs_of_steps_that_are_not_too_large(sizes: list[int], most: int) -> None:
-    parts = in_parts(sizes, most)
+    parts = split_by_size(sizes, most)
     assert [i for part in parts for i in part] == list(range(len(sizes)))
     assert all(sum(sizes[i] for i in part) <= most or len(part) == 1 for part in parts)
 
@@ -230,18 +231,20 @@ def test_parts_are_runs_of_steps_that_are_not_too_large(sizes: list[int], most: 
 def test_what_cannot_be_done_in_parts_says_so(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r"since v_target = sample looks at all time steps"):
         crowdveil.anonymize("atg-dual", "trips.parquet", tmp_path / "out", spark=object(), v_target="sample")
-    with pytest.raises(ParameterError, match="cannot be done in parts, since"):
+    with pytest.raises(ParameterError, match="cannot be done in partitions, since"):
         crowdveil.anonymize("microaggregation", "cabs.csv", tmp_path / "out", spark=object())
     with pytest.raises(ParameterError, match="wanted a classic session"):
         crowdveil.anonymize("joint", "trips.parquet", tmp_path / "out", spark=object())
     assert not list(tmp_path.iterdir())
 
 
-def test_without_pyspark_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pyspark", None)
-    request = crowdveil.run.pipeline.Request("joint", "trips.parquet", tmp_path / "out", engine="spark")
+@pytest.mark.parametrize("package", ["pyspark", "pandas"])
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, package: str) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", sys)
+    monkeypatch.setitem(sys.modules, package, None)
+    request = crowdveil.run.pipeline.Request("joint", "trips.parquet", tmp_path / "out", options={"engine": "spark"})
     with pytest.raises(
-        MissingExtraError, match=r"needs the package pyspark: install it with pip install 'crowdveil\[spark\]'"
+        MissingExtraError, match=rf"needs the package {package}: install it with pip install 'crowdveil\[spark\]'"
     ):
         crowdveil.run.pipeline.run(request)
 
@@ -250,7 +253,7 @@ def test_what_is_told_is_plain_json(city: Path) -> None:
     reader, packs = _read(city)
     numbers = np.unique(packs["step"].to_numpy())
     outcome = _part(reader, find_method("joint"), numbers)(packs)
-    (line,) = outcome["told"].drop_null().to_pylist()
+    (line,) = outcome["summary"].drop_null().to_pylist()
     told = json.loads(line)
     assert {*told} == {"steps", "t", "crowd", "figures", "findings", "trials", "cost"}
     people = {str(p) for p in unpacked(packs["packed"], reader.schema)["person"].to_pylist()}

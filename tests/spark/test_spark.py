@@ -25,7 +25,7 @@ from crowdveil.io.geojson import write_zones
 from crowdveil.model.flows import Flows
 from crowdveil.registry import METHODS, find_method
 from crowdveil.run import pipeline
-from crowdveil.run.spark import running
+from crowdveil.run.spark import backend
 from crowdveil.synth.city import City
 from crowdveil.synth.trips import write_trips
 
@@ -251,7 +251,7 @@ def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: P
 
     request = pipeline.Request(
         "atg-dual", str(city / "trips.parquet"), str(tmp_path / "there"), {"k": 5},
-        {"zones": str(city / "zones.geojson"), "step": "1h"}, spark=spark, report=False,
+        {"zones": str(city / "zones.geojson"), "step": "1h"}, spark=spark, options={"report": False},
     )  # fmt: skip
     pipeline.run(request, kill, stages.append)
     assert killed
@@ -270,11 +270,11 @@ def test_one_time_step_with_a_hundred_times_the_trips(spark: Any, city: Path, tm
 def test_a_run_that_was_cut_short_goes_on(
     spark: Any, city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "WAVES_A_SLOT", 1)
+    monkeypatch.setattr(backend, "CHUNK_PARTITIONS_PER_SLOT", 1)
     options = {"zones": str(city / "zones.geojson"), "step": "3h", "k": 5, "spark": spark, "report": False}
     kept, out = tmp_path / "kept", tmp_path / "out"
     added: list[int] = []
-    real = running.FinishedParts.add
+    real = backend.FinishedPartitions.add
 
     def add(self: Any, wave: Any, progress: Any) -> None:
         if len(added) == 1:
@@ -282,7 +282,7 @@ def test_a_run_that_was_cut_short_goes_on(
         real(self, wave, progress)
         added.append(len(wave.steps))
 
-    monkeypatch.setattr(running.FinishedParts, "add", add)
+    monkeypatch.setattr(backend.FinishedPartitions, "add", add)
     with pytest.raises(StoppedEarlyError, match=r"of 1[67] time steps are kept"):
         crowdveil.anonymize("joint", str(city / "trips.parquet"), out, resume=kept, **options)
     assert not out.exists() and {p.name for p in tmp_path.iterdir()} == {"kept"}
@@ -294,7 +294,7 @@ def test_a_run_that_was_cut_short_goes_on(
         again.append(len(wave.steps))
         real(self, wave, progress)
 
-    monkeypatch.setattr(running.FinishedParts, "add", count)
+    monkeypatch.setattr(backend.FinishedPartitions, "add", count)
     crowdveil.anonymize("joint", str(city / "trips.parquet"), out, resume=kept, **options)
     assert not kept.exists()
     options["spark"] = None

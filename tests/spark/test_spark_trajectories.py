@@ -24,10 +24,10 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import TrajectoryReading
 from crowdveil.registry import METHODS, find_method
-from crowdveil.run import pipeline
-from crowdveil.run.spark import trajectory_running
-from crowdveil.run.spark.filtering import filter_there
-from crowdveil.run.spark.trajectory_running import NO_ATTACK
+from crowdveil.run import pipeline, releases
+from crowdveil.run.spark import backend, trajectory_backend
+from crowdveil.run.spark.trajectory_backend import NO_ATTACK
+from crowdveil.run.spark.trajectory_filters import filter_on_spark
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
 
@@ -55,7 +55,7 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts so small that there are many."""
-    monkeypatch.setattr(trajectory_running, "PART_POINTS", 800)
+    monkeypatch.setattr(trajectory_backend, "PARTITION_POINTS", 800)
 
 
 def _same(tmp_path: Path, here: Any, there: Any) -> None:
@@ -88,7 +88,7 @@ def _both(spark: Any, tmp_path: Path, method: str, data: Any, **options: Any) ->
 @pytest.mark.parametrize("method", APART)
 def test_a_city_gives_the_same_rows(method: str, spark: Any, city: Path, tmp_path: Path) -> None:
     _, there = _both(spark, tmp_path, method, city / "drives.parquet")
-    assert not any(finding.violated for _, finding in pipeline.verify(tmp_path / "there"))
+    assert not any(finding.violated for _, finding in releases.verify(tmp_path / "there"))
     assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "there", spark=spark))
     assert not any(finding.violated for _, finding in crowdveil.verify(tmp_path / "here", spark=spark))
     assert there.cost[-1].startswith("distance to originals")
@@ -150,7 +150,7 @@ def test_an_executor_is_killed_in_the_middle(spark: Any, city: Path, tmp_path: P
 
     here = crowdveil.anonymize(method, city / "drives.parquet", tmp_path / "here", seed=4, report=False)
     request = pipeline.Request(
-        method, str(city / "drives.parquet"), str(tmp_path / "there"), seed=4, spark=spark, report=False
+        method, str(city / "drives.parquet"), str(tmp_path / "there"), options={"seed": 4, "report": False}, spark=spark
     )
     there = pipeline.run(request, kill, stages.append)
     assert killed
@@ -199,11 +199,11 @@ def test_what_is_wrong_is_one_sentence_and_leaves_nothing(spark: Any, city: Path
     )
     with pytest.raises(InputError, match="k: wanted at most the people in the data, "):
         run(k=5_000)
-    with pytest.raises(ParameterError, match="cannot be done in parts, since the weight of time"):
+    with pytest.raises(ParameterError, match="cannot be done in partitions, since the weight of time"):
         run(time_weight="document")
-    with pytest.raises(ParameterError, match="--pairing tells of the original"):
+    with pytest.raises(ParameterError, match="--pairing shows the original"):
         run(pairing=tmp_path / "pairs.csv")
-    with pytest.raises(ParameterError, match="swapmob cannot be done in parts"):
+    with pytest.raises(ParameterError, match="swapmob cannot be done in partitions"):
         crowdveil.anonymize("swapmob", str(city / "drives.parquet"), tmp_path / "out", spark=spark)
     assert list(tmp_path.iterdir()) == []
 
@@ -240,8 +240,8 @@ def test_a_run_goes_on_from_finished_parts(
     spark: Any, city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     method, data = "time-partitioned-microaggregation", str(city / "drives.parquet")
-    monkeypatch.setattr(trajectory_running, "WAVES_A_SLOT", 1)
-    add, waves = trajectory_running.FinishedParts.add, []
+    monkeypatch.setattr(backend, "CHUNK_PARTITIONS_PER_SLOT", 1)
+    add, waves = backend.FinishedPartitions.add, []
 
     limit = [1]
 
@@ -251,9 +251,9 @@ def test_a_run_goes_on_from_finished_parts(
         waves.append(wave.steps.tolist())
         add(self, wave, progress)
 
-    monkeypatch.setattr(trajectory_running.FinishedParts, "add", counting)
+    monkeypatch.setattr(backend.FinishedPartitions, "add", counting)
     options: dict[str, Any] = {"seed": 4, "report": False, "spark": spark, "resume": tmp_path / "kept"}
-    with pytest.raises(KeyboardInterrupt, match="parts are kept in"):
+    with pytest.raises(KeyboardInterrupt, match="partitions are kept in"):
         crowdveil.anonymize(method, data, tmp_path / "there", **options)
     first = [part for wave in waves for part in wave]
     waves.clear()
@@ -276,14 +276,14 @@ def test_filters_keep_the_same_rows(form: str, spark: Any, city: Path, tmp_path:
     here = filter_file(data, tmp_path / "here.parquet", filters, notes=notes, **options)
     engine, reading = SparkEngine(spark), TrajectoryReading.checked(options)
     target = str(tmp_path / "there.parquet")
-    there = filter_there(engine, str(data), target, filters, reading, notes=there_notes)
+    there = filter_on_spark(engine, str(data), target, filters, reading, notes=there_notes)
     assert there == here
     assert 0 < here.trajectories[1] < here.trajectories[0]
     assert there_notes.dropped == notes.dropped
     rows = [pq.read_table(tmp_path / name) for name in ("here.parquet", "there.parquet")]
     assert rows[1].cast(rows[0].schema).equals(rows[0])
     with pytest.raises(OutputError, match="the folder exists"):
-        filter_there(engine, str(data), target, filters, reading)
+        filter_on_spark(engine, str(data), target, filters, reading)
     with pytest.raises(ParameterError, match=r"give a name that ends in \.parquet"):
-        filter_there(engine, str(data), str(tmp_path / "there.csv"), filters, reading)
-    assert filter_there(engine, str(data), target, filters, reading, overwrite=True) == here
+        filter_on_spark(engine, str(data), str(tmp_path / "there.csv"), filters, reading)
+    assert filter_on_spark(engine, str(data), target, filters, reading, overwrite=True) == here

@@ -6,7 +6,6 @@ import json
 import pickle
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,14 +30,23 @@ from crowdveil.model.canonical import canonical, numbered
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Extent, Outline, Trajectories
 from crowdveil.progress import no_progress
+from crowdveil.reading import READINGS
 from crowdveil.registry import METHODS, find_method
-from crowdveil.run.spark.filtering import FilterPart
+from crowdveil.run.backend import RunSpec
+from crowdveil.run.options import RunOptions
+from crowdveil.run.spark.backend import check_supported_on_spark
 from crowdveil.run.spark.point_rows import AT, BLOCK, FILE, KEY, ORDER, PointReader
-from crowdveil.run.spark.rows import BAD
-from crowdveil.run.spark.running import check_supported_on_spark
-from crowdveil.run.spark.trajectories import KEYED, PUBLISHED, Plan, TrackReader, TracksPart
-from crowdveil.run.spark.trajectory_running import PartitionSummary, new_numbers
-from crowdveil.run.spark.trajectory_verifying import CheckedPiece, _follow, refuse_whole
+from crowdveil.run.spark.trajectory_backend import TrajectoryTotals, new_numbers
+from crowdveil.run.spark.trajectory_filters import PartitionFilter
+from crowdveil.run.spark.trajectory_partitions import (
+    PLANNED,
+    PUBLISHED,
+    PartitionPlan,
+    TrajectoryPartition,
+    TrajectoryPartitionReader,
+)
+from crowdveil.run.spark.trajectory_verification import TrajectoryPartitionCheck, _consecutive, refuse_global_guarantees
+from crowdveil.run.spark.trip_rows import BAD
 from crowdveil.run.verification import structural_guarantees
 
 TRACKS = [find_method(name) for name in METHODS if find_method(name).takes is Trajectories]
@@ -101,9 +109,11 @@ def _run(method: Method, params: Any, data: Trajectories) -> TrajectoryRelease:
     return made
 
 
-def _in_parts(method: Method, params: Any, whole: Trajectories, rows: pa.Table, reader: PointReader, most: int) -> Any:
+def _solve_partitions(
+    method: Method, params: Any, whole: Trajectories, rows: pa.Table, reader: PointReader, most: int
+) -> Any:
     """All parts of the data, as the cluster does them: outcome, and what is told."""
-    plan = Plan(method.name, params, tuple(reader.ids), whole.start, most)
+    plan = PartitionPlan(method.name, params, tuple(reader.ids), whole.start, most)
     planned = pickle.loads(pickle.dumps(plan))(_tracks(reader, rows))
     points = rows.filter(pc.is_null(rows["note"])).drop_columns(["note", "n"])
     keyed = points.join(planned, reader.ids, join_type="inner").combine_chunks()
@@ -111,12 +121,12 @@ def _in_parts(method: Method, params: Any, whole: Trajectories, rows: pa.Table, 
     frame = Trajectories(none, none, none.astype(np.int64), np.zeros(1, np.int64), none, none.astype(np.int64), none,
                          whole.k_unit, zones=whole.zones, within=whole.extent)  # fmt: skip
     guarantees = (*method.guarantees(frame, params), *structural_guarantees(method))
-    parts = np.unique(planned["part"].to_numpy())
-    part = TracksPart(method.name, params, SEED, TrackReader(frame), guarantees, len(parts))
+    parts = np.unique(planned["partition_id"].to_numpy())
+    part = TrajectoryPartition(method.name, params, SEED, TrajectoryPartitionReader(frame), guarantees)
     function = pickle.loads(pickle.dumps(part))
-    made = [function(keyed.filter(pc.equal(keyed["part"], int(number)))) for number in parts]
+    made = [function(keyed.filter(pc.equal(keyed["partition_id"], int(number)))) for number in parts]
     outcome = pa.concat_tables(made)
-    return outcome, PartitionSummary.of(outcome["told"].drop_null().to_pylist()), guarantees
+    return outcome, TrajectoryTotals.of(outcome["summary"].drop_null().to_pylist()), guarantees
 
 
 @pytest.mark.parametrize("method", APART, ids=lambda method: method.name)
@@ -137,7 +147,7 @@ def test_parts_give_the_rows_of_one_machine(method: Method, draw: st.DataObject)
     reader = _reader(table)
     rows = _read(reader, table, draw.draw(st.integers(1, 4)))
     most = draw.draw(st.integers(1, 40))
-    outcome, told, guarantees = _in_parts(method, params, whole, rows, reader, most)
+    outcome, told, guarantees = _solve_partitions(method, params, whole, rows, reader, most)
     found = outcome.filter(pc.equal(outcome["kind"], "row"))
     given_out = new_numbers(outcome.filter(pc.equal(outcome["kind"], PUBLISHED)))
     number = dict(zip(*(given_out[name].to_pylist() for name in ("source", "trajectory_id")), strict=True))
@@ -155,16 +165,16 @@ def test_parts_give_the_rows_of_one_machine(method: Method, draw: st.DataObject)
 @pytest.mark.parametrize("method", [find_method(name) for name in METHODS], ids=lambda method: method.name)
 def test_every_method_runs_on_spark_or_says_why_not(method: Method) -> None:
     params = method.params.checked({})
-    request = SimpleNamespace(table_format="parquet", data_name=None, private_report=None, pairing=None)
+    spec = RunSpec(method, params, READINGS[method.takes](), RunOptions(), "data.parquet", "out")
     reason = method.partitioning(params)
     if reason is None:
-        check_supported_on_spark(method, params, request)
-        assert method.parts is None or method.takes is Trajectories
+        check_supported_on_spark(spec)
+        assert method.partitions is None or method.takes is Trajectories
         return
     with pytest.raises(
-        ParameterError, match=f"^--engine spark: {method.name} cannot be done in parts, since .*[^.]\\.$"
+        ParameterError, match=f"^--engine spark: {method.name} cannot be done in partitions, since .*[^.]\\.$"
     ):
-        check_supported_on_spark(method, params, request)
+        check_supported_on_spark(spec)
 
 
 def test_some_trajectories_run_and_others_refuse() -> None:
@@ -227,7 +237,7 @@ def test_bad_rows_are_counted_as_on_one_machine(tmp_path: Path) -> None:
         == notes.dropped["are in a trajectory with such a row"]
     )
     assert len(tracks) - len(gone) == len(here)
-    plan = Plan("simple-generalization", None, tuple(reader.ids), here.start, 7)(tracks)
+    plan = PartitionPlan("simple-generalization", None, tuple(reader.ids), here.start, 7)(tracks)
     assert sorted(zip(plan["number"].to_pylist(), plan["trajectory"].to_pylist(), strict=True)) == list(
         enumerate(here.ids.tolist())
     )
@@ -235,10 +245,12 @@ def test_bad_rows_are_counted_as_on_one_machine(tmp_path: Path) -> None:
     owner = dict(zip(plan["number"].to_pylist(), plan["owner"].to_pylist(), strict=True))
     assert [owner[i] for i in range(len(here))] == here.person.tolist()
     filters = (Filter("min_locations", ("2",)),)
-    function = FilterPart(filters, "UTC", tuple(reader.ids), TrackReader(here.where(np.zeros(len(here), bool))))
+    function = PartitionFilter(
+        filters, "UTC", tuple(reader.ids), TrajectoryPartitionReader(here.where(np.zeros(len(here), bool)))
+    )
     made = function(rows.filter(pc.is_null(rows["note"])))
     after, removed = filter_trajectories(here, filters)
-    told = json.loads(made["told"].drop_null()[0].as_py())
+    told = json.loads(made["summary"].drop_null()[0].as_py())
     assert (told["removed"], told["trajectories"]) == ([removed[0][1]], [len(here), len(after)])
 
 
@@ -259,14 +271,14 @@ def test_filters_in_parts_keep_what_they_keep_in_one(data: Trajectories, cut: in
     rows = rows.filter(pc.is_null(rows["note"]))
     after, removed = filter_trajectories(whole, filters)
     part = np.array([hash(x) % cut for x in rows[reader.ids[0]].to_pylist()])
-    function = FilterPart(
-        filters, "UTC", tuple(reader.ids), TrackReader(replace(whole.where(np.zeros(len(whole), bool))))
+    function = PartitionFilter(
+        filters, "UTC", tuple(reader.ids), TrajectoryPartitionReader(replace(whole.where(np.zeros(len(whole), bool))))
     )
     made = pa.concat_tables([function(rows.filter(pa.array(part == i))) for i in range(cut) if (part == i).any()])
-    told = [json.loads(line) for line in made["told"].drop_null().to_pylist()]
+    told = [json.loads(line) for line in made["summary"].drop_null().to_pylist()]
     assert [sum(t["removed"][i] for t in told) for i in range(2)] == [n for _, n in removed]
     assert [sum(t["points"][i] for t in told) for i in range(2)] == [whole.points, after.points]
-    assert sorted(made.filter(pc.is_null(made["told"]))["trajectory"].to_pylist()) == sorted(after.ids.tolist())
+    assert sorted(made.filter(pc.is_null(made["summary"]))["trajectory"].to_pylist()) == sorted(after.ids.tolist())
 
 
 def test_findings_of_parts_add_up_and_bounds_stay() -> None:
@@ -291,32 +303,32 @@ def _piece(numbers: list[int], file: str = "a", t: list[int] | None = None) -> p
 
 
 def test_pieces_of_files_are_checked_and_must_follow_one_another() -> None:
-    function = CheckedPiece((WellFormedTrajectories(),), [])
+    function = TrajectoryPartitionCheck((WellFormedTrajectories(),), [])
     first, second = function(_piece([1, 1, 2], "a")), function(_piece([3, 4, 4], "b"))
     for told in (first, second):
-        assert json.loads(told["told"][0].as_py())[0]["outcome"] == "holds"
-    assert _follow(pa.concat_tables([second, first]))
-    assert not _follow(second)
-    assert not _follow(pa.concat_tables([first, function(_piece([4, 5], "b"))]))
-    assert not _follow(pa.concat_tables([first, function(_piece([2, 3], "b"))]))
+        assert json.loads(told["findings"][0].as_py())[0]["outcome"] == "holds"
+    assert _consecutive(pa.concat_tables([second, first]))
+    assert not _consecutive(second)
+    assert not _consecutive(pa.concat_tables([first, function(_piece([4, 5], "b"))]))
+    assert not _consecutive(pa.concat_tables([first, function(_piece([2, 3], "b"))]))
     gap = function(_piece([1, 3], "a"))
-    assert json.loads(gap["told"][0].as_py())[0]["outcome"] == "violated"
+    assert json.loads(gap["findings"][0].as_py())[0]["outcome"] == "violated"
 
 
 def test_equal_trajectories_of_a_piece_are_counted() -> None:
-    function = CheckedPiece((TrajectoryKAnonymity(k=3, k_unit="trajectories"),), [])
+    function = TrajectoryPartitionCheck((TrajectoryKAnonymity(k=3, k_unit="trajectories"),), [])
     crowd = function(_piece([5, 5, 9, 9, 11, 11], t=[0, 1, 0, 1, 0, 1]))
-    assert json.loads(crowd["told"][0].as_py())[0]["outcome"] == "holds"
+    assert json.loads(crowd["findings"][0].as_py())[0]["outcome"] == "holds"
     few = function(_piece([5, 5, 9, 9, 11, 11], t=[0, 1, 0, 1, 0, 2]))
-    assert json.loads(few["told"][0].as_py())[0]["outcome"] == "violated"
+    assert json.loads(few["findings"][0].as_py())[0]["outcome"] == "violated"
 
 
 def test_guarantees_about_all_trajectories_at_once_are_left_to_one_machine() -> None:
     whole = CombinationKAnonymity(k=2, knowledge=2, k_unit="people", interval_s=None)
-    with pytest.raises(InputError, match="combination-k-anonymity is looked at in all trajectories at once"):
-        refuse_whole([whole], "out")
+    with pytest.raises(InputError, match="combination-k-anonymity is checked on all trajectories at once"):
+        refuse_global_guarantees([whole], "out")
 
 
 def test_the_plan_names_what_parts_need() -> None:
-    assert set(KEYED) == {"number", "owner", "part"}
+    assert set(PLANNED) == {"number", "owner", "partition_id"}
     assert asdict(Extent(0, 0, 1, 1, 5))["start"] == 5

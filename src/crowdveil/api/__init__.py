@@ -1,4 +1,4 @@
-"""The door for Python: the same names as on the command line, with underscores."""
+"""The Python API: the names of the command line, with underscores."""
 
 from __future__ import annotations
 

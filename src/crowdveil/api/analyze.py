@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdveil.analysis.study import OpenedRelease, StudyReading, build_study, open_for_study
-from crowdveil.api.opened import rows_of
+from crowdveil.api.opened import row_semantics_of, split_options
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.flows import DEFAULT_STEP
@@ -19,8 +19,8 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.registry import find_analysis
-from crowdveil.run import pipeline
-from crowdveil.run.manifest import reading_again
+from crowdveil.run import pipeline, releases
+from crowdveil.run.manifest import original_input_options
 
 if TYPE_CHECKING:
     from crowdveil.analysis.base import Analysis
@@ -43,9 +43,9 @@ def reconstruct(release: str | Path | FlowRelease, output: str | Path | None = N
 
 
 def profiles(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Profiles:
-    """Mean trips by hour of the week (or of the day) that leave and reach each zone, and between pairs of them.
+    """Compute mean trips by hour of the week (or of the day) that leave and reach each zone, and between pairs of zones.
 
-    With `original` its profiles stand beside those of the release, with correlation and error. See `analyze`.
+    With `original` its profiles are compared with those of the release, with correlation and error. See `analyze`.
 
     >>> crowdveil.profiles("out", original="trips.parquet", zones="zones.geojson").correlation  # doctest: +SKIP
     """
@@ -98,17 +98,17 @@ def analyze(
     """Run an analysis on a release of flows (its folder, or a `FlowRelease`), or on trajectories.
 
     `options` are the parameters of the analysis and those of `StudyReading`, such as `to_zones`, or of reading trajectories. With
-    `output` all of it is written as CSV, Parquet or JSON, with `plot` it is drawn as PNG. `original` is what the release was made
-    from, read as its manifest says; files that were needed for it, such as zones, are given again. What comes of it is exact and
-    stays in the house. What is written of trajectories is anonymous, and may leave it.
+    `output` the result is written as CSV, Parquet or JSON, with `plot` drawn as PNG. `original` is what the release was made
+    from, read as its manifest says; files that were needed for it, such as zones, must be given. Results with an original are
+    exact, and so confidential. What is written of trajectories is anonymous, and may be published.
     """
     analysis, said = find_analysis(name), notes if notes is not None else ReadNotes()
     if analysis.takes is Trajectories:
         if original is not None or plot is not None:
             raise ParameterError(f"{name} reads trajectories and writes all to one place; leave out original and plot.")
         return _of_trajectories(analysis, data, output, options, overwrite, said, progress, stage)
-    params = analysis.params.checked({n: v for n, v in options.items() if n not in StudyReading.model_fields})
-    reading = StudyReading.checked({n: v for n, v in options.items() if n in StudyReading.model_fields})
+    of_reading, parameters = split_options(options, StudyReading)
+    params, reading = analysis.params.checked(parameters), StudyReading.checked(of_reading)
     if original is not None and not analysis.compares:
         raise ParameterError(f"original: {name} reads the release alone; leave it out.")
     with ExitStack() as files:
@@ -133,7 +133,7 @@ def analyze(
 
 
 def check_outputs(output: str | Path | None, plot: str | Path | None) -> None:
-    """Raise unless the names of files say how something is to be written and drawn."""
+    """Raise unless the suffixes of files name a format to write or draw."""
     if output is not None:
         check_ending(Path(output), ".json")
     if plot is not None:
@@ -150,9 +150,9 @@ def _of_trajectories(
     progress: Progress,
     stage: pipeline.Stage,
 ) -> Any:
-    """Run an analysis on trajectories. It writes, checks and puts in place by itself."""
-    params = analysis.params.checked({n: v for n, v in options.items() if n not in TrajectoryReading.model_fields})
-    reading = TrajectoryReading.checked({n: v for n, v in options.items() if n in TrajectoryReading.model_fields})
+    """Run an analysis on trajectories, which writes and verifies its own files."""
+    of_reading, parameters = split_options(options, TrajectoryReading)
+    params, reading = analysis.params.checked(parameters), TrajectoryReading.checked(of_reading)
     if output is not None and analysis.check_output is not None:
         analysis.check_output(Path(output), overwrite=overwrite)
     stage("reading")
@@ -168,23 +168,21 @@ def _of_trajectories(
 
 
 def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReading, notes: ReadNotes) -> Any:
-    """The release, the zones that are asked about, and the original where it is given."""
+    """Read the release, the zones that are asked about, and the original if it is given."""
     if isinstance(release, FlowRelease):
         flows = None if original is None else read(Flows, original, FlowReading.checked({}), notes)
         return build_study(OpenedRelease(release), reading, flows, notes)
-    manifest, written = pipeline.sound_release(Path(release))
+    manifest, written = releases.sound_release(Path(release))
     if not written.is_flows:
         raise InputError(f"{release}: it holds trajectories, and analyses are of flows.")
     given = {n: getattr(reading, n) for n in ("zones", "zone_id", "voronoi") if getattr(reading, n) is not None}
-    again, known = dict[str, Any](), isinstance(original, Flows)
+    before, known = dict[str, Any](), isinstance(original, Flows)
     if given or (original is not None and not known):
-        again = reading_again(manifest, given)
-    flows = None if original is None else read(Flows, original, FlowReading.checked({} if known else again), notes)
-    reading = reading.model_copy(update={"zone_id": again.get("zone_id")})
-    options, data = manifest["input"]["options"], manifest["input"].get("data", {})
-    # Releases of earlier versions have the name of the file in place of its kind.
-    if data.get("kind", "table" if not data.get("name", ".omx").endswith(".omx") else "") == "table":
-        options = {"step": DEFAULT_STEP, **options}  # what a file is read with where nothing was said
-    return build_study(
-        open_for_study(written, options, rows_of(manifest), reading, flows, notes), reading, flows, notes
-    )
+        before = original_input_options(manifest, given)
+    flows = None if original is None else read(Flows, original, FlowReading.checked({} if known else before), notes)
+    reading = reading.model_copy(update={"zone_id": before.get("zone_id")})
+    options = manifest["input"]["options"]
+    if manifest["input"]["data"]["kind"] == "table":
+        options = {"step": DEFAULT_STEP, **options}
+    opened = open_for_study(written, options, row_semantics_of(manifest), reading, flows, notes)
+    return build_study(opened, reading, flows, notes)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from crowdveil.api.opened import published_numbers, rows_of
+from crowdveil.api.opened import published_numbers, row_semantics_of, split_options
 from crowdveil.attacks.od.published import Published
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
@@ -33,8 +33,8 @@ from crowdveil.report.attack_results import (
     attack_trajectories,
     named_attacks,
 )
-from crowdveil.run import pipeline
-from crowdveil.run.manifest import reading_again
+from crowdveil.run import pipeline, releases
+from crowdveil.run.manifest import original_input_options
 
 
 def attack(
@@ -53,10 +53,10 @@ def attack(
     """Attack trajectories, before and after they were anonymized, or a release of flows.
 
     `name` is that of an attack, or `all`. For trajectories `data` are the original ones; with the folder of a `release` (or a
-    `TrajectoryRelease`) the same adversary looks for the same people there, and `pairing`, where it was kept, says which
-    published trajectory is whose. For flows `data` is the folder of the release, or a `FlowRelease`. `options` are the attack's
-    parameters and those of reading. With `output` it is written as JSON, CSV or Parquet. Numbers of trajectories are exact: they
-    stay in the house.
+    `TrajectoryRelease`) the same adversary tries to re-identify the same people in it; `pairing`, where it was kept, gives the
+    original of each published trajectory. For flows `data` is the folder of the release, or a `FlowRelease`. `options` are the
+    attack's parameters and input options. With `output` the result is written as JSON, CSV or Parquet. Numbers of trajectories
+    are exact, and so confidential.
 
     >>> crowdveil.attack("location", "cabs.csv", "out", knowledge=3, tile_m=500)["location"]  # doctest: +SKIP
     """
@@ -68,12 +68,12 @@ def attack(
             raise ParameterError(
                 "release: an attack on flows reads one release alone; give its folder in place of the input."
             )
-        reading: dict[str, Any] = {}
+        reading, parameters = dict[str, Any](), options
     else:
-        reading = {n: v for n, v in options.items() if n in TrajectoryReading.model_fields}
+        reading, parameters = split_options(options, TrajectoryReading)
         if pairing is not None and release is None:
-            raise ParameterError("pairing: it says whose published trajectories are; give the release too.")
-    params = attack_params(attacks, name, {n: v for n, v in options.items() if n not in reading})
+            raise ParameterError("pairing: it gives the originals of published trajectories; give the release too.")
+    params = attack_params(attacks, name, parameters)
     with ExitStack() as files:
         file = None
         if output is not None:
@@ -95,7 +95,7 @@ def attack(
 
 
 def _attack_takes(name: str, data: Any) -> type:
-    """What an attack is made on; of `all`, those on what is given."""
+    """Return the type of data that an attack takes; for `all`, the type that is given."""
     if name != ALL:
         return find_attack(name).takes
     folder = isinstance(data, str | Path) and (Path(data) / MANIFEST_FILE).is_file()
@@ -103,25 +103,25 @@ def _attack_takes(name: str, data: Any) -> type:
 
 
 def _published(data: Any) -> Published:
-    """A release of flows: what was guaranteed, and what its rows say."""
+    """Open a release of flows, with its k and what its volumes are."""
     if isinstance(data, FlowRelease):
         return Published(data)
     if not isinstance(data, str | Path):
         raise InputError("input: wanted the folder of a release of flows; give that.")
-    manifest, written = pipeline.sound_release(Path(data))
+    manifest, written = releases.sound_release(Path(data))
     if not written.is_flows:
         raise InputError(
             f"{data}: it holds trajectories; give the original trajectories, and this with --release, to attack them."
         )
     k = next((p["parameters"]["k"] for p in manifest["guarantees"] if p["name"] == FlowKAnonymity.name), None)
     release = load_flow_release_alone(written, Zones.from_ids(written.tile_names), None, "UTC")
-    return Published(release, k, rows_of(manifest))
+    return Published(release, k, row_semantics_of(manifest))
 
 
 def _before_and_after(
     data: Any, release: Any, pairing: Any, options: dict[str, Any], notes: ReadNotes
 ) -> tuple[Trajectories, TrajectoryRelease | None, int | None]:
-    """The original, the release with whose its trajectories are where that is known, and its k."""
+    """Read the original, the release, paired with it where that is known, and k."""
     if release is None or isinstance(release, TrajectoryRelease):
         original = read(Trajectories, data, TrajectoryReading.checked(options), notes)
         if release is not None and pairing is not None:
@@ -129,9 +129,9 @@ def _before_and_after(
         elif release is not None:
             release = with_canonical_source(release, data, original)
         return original, release, None
-    manifest, written = pipeline.sound_release(Path(release))
+    manifest, written = releases.sound_release(Path(release))
     if not isinstance(data, Trajectories):
-        options = reading_again(manifest, options)
+        options = original_input_options(manifest, options)
     original = read(Trajectories, data, TrajectoryReading.checked(options), notes)
     opened = load_trajectory_release(written)
     if pairing is not None:

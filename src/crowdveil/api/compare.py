@@ -60,8 +60,8 @@ def compare(
     100 where it is not given. The table (`.table`, Arrow) has the means of generalization Ḡ, reconstruction error E,
     distribution distance D and suppression S, and processor seconds a matrix. For trajectories (k 2, 4 and 8) it has the
     distortion of range queries, SID and AID, by windows of time (see `RangeQueryParams` for `options`), and the share removed;
-    `sample` trajectories are drawn at random. With `output` tables and plots are written to that folder. The numbers are exact:
-    they stay in the house.
+    `sample` trajectories are drawn at random. With `output` tables and plots are written to that folder. Numbers are exact and
+    confidential.
 
     >>> crowdveil.compare("trips.parquet", ["joint", "oigh"], zones="zones.geojson").table  # doctest: +SKIP
     >>> crowdveil.compare("cabs.csv", ["microaggregation", "swapmob"], k=[2, 4]).table  # doctest: +SKIP
@@ -158,7 +158,7 @@ def sweep(
     stage: pipeline.Stage = lambda name: None,
     **options: Any,
 ) -> Sweep:
-    """Run one method with several k and budgets on the same matrices, and say which to take. Nothing is published.
+    """Run one method with several k and budgets on the same matrices, and recommend one. Nothing is published.
 
     Budgets are shares (`suppress`) or numbers of trips (`suppress_trips`); 5 %, 10 % and 20 % where none are given.
     `.table` (Arrow) has a row for each k and budget, `.recommendation()` a sentence. The other parameters are those of `compare`.
@@ -179,7 +179,7 @@ def sweep(
 
 
 def _flows(data: Any, options: dict[str, Any], notes: ReadNotes | None) -> Flows:
-    """Flows with all that any method asks for."""
+    """Read flows with person ids, which some methods need."""
     said = notes if notes is not None else ReadNotes()
     flows: Flows = read(Flows, data, FlowReading.checked(options), said, person_ids=True)
     return flows

@@ -1,4 +1,4 @@
-"""Measure what a release lost."""
+"""Measure the information loss of a release."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import READINGS, TrajectoryReading, read
 from crowdveil.report.measurement import Measurement, measured, named_measures, parsed
-from crowdveil.run import pipeline
-from crowdveil.run.manifest import reading_again
+from crowdveil.run import pipeline, releases
+from crowdveil.run.manifest import original_input_options
 from crowdveil.solve.od.assignment import steps_of_release
 
 
@@ -39,14 +39,14 @@ def measure(
     stage: pipeline.Stage = lambda name: None,
     **options: Any,
 ) -> Measurement:
-    """Measure what a release lost of the original flows or trajectories. The numbers are exact: they stay in the house.
+    """Measure the information loss of a release of flows or trajectories. The numbers are exact, and so confidential.
 
     `original` is a path, an Arrow table, a data frame, `Flows` or `Trajectories`; `release` the folder of a release, a
     `FlowRelease` over the zones and time steps of the flows, or a `TrajectoryRelease`. Trajectories that others published are
-    given as a file or a table; ids that are the original's say then which came of which. `measures` are names or symbols,
+    given as a file or a table; equal ids then pair them with the original. `measures` are names or symbols,
     with parameters as in `rmse:distance=dtw`; all of them where none are given. `pairing` is the file that was kept when a
-    release of trajectories was made. `options` of reading are those of the release unless given; files, such as zones, must be
-    given again. With a session of Spark in `spark`, or with `engine="spark"`, which starts one on `master`, flows and their
+    release of trajectories was made. Input `options` are those of the release unless given; files, such as zones, must be
+    given. With a session of Spark in `spark`, or with `engine="spark"`, which starts one on `master`, flows and their
     release are read and measured there: the original is then a path as Spark takes it, or a data frame of it.
 
     >>> crowdveil.measure("trips.parquet", "out", ["E", "D"], zones="zones.geojson")["E"].mean  # doctest: +SKIP
@@ -54,12 +54,12 @@ def measure(
     """
     said = notes if notes is not None else ReadNotes()
     wanted: list[MeasureRequest] | None = None
-    if measures is not None:  # a slip of the pen is told before anything is read
+    if measures is not None:  # a misspelled one is refused before anything is read
         wanted = [asked for name in measures for asked in (parsed(name) if isinstance(name, str) else [name])]
     if spark is not None or engine == "spark":
-        return _measured_there(original, release, wanted, pairing, spark, master, said, progress, stage, options)
+        return _measure_on_spark(original, release, wanted, pairing, spark, master, said, progress, stage, options)
     stage("reading")
-    data, made, takes = _beside(original, release, pairing, options, said)
+    data, made, takes = _read_both(original, release, pairing, options, said)
     listed = named_measures(wanted, takes)
     found = measured(data, made, listed, all_of_them=measures is None, progress=progress, stage=stage)
     for sentence in found.notes:
@@ -67,12 +67,12 @@ def measure(
     return found
 
 
-def _measured_there(
+def _measure_on_spark(
     original: Any, release: Any, measures: Sequence[MeasureRequest] | None, pairing: str | Path | None, spark: Any,
     master: str | None, notes: ReadNotes, progress: Progress, stage: pipeline.Stage, options: dict[str, Any],
 ) -> Measurement:  # fmt: skip
     from crowdveil.engine.spark import spark_engine
-    from crowdveil.run.spark.measuring import measure_there
+    from crowdveil.run.spark.release_measures import measure_on_spark
 
     if pairing is not None:
         raise ParameterError("pairing: trajectories are measured without Spark; leave it, or --engine, out.")
@@ -81,31 +81,31 @@ def _measured_there(
             f"release: wanted the folder of one, but got {type(release).__name__}; give it, or measure without Spark."
         )
     stage("starting Spark")
-    with spark_engine(spark, master) as there:
+    with spark_engine(spark, master) as engine:
         stage("measuring")
-        return measure_there(there, original, str(release), measures, options, notes, progress)
+        return measure_on_spark(engine, original, str(release), measures, options, notes, progress)
 
 
-def _beside(
+def _read_both(
     original: Any, release: Any, pairing: str | Path | None, options: dict[str, Any], notes: ReadNotes
 ) -> tuple[Flows | Trajectories, Release, type]:
-    """An original and what was published of it, as models, and which kind they are."""
+    """Return the original and the release as models, and the type of data."""
     folder = isinstance(release, str | Path) and not Path(release).is_file()
-    manifest, written = pipeline.open_release(Path(release)) if folder else ({}, None)
+    manifest, written = releases.open_release(Path(release)) if folder else ({}, None)
     of_flows = written.is_flows if written is not None else isinstance(release, FlowRelease)
     takes: type = Flows if of_flows else Trajectories
     if pairing is not None and of_flows:
         raise ParameterError("pairing: the release holds flows, which have none; leave it out.")
     if written is not None and not isinstance(original, takes):
-        options = reading_again(manifest, options)
+        options = original_input_options(manifest, options)
     data = read(takes, original, READINGS[takes].checked(options), notes)
     if written is None:
         made = release if isinstance(release, Release) else _published(data, release, pairing, options, notes)
     else:
         made = load_flow_release(written, data) if of_flows else load_trajectory_release(written)
         if isinstance(data, Flows) and isinstance(made, FlowRelease):
-            steps_of_release(data, made)  # other time steps have a sentence of their own
-            pipeline.refuse_other_original(manifest, written, data)
+            steps_of_release(data, made)  # raises where time steps differ
+            releases.refuse_other_original(manifest, written, data)
     if isinstance(data, Trajectories) and isinstance(made, TrajectoryRelease):
         made = with_canonical_source(made, original, data)
     if pairing is not None and isinstance(made, TrajectoryRelease) and made.source is None:
@@ -116,15 +116,15 @@ def _beside(
 def _published(
     original: Trajectories, release: Any, pairing: str | Path | None, options: dict[str, Any], notes: ReadNotes
 ) -> TrajectoryRelease:
-    """Trajectories that were published by others, beside their originals."""
+    """Return trajectories that others published, paired with their originals."""
     reading = {name: value for name, value in options.items() if name not in ("zones", "zone_id")}
     published = read(Trajectories, release, TrajectoryReading.checked(reading), notes)
     if pairing is not None:
         return wrap_trajectories(published, read_pairing(pairing, original, [str(i) for i in published.ids.tolist()]))
     source = pairing_by_ids(original, published)
     notes.add(
-        "some published ids are none of the original's, so that it is not known which trajectory came of which."
+        "some published ids are not in the original, so that trajectories are not paired with their originals."
         if source is None
-        else "published ids are the original's: they are taken to say which trajectory came of which."
+        else "published ids are the original's: trajectories are paired with their originals by them."
     )
     return wrap_trajectories(published, source)

@@ -8,7 +8,7 @@ from typing import Any
 
 from crowdveil.errors import OutputError, ParameterError
 from crowdveil.io.atomic import new_file
-from crowdveil.run import pipeline
+from crowdveil.run import releases
 
 PLOTS = ("flows", "areas", "profiles", "heatmap", "pareto")
 """What `plot` draws."""
@@ -22,20 +22,20 @@ def write_report(
     overwrite: bool = False,
     **options: Any,
 ) -> Path:
-    """Write the report of a release anew into its folder, as one HTML file that needs nothing else.
+    """Write the report of a release into its folder, as one self-contained HTML file.
 
     With `private_report` the original is shown too, in a file outside the release, and nothing in the release changes:
-    `original` is what it was made from, and `options` are files such as zones, given again as for `verify`.
+    `original` is what it was made from, and `options` are files such as zones, as for `verify`.
 
     >>> crowdveil.write_report("out")  # doctest: +SKIP
     """
     if private_report is None:
         if original is not None or options:
-            raise ParameterError("original: a report in the release shows none of it; name a file with private_report.")
-        return pipeline.report_again(Path(folder))
+            raise ParameterError("original: the report in a release does not show it; name a file with private_report.")
+        return releases.report_again(Path(folder))
     if original is None:
         raise ParameterError("private_report: the original is needed for it; give it with --original.")
-    pipeline.report_of_original(Path(folder), Path(private_report), original, options, overwrite=overwrite)
+    releases.report_of_original(Path(folder), Path(private_report), original, options, overwrite=overwrite)
     return Path(private_report)
 
 
@@ -65,5 +65,5 @@ def plot(
         if kind == "pareto":
             pareto(Path(folder), file)
         else:
-            manifest, written = pipeline.sound_release(Path(folder), but="report")
+            manifest, written = releases.sound_release(Path(folder), but="report")
             draw(kind, written, manifest, PlotOptions(top, tuple(zones)), file)

@@ -9,7 +9,7 @@ import click
 
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.main import StoppedError
-from crowdveil.cli.options import engine_options, given, options_of
+from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import Elsewhere, elsewhere, not_before_a_name, server_options
 from crowdveil.cli.remote_jobs import anonymize as run_there
 from crowdveil.compat.mobidatalab.runfiles import read_run_file
@@ -20,11 +20,14 @@ from crowdveil.model.flows import Flows
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline
+from crowdveil.run.options import RunOptions
 
 EXAMPLES = {
     True: "trips.parquet --zones zones.geojson --step 1h --tz Europe/Paris",
     False: "cabs.csv",
 }
+FIRST = ("format", "seed", "overwrite", "attack", "report", "private_report", "resume", "pairing")
+"""The order of the options of a run."""
 
 
 class MethodCommands(click.Group):
@@ -51,24 +54,8 @@ def method_command(method: Method) -> click.Command:
         there = elsewhere(values)
         if there is not None and values["engine"] == "spark":
             raise click.UsageError("--engine spark is for a run from here; leave out --server, or the engine.")
-        request = pipeline.Request(
-            method.name,
-            data,
-            output if values["engine"] == "spark" else Path(output),
-            given(method.params, values),
-            given(reading, values),
-            seed=values["seed"],
-            table_format=values["table_format"],
-            overwrite=values["overwrite"],
-            resume=values.get("resume") if values["engine"] == "spark" else _path(values, "resume"),
-            pairing=_path(values, "pairing"),
-            attack=values["attack"],
-            report=not values["no_report"],
-            private_report=_path(values, "private_report"),
-            engine=values["engine"],
-            master=values["master"],
-        )
-        perform(request, there)
+        parameters, input_options, options = (given(model, values) for model in (method.params, reading, RunOptions))
+        perform(pipeline.Request(method.name, data, output, parameters, input_options, options), there)
 
     example = f"crowdveil anonymize {method.name} {EXAMPLES[od]} -o out/"
     return click.Command(
@@ -77,9 +64,8 @@ def method_command(method: Method) -> click.Command:
         params=[
             click.Argument(["data"], metavar="TRIPS_OR_FLOWS" if od else "TRAJECTORIES"),
             *options_of(method.params),
-            *_run_options(),
-            _resume_option() if od else _pairing_option(),
-            *engine_options(),
+            click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
+            *options_of(RunOptions, first=FIRST, without=("pairing",) if od else ("resume",)),
             *server_options(),
             *options_of(reading),
         ],
@@ -88,42 +74,8 @@ def method_command(method: Method) -> click.Command:
     )
 
 
-def _path(values: dict[str, Any], name: str) -> Path | None:
-    return None if values.get(name) is None else Path(values[name])
-
-
-def _run_options() -> list[click.Option]:
-    """Options of every method."""
-    return [
-        click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
-        click.Option(["--format", "table_format"], type=click.Choice(["parquet", "csv"]), default="parquet",
-                     help="Form of the tables. [default parquet]"),
-        click.Option(["--seed"], type=click.IntRange(min=0), metavar="N",
-                     help="Makes the run reproducible. Keep it secret: who knows it can repeat every random choice. "
-                          "[default: fresh random numbers]"),
-        click.Option(["--overwrite"], is_flag=True, help="Replace an earlier release in the folder."),
-        click.Option(["--attack/--no-attack"], default=True,
-                     help="Attack the release before it is published; who beats a proven guarantee stops the run. [default on]"),
-        click.Option(["--no-report"], is_flag=True, help="Write no report.html into the release."),
-        click.Option(["--private-report"], metavar="FILE",
-                     help="Also write a report with the original beside the release, outside its folder; not for release."),
-    ]  # fmt: skip
-
-
-def _resume_option() -> click.Option:
-    """For methods that work in time steps."""
-    text = "Keep finished time steps in this folder, and go on from them after an interruption; removed at the end."
-    return click.Option(["--resume"], metavar="FOLDER", help=text)
-
-
-def _pairing_option() -> click.Option:
-    """For methods whose trajectories get new ids."""
-    text = "Write which trajectory came of which to this private file outside the release, .csv or .parquet, for measuring."
-    return click.Option(["--pairing"], metavar="FILE", help=text)
-
-
 def perform(request: pipeline.Request, there: Elsewhere | None = None) -> None:
-    """Run a request, here or on a server, and tell where the release is and what it cost."""
+    """Run a request, here or on a server; show where the release is and what it cost."""
     if there is not None:
         run_there(there, request, READINGS[find_method(request.method).takes])
         return
@@ -133,12 +85,13 @@ def perform(request: pipeline.Request, there: Elsewhere | None = None) -> None:
     except StoppedEarlyError as stopped:
         raise StoppedError(f"Stopped; {stopped}") from None
     show_notes(result.notes)
-    if request.pairing is not None:
-        # Not among the notes, which are in the manifest: that must not tell that there is such a file.
-        click.echo(f"note: {request.pairing} tells whose each published trajectory is: keep it secret.", err=True)
+    pairing, private_report = (request.options.get(name) for name in ("pairing", "private_report"))
+    if pairing is not None:
+        # Not among the notes, which are in the manifest: that must not show that there is such a file.
+        click.echo(f"note: {pairing} links each published trajectory to its original: keep it secret.", err=True)
     click.echo(f"{result.folder}: verified and written")
-    if request.private_report is not None:
-        click.echo(f"{request.private_report}: report with the original, not for release")
+    if private_report is not None:
+        click.echo(f"{private_report}: report with the original, not for release")
     for line in result.lines():
         click.echo(line)
 

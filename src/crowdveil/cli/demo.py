@@ -10,7 +10,7 @@ from crowdveil.cli.console import progress_bar
 from crowdveil.guarantees.base import FROM_FILES, require_not_violated, tally
 from crowdveil.io.atomic import new_folder
 from crowdveil.io.geojson import write_zones
-from crowdveil.run import pipeline
+from crowdveil.run import pipeline, releases
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
 from crowdveil.synth.trips import write_trips
@@ -40,14 +40,16 @@ def command(output: str, seed: int, overwrite: bool) -> None:
         stage("anonymizing flows")
         reading = {"zones": folder / "city" / "zones.geojson", "tz": "Europe/Paris"}
         trips = folder / "city" / "trips.parquet"
-        flows = pipeline.run(pipeline.Request("joint", trips, folder / "flows", {"k": 10}, reading, seed=seed))
+        flows = pipeline.run(pipeline.Request("joint", trips, folder / "flows", {"k": 10}, reading, {"seed": seed}))
         stage("anonymizing trajectories")
         drives = folder / "city" / "trajectories.parquet"
         moved = pipeline.run(
-            pipeline.Request("time-partitioned-microaggregation", drives, folder / "trajectories", {"k": 5}, seed=seed)
+            pipeline.Request(
+                "time-partitioned-microaggregation", drives, folder / "trajectories", {"k": 5}, {}, {"seed": seed}
+            )
         )
         stage("verifying")
-        checked = [*pipeline.verify(folder / "flows"), *pipeline.verify(folder / "trajectories")]
+        checked = [*releases.verify(folder / "flows"), *releases.verify(folder / "trajectories")]
         require_not_violated(checked)
     click.echo(f"The city       {out / 'city'}: {TRIPS:,} trips and {TRAJECTORIES:,} trajectories of {PEOPLE:,} people")
     for what, result, where in (("OD flows", flows, "flows"), ("Trajectories", moved, "trajectories")):

@@ -68,7 +68,7 @@ def _on_spark(
     data: str, output: str, filters: list[Filter], overwrite: bool, notes: ReadNotes, master: str | None, reading: dict[str, Any]
 ) -> FilterResult:  # fmt: skip
     from crowdveil.engine.spark import spark_engine
-    from crowdveil.run.spark.filtering import filter_there
+    from crowdveil.run.spark.trajectory_filters import filter_on_spark
 
     check_filters(filters)
     options = TrajectoryReading.checked(reading)
@@ -76,7 +76,7 @@ def _on_spark(
         stage("starting Spark")
         with spark_engine(None, master) as there:
             stage("filtering")
-            return filter_there(
+            return filter_on_spark(
                 there, data, output, filters, options, overwrite=overwrite, notes=notes, progress=progress
             )
 

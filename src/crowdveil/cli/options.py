@@ -8,14 +8,17 @@ import click
 
 from crowdveil.fields import Row, rows
 from crowdveil.params import Params
+from crowdveil.run.options import EngineOptions
 
 _TYPES: dict[str, Any] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
 
 
-def options_of(params: type[Params], *, first: tuple[str, ...] = ()) -> list[click.Option]:
-    """An option for each parameter; those in `first` lead."""
+def options_of(
+    params: type[Params], *, first: tuple[str, ...] = (), without: tuple[str, ...] = ()
+) -> list[click.Option]:
+    """Return an option for each parameter but those in `without`; those in `first` lead."""
     ordered = sorted(rows(params), key=lambda r: first.index(r.name) if r.name in first else len(first))
-    return [_option(row) for row in ordered]
+    return [_option(row) for row in ordered if row.name not in without]
 
 
 def _option(row: Row) -> click.Option:
@@ -31,9 +34,12 @@ def _option(row: Row) -> click.Option:
             help=text,
             is_flag=True,
         )
-    metavar = {"text": "TEXT", "share": "SHARE", "int": "N", "float": "X", "choice": f"[{'|'.join(row.choices)}]"}[
-        row.kind
-    ]
+    metavar = (
+        row.metavar
+        or {"text": "TEXT", "share": "SHARE", "int": "N", "float": "X", "choice": f"[{'|'.join(row.choices)}]"}[
+            row.kind
+        ]
+    )
     # Where more is taken than the choices, the model knows what.
     closed = row.kind == "choice" and not row.more
     kind = click.Choice(row.choices) if closed else _TYPES.get(row.kind, click.STRING)
@@ -41,13 +47,8 @@ def _option(row: Row) -> click.Option:
 
 
 def engine_options() -> list[click.Option]:
-    """Where the work is done."""
-    where = "Where the work is done: on this machine, or on a cluster with Spark (needs the extra spark, and Java)."
-    master = "Master of the session of Spark that is started, such as yarn. [default local[*]]"
-    return [
-        click.Option(["--engine"], type=click.Choice(["local", "spark"]), default="local", help=f"{where} [default local]"),
-        click.Option(["--master"], metavar="URL", help=master),
-    ]  # fmt: skip
+    """Return the options that say where the work is done."""
+    return options_of(EngineOptions)
 
 
 def given(params: type[Params], values: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,8 @@ from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, 
 from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.params import Params
 from crowdveil.remote import Remote, remote, with_paths
-from crowdveil.run import pipeline
+from crowdveil.run import pipeline, releases
+from crowdveil.run.options import ReleaseOptions, RunOptions
 
 LARGEST = 1 << 50
 """A result may be as large as it is: who asked for it has a limit at the server."""
@@ -148,22 +149,22 @@ def split_files(model: type[Params], values: dict[str, Any]) -> tuple[dict[str, 
 
 def anonymize(there: Elsewhere, request: pipeline.Request, reading: type[Params]) -> None:
     """Run a request on a server; the release is verified here again before it gets its name."""
-    if request.resume is not None:
+    run_options = RunOptions.checked(request.options)
+    if run_options.resume is not None:
         raise ParameterError("resume: a server keeps jobs by itself; leave it out, or run it here.")
     for private in ("pairing", "private_report"):
-        if getattr(request, private) is not None:
+        if getattr(run_options, private) is not None:
             raise ParameterError(
                 f"{private}: this private file must not lie on a server; leave it out, or run it here."
             )
-    check_target(Path(request.output).absolute(), overwrite=request.overwrite, mark_file=MANIFEST_FILE)
+    check_target(Path(request.output).absolute(), overwrite=run_options.overwrite, mark_file=MANIFEST_FILE)
     options, files = split_files(reading, request.reading)
     named = {} if request.data_name is None else {"data_name": request.data_name}
-    seed = {} if request.seed is None else {"seed": request.seed}
-    run = {**seed, "format": request.table_format, "attack": request.attack, "report": request.report}
-    parameters = {**request.parameters, **options, **run, **named}
+    of_run = {n: v for n, v in request.options.items() if n in ReleaseOptions.model_fields and v is not None}
+    parameters = {**request.parameters, **options, **of_run, **named}
     job = there.run(
         "methods", request.method, parameters, {"data": request.data, **files},
-        lambda job, result: put_release(result, Path(request.output), overwrite=request.overwrite),
+        lambda job, result: put_release(result, Path(request.output), overwrite=run_options.overwrite),
     )  # fmt: skip
     if job is not None:
         click.echo(f"{Path(request.output)}: verified and written")
@@ -174,7 +175,7 @@ def put_release(packed: Path, target: Path, *, overwrite: bool) -> None:
     """Unpack a release, verify it from its files, and only then put it in place."""
     with new_folder(target, overwrite=overwrite, mark_file=MANIFEST_FILE) as folder:
         unpack(packed, folder, LARGEST)
-        require_not_violated(pipeline.verify(folder))
+        require_not_violated(releases.verify(folder))
 
 
 def put_file(result: Path, target: Path, *, overwrite: bool) -> None:
@@ -198,7 +199,7 @@ def put_folder(packed: Path, target: Path, *, overwrite: bool, mark_file: str) -
     with new_folder(target, overwrite=overwrite, mark_file=mark_file) as folder:
         unpack(packed, folder, LARGEST)
         if is_heat_map(folder):
-            require_not_violated(pipeline.verify(folder))
+            require_not_violated(releases.verify(folder))
 
 
 def form_of(output: str | Path | None, default: str) -> str:

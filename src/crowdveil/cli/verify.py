@@ -13,7 +13,7 @@ from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import FROM_FILES, tally
 from crowdveil.reading import FlowReading, TrajectoryReading
-from crowdveil.run import pipeline
+from crowdveil.run import releases
 
 
 class EitherReading(FlowReading, TrajectoryReading):
@@ -43,10 +43,10 @@ def command(folder: str, original: str | None, as_json: bool, engine: str, maste
     if reading and original is None:
         raise click.UsageError("options of reading are for the original data; give it with --original.")
     if engine == "spark":
-        checked, manifest = pipeline.verify_there(folder, original, reading, master=master)
+        checked, manifest = releases.verify_on_spark(folder, original, reading, master=master)
         counts = manifest["k_unit"]
     else:
-        checked, counts = pipeline.verified(Path(folder), original, reading)
+        checked, counts = releases.verified(Path(folder), original, reading)
     if as_json:
         findings = [
             {"name": p.name, "kind": p.kind, "statement": p.statement(), **_as_json(finding)} for p, finding in checked

@@ -1,58 +1,60 @@
-"""Errors that cross from executors to the driver, where only their text arrives, and come out as the one sentence they were."""
+"""Errors that cross from executors to the driver as data: type, message and fields, in JSON."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from crowdveil import errors
-from crowdveil.errors import CrowdveilError, InputError, MissingExtraError, ParameterError
+from crowdveil.errors import CrowdveilError, InputError, ParameterError
 
 T = TypeVar("T")
-_MARK = "crowdveil-says:"
+_MARK = "crowdveil-error:"
 
 
-def told(function: Callable[[Any], T], argument: Any) -> T:
-    """In a worker: an error of ours reaches the driver as text only, so it is marked to be found there."""
+def marshal_errors(function: Callable[[Any], T], argument: Any) -> T:
+    """Call a function on an executor; only the text of its error reaches the driver, so that JSON is put into it."""
     try:
         return function(argument)
     except CrowdveilError as error:
-        raise RuntimeError(_MARK + json.dumps([type(error).__name__, str(error)])) from None
+        content = {"type": type(error).__name__, "message": str(error), "fields": vars(error)}
+        raise RuntimeError(_MARK + json.dumps(content, default=str)) from None
 
 
-def telling(function: Callable[[Any], Iterator[T]], pieces: Any) -> Iterator[T]:
-    """The same for what comes piece by piece."""
-    made = function(pieces)
-    while (piece := told(lambda it: next(it, None), made)) is not None:
-        yield piece
+def marshal_errors_of_chunks(function: Callable[[Any], Iterator[T]], chunks: Any) -> Iterator[T]:
+    """Yield what a generator yields; its errors are marshalled as by `marshal_errors`."""
+    made = function(chunks)
+    while (chunk := marshal_errors(lambda it: next(it, None), made)) is not None:
+        yield chunk
 
 
-def in_one_sentence(error: Exception) -> Exception:
-    """An error of ours as it was raised on an executor; one of Spark that a user can mend; or the error itself."""
+def unmarshal_error(error: Exception) -> Exception:
+    """Return an error of ours as it was raised on an executor, one of Spark that a user can fix, or the error itself."""
     text = str(error)
-    found = re.search(re.escape(_MARK) + r"(\[.*\])", text)
-    if found:
-        name, message = json.loads(found[1])
-        kind = getattr(errors, name, InputError)
-        made: Exception = InputError(message) if kind is MissingExtraError else kind(message)
-        return made
-    return next((kind(sentence) for part, kind, sentence in _KNOWN if part in text), error)
+    _, mark, content = text.partition(_MARK)
+    if mark:
+        return _made_of(json.JSONDecoder().raw_decode(content)[0])
+    return next((kind(sentence) for words, kind, sentence in _KNOWN if words in text), error)
 
 
+def _made_of(content: dict[str, Any]) -> CrowdveilError:
+    """Make an error from its data, without its constructor: it may build the message from other arguments."""
+    kind = getattr(errors, content["type"], InputError)
+    error: CrowdveilError = kind.__new__(kind, content["message"])
+    error.__dict__.update(content["fields"])
+    return error
+
+
+_CSV = "a row of the CSV has too few or too many values; fix it, or its quotes."
 _KNOWN: tuple[tuple[str, type[CrowdveilError], str], ...] = (
     (
         "No module named 'crowdveil'",
         ParameterError,
         "--engine spark: the workers' Python has no crowdveil; pack it for them, as docs/spark.md says.",
     ),
-    (
-        "MALFORMED_RECORD_IN_PARSING",
-        InputError,
-        "a row of the CSV has too few or too many values; mend it, or its quotes.",
-    ),
-    ("MALFORMED_CSV_RECORD", InputError, "a row of the CSV has too few or too many values; mend it, or its quotes."),
+    ("MALFORMED_RECORD_IN_PARSING", InputError, _CSV),
+    ("MALFORMED_CSV_RECORD", InputError, _CSV),
     (
         "Illegal Parquet type",
         InputError,
@@ -61,4 +63,4 @@ _KNOWN: tuple[tuple[str, type[CrowdveilError], str], ...] = (
     ("UNABLE_TO_INFER_SCHEMA", InputError, "there is no data in the folder; wanted CSV or Parquet files."),
     ("CANNOT_READ_FILE_FOOTER", InputError, "the file is broken or of another format; wanted CSV (.csv) or Parquet."),
 )
-"""What Spark says, by a part of its words, that a user can do something about."""
+"""Errors of Spark that a user can fix, by their error class or a part of their text."""

@@ -11,12 +11,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from crowdveil.engine.error_marshalling import in_one_sentence, telling, told
+from crowdveil.engine.error_marshalling import marshal_errors, marshal_errors_of_chunks, unmarshal_error
 from crowdveil.engine.hadoop import HadoopFiles
 from crowdveil.engine.local import TICK_S
 from crowdveil.errors import InputError, MissingExtraError, ParameterError
@@ -133,7 +134,7 @@ class SparkEngine:
         """Map a function over chunks of the rows where they are; it is sent to each executor once."""
         sent = self.context.broadcast(function)
         with _quiet():
-            return frame.mapInArrow(lambda chunks: telling(sent.value, chunks), _spark_schema(schema))
+            return frame.mapInArrow(lambda chunks: marshal_errors_of_chunks(sent.value, chunks), _spark_schema(schema))
 
     def map_groups(self, frame: Frame, key: str, function: GroupFunction, schema: pa.Schema, groups: int) -> Frame:
         """Map a function over all rows of one value in column `key`; `groups` is their approximate number."""
@@ -142,7 +143,9 @@ class SparkEngine:
         tasks = min(max(2 * groups, self.slots), 20_000)
         placed = frame.repartition(tasks, key)
         with _quiet():
-            return placed.groupBy(key).applyInArrow(lambda table: told(sent.value, table), _spark_schema(schema))
+            return placed.groupBy(key).applyInArrow(
+                lambda table: marshal_errors(sent.value, table), _spark_schema(schema)
+            )
 
     @contextmanager
     def kept(self, frame: Frame) -> Iterator[Frame]:
@@ -186,7 +189,7 @@ class SparkEngine:
                 self.context.cancelJobGroup(group)
                 raise
             except Exception as error:
-                raise in_one_sentence(error) from error
+                raise unmarshal_error(error) from error
 
     def _report(self, group: str, progress: Progress) -> None:
         tracker = self.context.statusTracker()
@@ -207,6 +210,7 @@ class SparkEngine:
 @contextmanager
 def spark_engine(spark: Any = None, master: str | None = None) -> Iterator[SparkEngine]:
     """Yield an engine on the user's session, or on one that is started here and stopped at the end."""
+    _check_packages()
     engine = SparkEngine(spark if spark is not None else _start(master))
     try:
         yield engine
@@ -216,14 +220,21 @@ def spark_engine(spark: Any = None, master: str | None = None) -> Iterator[Spark
             engine.session.stop()
 
 
+def _check_packages() -> None:
+    """Raise unless pyspark is installed, and pandas, which it wants for every exchange with Arrow."""
+    for package in ("pyspark", "pandas"):
+        try:
+            import_module(package)
+        except ImportError:
+            raise MissingExtraError(package, "spark", "--engine spark") from None
+
+
 def _start(master: str | None) -> Any:
     """Start a session, on all cores of this machine by default. Settings of spark-submit take precedence."""
-    try:
-        from pyspark import SparkConf
-        from pyspark.errors import PySparkRuntimeError
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise MissingExtraError("pyspark", "spark", "--engine spark") from None
+    from pyspark import SparkConf
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         raise ParameterError("--engine spark needs Java 17 or newer: install it, or set JAVA_HOME to its folder.")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -1,4 +1,4 @@
-"""The manifest of a release: what ran on what, what is guaranteed, how it was checked, what it cost."""
+"""The manifest of a release: method, input, guarantees and their findings, information loss, files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 
 FILES = ("zones", "voronoi", "hierarchy", "destination_hierarchy")
-"""Options of reading that name a file, or are data themselves."""
+"""Input options that name a file, or are data themselves."""
 _TREES = ("hierarchy", "destination_hierarchy")
 _PACKAGES = ("numpy", "pyarrow", "duckdb", "shapely", "pyproj", "numba", "h3", "scipy", "fastcluster")
 
@@ -44,7 +44,7 @@ def build_manifest(
     facts: Mapping[str, Any],
     files: Mapping[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """All that the manifest says, ready to be written as JSON; `files` are as `file_entry` makes them, by role."""
+    """Return the manifest as plain values; `files` are the results of `file_entry`, by role."""
     return {
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -85,25 +85,25 @@ def build_manifest(
 
 
 def file_entry(path: Path) -> dict[str, Any]:
-    """A file of a release, or a folder of part files, by name and hash; of a folder the hash of each part besides."""
+    """Return name and hash of a file of a release, or of a folder of part files with the hash of each."""
     if not path.is_dir():
         return {"name": path.name, "sha256": file_hash(path)}
     return folder_entry(path.name, {part.name: file_hash(part) for part in path.iterdir()})
 
 
 def folder_entry(name: str, parts: dict[str, str]) -> dict[str, Any]:
-    """A folder of part files, from the hash of each."""
+    """Return the entry of a folder of part files, from the hash of each."""
     return {"name": name, "sha256": folder_hash(parts), "parts": dict(sorted(parts.items()))}
 
 
 @cache
 def _version(package: str) -> str:
-    """Looked up once: it reads files and parses mail headers, which is a tenth of a small run."""
+    """Look up a version once: it reads and parses files, which takes a tenth of a small run."""
     return version(package)
 
 
 def _options(reading: Params) -> dict[str, Any]:
-    """The options that differ from their defaults; files by their hash."""
+    """Return the options that differ from their defaults; files by their hash."""
     options = {
         n: getattr(reading, n) for n, f in type(reading).model_fields.items() if getattr(reading, n) != f.default
     }
@@ -111,45 +111,45 @@ def _options(reading: Params) -> dict[str, Any]:
 
 
 def _kind(data: Any) -> str:
-    """How data was handed in. Its name says nothing about its content, and a hash would confirm a guess of a single record."""
+    """Return the kind of the input. Its name is not published, and a hash would confirm a guess of a single record."""
     if isinstance(data, Flows | Trajectories):
         return "model"
     return "omx" if isinstance(data, str | Path) and Path(data).suffix.lower() == ".omx" else "table"
 
 
 def _described(data: Any) -> dict[str, str]:
-    """A file of zones or of a tree, which are public, by its hash; a kind of tree by its name, anything else by its type."""
+    """Describe a file of zones or of a tree, which are public, by its hash; a kind of tree by name, other data by type."""
     if isinstance(data, str | Path):
         path = Path(data)
         return {"sha256": file_hash(path)} if path.is_file() else {"name": path.name}
     return {"type": type(data).__name__}
 
 
-def reading_again(manifest: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The options to read the input of a release with once more; files of zones and trees are held against the manifest.
+def original_input_options(manifest: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the input options of a release, to read its original; files of zones and trees are compared with the manifest.
 
-    Of files the manifest knows no more than a hash, so that they must be among the options that are `given`.
-    Trees are left out: they change nothing in the flows.
+    The manifest has only the hash of a file, so that files must be among the options that are `given`.
+    Trees are left out: they do not change flows.
     """
     before = manifest["input"]
     for name in [name for name in FILES if name in before["options"]]:
         if name in given:
             _must_be_the_same(given[name], before["options"][name], name)
         elif name not in _TREES:
-            raise ParameterError(f"{name}: the release was made with {name} of its own; give them again with --{name}.")
+            raise ParameterError(f"{name}: the release was made with a file of {name}; give it with --{name}.")
     options = {name: value for name, value in before["options"].items() if name not in FILES} | given
     return {name: value for name, value in options.items() if name not in _TREES}
 
 
 def refuse_other_counts(manifest: dict[str, Any], counts: str) -> None:
-    """Raise if an original counts something else than its release did. Trajectories may be counted although people are known."""
+    """Raise if k counts something else in the original than in its release, unless trajectories were asked for."""
     before = manifest["k_unit"]
     if counts != before and before != "trajectories":
         raise InputError(f"the original counts {counts}, but the release counts {before}; read it as for the release.")
 
 
 def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
-    """Raise if a file is another one than it was."""
+    """Raise if the hash of a file differs from the manifest's."""
     if "sha256" in before and _described(data).get("sha256", before["sha256"]) != before["sha256"]:
         raise InputError(
             f"{data}: this is not the file that the release was made with (its SHA-256 differs from the manifest's); "
@@ -158,19 +158,19 @@ def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
 
 
 def _format(value: Any) -> str:
-    """A format in words; what is no number is not repeated."""
+    """Return a format number as text; anything else is not repeated."""
     return str(value) if type(value) is int else "unknown"
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Write the manifest into the release's folder; at every moment there is a whole one."""
+    """Write the manifest into the release's folder atomically."""
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     with new_file(folder / MANIFEST_FILE, overwrite=True) as file:
         file.write_text(text, encoding="utf-8")
 
 
 def with_file(manifest: dict[str, Any], role: str, path: Path) -> dict[str, Any]:
-    """The manifest with one more file of the release."""
+    """Return the manifest with one more file of the release."""
     return manifest | {"files": manifest["files"] | {role: file_entry(path)}}
 
 
@@ -191,7 +191,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
                 f"{folder}: wanted a release, but this is the result of an analysis; it can only be verified."
             )
         ManifestSchema.model_validate(manifest)
-        # Whoever wrote the manifest must not choose which files of this machine are opened.
+        # The manifest may be forged: it must not choose which files of this machine are opened.
         names = [f["name"] for f in manifest["files"].values()]
         if any(name != Path(name).name or name in ("", ".", "..") for name in names):
             raise ValueError

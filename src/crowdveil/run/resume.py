@@ -1,4 +1,4 @@
-"""Runs that can go on after an interruption: which run finished time steps belong to, and what becomes of them."""
+"""Resuming a run after an interruption: which run kept time steps belong to, and when they are removed."""
 
 from __future__ import annotations
 
@@ -12,56 +12,59 @@ from crowdveil.engine import FinishedPartitions, LocalEngine, keep_until_done
 from crowdveil.entropy import fresh
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.written_release import file_hash
-from crowdveil.method import Method
-from crowdveil.params import Params
+from crowdveil.run.backend import RunSpec
 from crowdveil.run.manifest import FILES
 
 
-def open_finished(
-    folder: Path, output: Path, *, method: Method, params: Params, reading: Params, seed: int | None, data: Any
-) -> FinishedPartitions:
-    """The finished time steps of a run in `folder`; refused if those there are of another run. Without a seed, the entropy of the
-    first run is kept with them, so that a resumed run goes on with the same draws.
+def open_finished(spec: RunSpec) -> FinishedPartitions:
+    """Open the folder of a run's finished time steps; raise if those there are of another run.
+
+    Without a seed, the entropy of the first run is kept with them, so that a resumed run repeats its draws.
     """
-    _apart(Path(folder).absolute(), Path(output).absolute())
-    key = run_key(method, params, reading, seed, _hashes(_path(data)))
-    return FinishedPartitions(folder, key, fresh() if seed is None else None)
+    folder = Path(str(spec.options.resume))
+    _check_separate(folder.absolute(), Path(spec.output).absolute())
+    return FinishedPartitions(folder, run_key(spec, _hashes(_path(spec.data))), first_entropy(spec))
 
 
-def run_key(method: Method, params: Params, reading: Params, seed: int | None, data: Any) -> dict[str, Any]:
-    """All that the results of a run depend on; `data` is what tells its data from other data."""
-    options = {name: getattr(reading, name) for name in type(reading).model_fields}
+def first_entropy(spec: RunSpec) -> int | None:
+    """Return fresh entropy for a run without a seed."""
+    return fresh() if spec.options.seed is None else None
+
+
+def run_key(spec: RunSpec, data: Any) -> dict[str, Any]:
+    """Return all that the results of a run depend on; `data` identifies its input."""
+    options = {name: getattr(spec.reading, name) for name in type(spec.reading).model_fields}
     files = {name: value for name, value in options.items() if name in FILES and _is_file(name, value)}
     return {
-        "method": method.name,
-        "parameters": params.model_dump(mode="json"),
-        "options of reading": {n: str(v) if n in FILES else v for n, v in options.items() if n not in files},
-        "seed": seed,
+        "method": spec.method.name,
+        "parameters": spec.params.model_dump(mode="json"),
+        "input options": {n: str(v) if n in FILES else v for n, v in options.items() if n not in files},
+        "seed": spec.options.seed,
         "data": {"data": data, **{name: _hashes(Path(path)) for name, path in files.items()}},
         "version of crowdveil": __version__,
     }
 
 
 ATTACKS = "attacks"
-"""What the seed of the attacks of a run is for: their draws are not those of the method."""
+"""The purpose of the attacks' seed: their draws are not those of the method."""
 
 
 class Drawn(Protocol):
-    """Finished parts of a run, with the entropy that it was begun with."""
+    """Finished partitions of a run, with the entropy that it was begun with."""
 
     entropy: int | None
 
 
 def drawn_seed(seed: int | None, finished: Drawn | None) -> int:
-    """The seed of a run: the one that was given, or fresh entropy; of a resumed run, that of its beginning."""
+    """Return the seed of a run: the given one, or fresh entropy; of a resumed run, the entropy that it was begun with."""
     if seed is not None:
         return seed
     return fresh() if finished is None or finished.entropy is None else finished.entropy
 
 
 @contextmanager
-def going_on_from(finished: FinishedPartitions | None) -> Iterator[None]:
-    """Keep the time steps that are finished inside; removed when all went well, or a guarantee turned out broken."""
+def keep_finished_steps(finished: FinishedPartitions | None) -> Iterator[None]:
+    """Keep the time steps that are finished inside; removed on success, or where a guarantee is violated."""
     if finished is None:
         yield
         return
@@ -69,8 +72,8 @@ def going_on_from(finished: FinishedPartitions | None) -> Iterator[None]:
         yield
 
 
-def _apart(folder: Path, output: Path) -> None:
-    """A release is moved into place whole and replaced whole, so nothing else can lie in its folder, or around it."""
+def _check_separate(folder: Path, output: Path) -> None:
+    """Raise if one folder contains the other: a release is moved and replaced as a whole."""
     if folder == output or folder in output.parents or output in folder.parents:
         raise ParameterError("resume: wanted a folder apart from that of the release; name another.")
 
@@ -86,14 +89,14 @@ def _path(data: Any) -> Path:
 
 
 def _is_file(name: str, value: Any) -> bool:
-    """Whether an option names a file; a tree may be named by its kind instead."""
+    """Return whether an option names a file; a tree may be named by its kind instead."""
     if value is not None and not isinstance(value, str | Path):
         raise ParameterError(f"resume: wanted {name} in a file, but it is in memory; write it to a file.")
     return value is not None and Path(value).is_file()
 
 
 def _hashes(path: Path) -> list[str]:
-    """Of a file, and of those beside it that are parts of a shapefile."""
+    """Return the hash of a file; of a shapefile, those of all its component files."""
     shapefile = path.suffix.lower() == ".shp"
-    parts = sorted(p for p in path.parent.iterdir() if p.stem == path.stem and p.is_file()) if shapefile else [path]
-    return [file_hash(part) for part in parts]
+    files = sorted(p for p in path.parent.iterdir() if p.stem == path.stem and p.is_file()) if shapefile else [path]
+    return [file_hash(file) for file in files]

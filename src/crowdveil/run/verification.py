@@ -1,4 +1,4 @@
-"""What every way through shares: guarantees checked on written files, and what is told beside them."""
+"""Checks that all backends share: guarantees on written files, k against the data, warnings for the user."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def check(
     original: Flows | Trajectories | None = None,
     source: Ints | None = None,
 ) -> list[tuple[Guarantee, Finding]]:
-    """What came of each guarantee on the written files, with what they were made from at hand or without; of trajectories also
-    which one each written one comes from.
+    """Check each guarantee on the written files, and against the `original` if it is given; `source` is the original of each
+    written trajectory.
     """
     if original is None:
         checks = [partial(guarantee.check, written) for guarantee in guarantees]
@@ -56,7 +56,7 @@ _VOLUMES: dict[RowSemantics, tuple[Guarantee, ...]] = {
 
 
 def structural_guarantees(method: Method) -> tuple[Guarantee, ...]:
-    """What every release of its kind guarantees, whatever made it."""
+    """Return the guarantees of every release of flows or trajectories."""
     if method.takes is Flows:
         return (WellFormedFlows(), *_VOLUMES[method.row_semantics])
     return (WellFormedTrajectories(),)
@@ -94,13 +94,13 @@ def _without_data(guarantee: Guarantee) -> dict[str, Any]:
 
 
 def validate_release_tables(written: WrittenRelease) -> None:
-    """Raise unless files are of the form that every release of their kind has; for whoever shows what is in them."""
+    """Raise unless the tables of a release are well-formed; for those that show their content."""
     form = WellFormedFlows() if written.is_flows else WellFormedTrajectories()
     require_not_violated([(form, form.check(written))])
 
 
 def without_exact_figures(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest of a noisy release: a figure of the data without noise undoes it."""
+    """Return the manifest of a noisy release without exact figures of the data, which would undo the noise."""
     cost, read_from = manifest["cost"], manifest["input"]
     return manifest | {
         "input": read_from | {"notes": [], "dropped": {}},
@@ -141,19 +141,19 @@ def add_run_warnings(
 
 
 def what_k_counts(data: Flows | Trajectories, params: Params) -> str:
-    """People, trips or trajectories: what the data knows, unless trajectories are asked for."""
+    """Return what k counts: people where they are known, unless trajectories are asked for; else trips or trajectories."""
     return "trajectories" if getattr(params, "count_trajectories", False) else data.k_unit
 
 
 def check_k_feasible(data: Flows | Trajectories, params: Params) -> None:
-    """A k that all people together do not reach can only be a mistake."""
+    """Raise if k is larger than the number of people, or of what k counts, in all of the data."""
     counts = what_k_counts(data, params)
     exact = not isinstance(data, Flows) or data.total_people_is_exact
     refuse_large_k(params, data.total_people if counts == data.k_unit else len(data), counts, exact=exact)
 
 
 def refuse_large_k(params: Params, crowd: int, counts: str, *, exact: bool = True) -> None:
-    """Raise if k is larger than the crowd in all of the data, or than an upper bound of it."""
+    """Raise if k is larger than the group of all, or than an upper bound of its size."""
     k = getattr(params, "k", None)
     if isinstance(k, int) and crowd < k:
         most = "" if exact else "at most "

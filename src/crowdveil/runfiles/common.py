@@ -1,4 +1,4 @@
-"""Files of names and values, TOML or JSON: reading them, and the checks that all kinds of them share."""
+"""Files of names and values, TOML or JSON: read them, and check what all kinds of them have in common."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import ParameterError
+from crowdveil.run.options import RunOptions
 
 
 @dataclass(frozen=True)
 class AnalysisRequest:
-    """One analysis: of what, with which options, to where. Checked when it runs."""
+    """One analysis: its name, data, options and output. Checked when it runs."""
 
     analysis: str
     data: str
@@ -23,7 +24,7 @@ class AnalysisRequest:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """The content of a TOML or JSON file."""
+    """Return the content of a TOML or JSON file."""
     if not path.is_file():
         raise ParameterError(f"{path}: there is no such run file.")
     try:
@@ -32,14 +33,14 @@ def load(path: Path) -> dict[str, Any]:
     except (ValueError, OSError) as error:
         where = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         kind = "TOML" if path.suffix.lower() == ".toml" else "JSON"
-        raise ParameterError(f"{path}: the run file is not valid {kind}{where}; mend it.") from None
+        raise ParameterError(f"{path}: the run file is not valid {kind}{where}; fix it.") from None
     if not isinstance(content, dict):
         raise ParameterError(f"{path}: wanted a run file with names and values, but it holds something else.")
     return content
 
 
 def tables(path: Path, content: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """Names and values under some keys, together."""
+    """Return the names and values of all tables under some keys."""
     found: dict[str, Any] = {}
     for key in keys:
         inner = content.get(key) or {}
@@ -49,32 +50,27 @@ def tables(path: Path, content: dict[str, Any], *keys: str) -> dict[str, Any]:
     return found
 
 
-def yes_or_no(path: Path, content: dict[str, Any], key: str, *, default: bool = False) -> bool:
-    """A value that is true or false."""
-    value = content.get(key, default)
-    if not isinstance(value, bool):
-        raise ParameterError(f"{path}: {key} must be true or false.")
-    return value
+def checked_options(path: Path, options: dict[str, Any], *, overwrite: bool) -> dict[str, Any]:
+    """Return the options of a run in a run file; raise where one is wrong. `overwrite` is that of the command line."""
+    try:
+        RunOptions.checked(options)
+    except ParameterError as error:
+        raise ParameterError(f"{path}: {error}") from None
+    return options | {"overwrite": True} if overwrite else options
 
 
 def known_only(path: Path, content: dict[str, Any], known: tuple[str, ...]) -> None:
-    """Refuse names that mean nothing, so that a slip of the pen is not passed over."""
+    """Raise on unknown keys, so that a misspelled one is not ignored."""
     unknown = [key for key in content if key not in known]
     if unknown:
-        raise ParameterError(f"{path}: {unknown[0]} means nothing here; known are {', '.join(known)}.")
+        raise ParameterError(f"{path}: unknown key {unknown[0]}; known are {', '.join(known)}.")
 
 
 def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any:
-    """A value that must be there, of a type."""
+    """Return a required value of a type."""
     value = content.get(key)
     if not isinstance(value, kind) or not value:
         raise ParameterError(
             f"{path}: wanted {key} ({'text' if kind is str else kind.__name__}); add it to the run file."
         )
     return value
-
-
-def check_seed(path: Path, seed: Any) -> None:
-    """Raise unless a value can be a seed; None, where none was given, can."""
-    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
-        raise ParameterError(f"{path}: seed must be a whole number from 0.")

@@ -26,7 +26,7 @@ from crowdveil.methods.od.laplace import (
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN
 from crowdveil.progress import no_progress
-from crowdveil.run import pipeline
+from crowdveil.run import pipeline, releases
 
 DRAWS = 200_000
 SURE = 5.0
@@ -114,13 +114,15 @@ def test_a_release_has_no_exact_figure(data: Flows, epsilon: float, least: int) 
 def test_the_manifest_has_no_exact_figure(tmp_path: Path) -> None:
     trips = tmp_path / "trips.csv"
     trips.write_text("origin,destination\n" + "a,b\n" * 7 + "b,a\n" * 4)
-    result = pipeline.run(pipeline.Request("laplace", trips, tmp_path / "out", {"epsilon": 1.0}, seed=987_654_321))
+    result = pipeline.run(
+        pipeline.Request("laplace", trips, tmp_path / "out", {"epsilon": 1.0}, options={"seed": 987_654_321})
+    )
     written = (tmp_path / "out" / "manifest.json").read_text()
     manifest = json.loads(written)
     assert manifest["method"]["seed_given"] is True and "987654321" not in written
     assert manifest["input"]["data"] == {"kind": "table"} and "suppressed_volume_percent" not in manifest["cost"]
     assert any("keep it secret" in note for note in result.notes.messages) and manifest["input"]["notes"] == []
-    names = [finding[0].name for finding in pipeline.verify(tmp_path / "out", trips)]
+    names = [finding[0].name for finding in releases.verify(tmp_path / "out", trips)]
     assert names == ["differential-privacy", "well-formed-flows"]
 
 

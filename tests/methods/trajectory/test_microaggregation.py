@@ -17,7 +17,7 @@ from crowdveil.model.canonical import numbered
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
-from crowdveil.run import pipeline
+from crowdveil.run import pipeline, releases
 from crowdveil.solve.trajectory import mdav
 from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.distances import DistanceName
@@ -85,7 +85,7 @@ def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
                 patch.object(mdav.os, "cpu_count", lambda threads=threads: threads),
                 engine.use(engine.LocalEngine(threads)),
             ):
-                pipeline.run(pipeline.Request("microaggregation", data, out, {"k": 3}, seed=7))
+                pipeline.run(pipeline.Request("microaggregation", data, out, {"k": 3}, options={"seed": 7}))
             contents.append((out / "trajectories.parquet").read_bytes())
         assert contents[0] == contents[1]
 
@@ -141,4 +141,4 @@ def test_cabs_of_san_francisco(realdata: Path, tmp_path: Path) -> None:
     result = pipeline.run(request)
     assert len(result.release) == 643
     assert result.manifest["guarantees"][0]["with_original"]
-    assert not any(finding.violated for _, finding in pipeline.verify(tmp_path / "out"))
+    assert not any(finding.violated for _, finding in releases.verify(tmp_path / "out"))

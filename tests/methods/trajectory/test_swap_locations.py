@@ -165,7 +165,7 @@ def test_a_run_file_of_mdl_anonymizer(name: str, tmp_path: Path) -> None:
     content = {"method": name, "input_file": "a.csv", "output_folder": "o", "params": params}
     (tmp_path / "run.json").write_text(json.dumps(content))
     request = read_run_file(tmp_path / "run.json")
-    assert (request.method, request.seed) == ("swap-locations", 42)
+    assert (request.method, request.options["seed"]) == ("swap-locations", 42)
     assert SwapLocationsParams.checked(request.parameters) == SwapLocationsParams(
         k=5, min_radius_m=150, max_radius_m=600, min_time_s=10, max_time_s=200, tile_size_m=900
     )

@@ -162,7 +162,7 @@ def test_a_run_file_of_mdl_anonymizer_is_in_kilometers(tmp_path: Path) -> None:
     content = {"method": "SwapMob", "input_file": "a.csv", "output_folder": "o", "params": params}
     (tmp_path / "run.json").write_text(json.dumps(content))
     request = read_run_file(tmp_path / "run.json")
-    assert (request.method, request.seed) == ("swapmob", 42)
+    assert (request.method, request.options["seed"]) == ("swapmob", 42)
     assert request.parameters == {"max_distance_m": 100, "max_time_s": 60, "min_n_swaps": 2}
     (tmp_path / "run.json").write_text(json.dumps(content | {"params": {"spatial_thold": "near"}}))
     with pytest.raises(ParameterError, match="max_distance_m: wanted a valid number"):

@@ -141,7 +141,7 @@ def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
         out = tmp_path / str(threads)
         with engine.use(engine.LocalEngine(threads)), patch.object(mdav, "BATCH", 10):
             request = pipeline.Request(
-                "time-partitioned-microaggregation", data, out, {"k": 3, "interval_s": 7200}, seed=7
+                "time-partitioned-microaggregation", data, out, {"k": 3, "interval_s": 7200}, options={"seed": 7}
             )
             pipeline.run(request)
         contents.append((out / "trajectories.parquet").read_bytes())

@@ -38,8 +38,7 @@ Chosen = tuple[str, dict[str, Any]]
 def _anonymize(content: dict[str, Any]) -> Chosen:
     asked = request_of(CONFIG, _here(content, input_file="input_dataset", output_folder="output"))
     name = KINDS["anonymize"].find(asked.method)
-    seed = {} if asked.seed is None else {"seed": asked.seed}
-    values = {**asked.parameters, **asked.reading, **seed, "format": asked.table_format}
+    values = {**asked.parameters, **asked.reading, **asked.options}
     return name, values if asked.data_name is None else values | {"data_name": asked.data_name}
 
 

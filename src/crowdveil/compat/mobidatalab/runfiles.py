@@ -18,9 +18,10 @@ from crowdveil.method import Method
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_aggregation, find_analysis, find_distance, find_measures, find_method
 from crowdveil.report.measurement import asked_for
+from crowdveil.run.options import RunOptions
 from crowdveil.run.pipeline import Request
 from crowdveil.runfiles import ours
-from crowdveil.runfiles.common import AnalysisRequest, check_seed, known_only, load, need, tables
+from crowdveil.runfiles.common import AnalysisRequest, checked_options, known_only, load, need, tables
 
 KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
 MEASURE_KEYS = ("original_dataset", "anonymized_dataset", "output_folder", "main_output_file", "measures")
@@ -68,8 +69,8 @@ def _request_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> Requ
     if not isinstance(values, dict):
         raise ParameterError(f"{path}: params must be an object of names and values.")
     values = METHODS.get(method.name, NONE).translate(_mdav_parts(path, method, _flatten(path, values)))
-    seed = values.pop("seed", None)
-    check_seed(path, seed)
+    options = {name: values.pop(name) for name in list(values) if name in RunOptions.model_fields}
+    options["format"] = "csv" if name.endswith(".csv") else "parquet"
     reading = {name: value for name, value in values.items() if name in READINGS[method.takes].model_fields}
     return Request(
         method.name,
@@ -77,10 +78,8 @@ def _request_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> Requ
         Path(need(path, content, "output_folder")) / Path(name).stem,
         {name: value for name, value in values.items() if name not in reading},
         reading,
-        seed=seed,
-        table_format="csv" if name.endswith(".csv") else "parquet",
+        checked_options(path, options, overwrite=overwrite),
         data_name=name,
-        overwrite=overwrite,
     )
 
 

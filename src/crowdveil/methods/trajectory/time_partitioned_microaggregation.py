@@ -136,5 +136,5 @@ METHOD = Method(
     status="proven",
     summarize_diagnostics=summarize_diagnostics,
     partitioning=partitioning,
-    parts=parts_of,
+    partitions=parts_of,
 )

@@ -1,27 +1,52 @@
-"""A run whose data lies on a cluster and stays there: read, made, written and checked in parts; only figures are gathered.
+"""Runs on Spark: data stays on the cluster; it is read, solved, written and verified in partitions, and figures are gathered.
 
-    rows ──▶ packs ──▶ parts ──▶ method, table, guarantees, attacks ──▶ rows of the release, and what is told of the part
-    trips.py           steps.py                                       gathering.py     running.py     verifying.py
+    rows ──▶ packed rows ──▶ partitions ──▶ method, table, guarantees, attacks ──▶ rows of the release, and a summary
+    spark_trips.py           flow_partitions.py                                 merge_partitions.py      flow_backend.py
 
-Rows travel in packs (`crowdveil.engine.packing`): all rows of a piece that have one key, here a time step, are one value of
-bytes, which only Python opens. A release beside its original goes the same way: beside.py and measuring.py.
+Rows travel packed (`crowdveil.engine.packing`): all rows of a chunk that have one key, here a time step, are one value of bytes,
+which only Python opens. A release and its original are aligned in the same way: aligned_partitions.py and release_measures.py.
 
-A part is a set of whole time steps. What is done with one is what a run on one machine does with all of them: the same reader
-of rows, `to_flows`, `Method.run`, the tables of a release, the checkers. Nothing that is chosen may depend on the part: what is
-chosen from all of the data is gathered before (zones, visited tiles, the list of steps) and sent to every part; what cannot be is
-said by `Method.partitioning`.
+A partition is a set of whole time steps. Each is solved by the code that solves all of them on one machine: the same reader of
+rows, `to_flows`, `Method.run`, the tables of a release, the checkers. Nothing that is chosen may depend on the partition: what is
+chosen from all of the data (zones, visited tiles, the list of steps) is gathered before and sent to every partition. Where that
+cannot be done, `Method.partitioning` returns the reason.
 
-Trajectories go the same way: points.py, tracks.py, track_running.py and track_verifying.py. A part is a set of trajectories that
-are done together; which these are is planned in one task from their outlines (`Plan`). Points and trajectories keep the order of
-the rows in the input, since that is what a run on one machine goes by where times or distances are equal. New numbers are given
-once all parts are made, and files are sorted by them.
+Trajectories follow the same path: spark_points.py, trajectory_partitions.py, trajectory_backend.py, trajectory_verification.py. A
+partition is a set of trajectories that are solved together; they are planned in one task from their outlines (`PartitionPlan`).
+Points and trajectories keep the order of the rows in the input, since a run on one machine uses it where times or distances are
+equal. New numbers are given once all partitions are solved, and files are sorted by them.
 
 A new kind of partition
 -----------------------
-1. A reader, as `TripReader`: a function over Arrow batches that gives packs of rows with a key that parts are made of, and notes
-   as rows of their own. It is sent to executors whole, so it holds plain values and frozen models alone.
-2. A part, as `StepsPart`: a function from the table of a part to a table in the schema `outcome_schema(...)`: rows of the
-   release (kind "row"), its areas ("area") and one line of JSON that tells what came of it ("told").
-3. Gathering, as `Gathered`: the lines of all parts put together to findings, costs, facts and tables.
-4. A way through, as `track_running.run`, and `partitioning=INDEPENDENT` in the records of methods that can be done so.
+1. A reader, as `TripReader`: a function from Arrow batches to packed rows with the key that partitions are made of, and notes as
+   rows of their own. It is sent to executors whole, so it holds plain values and frozen models alone.
+2. A partition, as `FlowPartition`: a function from the table of a partition to a table in the schema `result_schema(...)`: rows
+   of the release (kind "row"), its areas ("area") and a summary as one line of JSON ("summary").
+3. Totals, as `FlowTotals`: the summaries of all partitions merged to findings, costs, facts and tables.
+4. A backend, as `TrajectorySparkBackend`, and `partitioning=INDEPENDENT` in the records of methods that allow it.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crowdveil.run.backend import Backend, RunSpec
+
+
+@contextmanager
+def spark_backend(spec: RunSpec, session: Any, stage: Callable[[str], None]) -> Iterator[Backend]:
+    """Start Spark, or use a session of the user; yield the backend for the method's kind of data."""
+    from crowdveil.engine.spark import spark_engine
+    from crowdveil.model.flows import Flows
+    from crowdveil.run.spark.backend import check_supported_on_spark
+    from crowdveil.run.spark.flow_backend import FlowSparkBackend
+    from crowdveil.run.spark.trajectory_backend import TrajectorySparkBackend
+
+    check_supported_on_spark(spec)
+    stage("starting Spark")
+    kind = FlowSparkBackend if spec.method.takes is Flows else TrajectorySparkBackend
+    with spark_engine(session, spec.options.master) as engine, kind(spec, engine) as backend:
+        yield backend

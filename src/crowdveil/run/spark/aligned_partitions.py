@@ -1,4 +1,4 @@
-"""A release beside the flows that it was made from, both on a cluster: cut into the same parts, to be checked or measured."""
+"""A release and its original flows on a cluster, in the same partitions, to be verified or measured."""
 
 from __future__ import annotations
 
@@ -22,136 +22,140 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import FlowReading
-from crowdveil.run.manifest import reading_again, refuse_other_counts
-from crowdveil.run.spark.merge_partitions import checked_parts, even_parts
-from crowdveil.run.spark.rows import PartReader
-from crowdveil.run.spark.trips import SparkTrips, look_at, part_reader, read_spark_trips
-from crowdveil.run.spark.verifying import (
+from crowdveil.run.manifest import original_input_options, refuse_other_counts
+from crowdveil.run.spark.merge_partitions import even_partitions, merge_findings
+from crowdveil.run.spark.release_verification import (
     NO_MOMENT,
-    ReleasePart,
-    ReleaseThere,
+    ReleasePartition,
     RowPacker,
-    findings_there,
+    SparkRelease,
+    check_partitions,
+    findings_table,
     guarantees_of,
-    open_there,
-    part_numbers,
+    open_spark_release,
+    partition_numbers,
     rest_of,
-    sizes_there,
-    told_findings,
-    without_outlines,
+    rows_by_time,
 )
+from crowdveil.run.spark.spark_trips import SparkTrips, flow_partition_reader, read_spark_trips, summarize_trips
+from crowdveil.run.spark.trajectory_verification import without_outlines
+from crowdveil.run.spark.trip_rows import FlowPartitionReader
 from crowdveil.run.verification import check
 
 
 @dataclass(frozen=True)
-class BothParts:
-    """From the packs of a part to its flows and to the files that speak of them; sent to executors."""
+class AlignedReader:
+    """Reads the original flows and the released rows of a partition; sent to executors."""
 
-    original: PartReader
-    release: ReleasePart
+    original: FlowPartitionReader
+    release: ReleasePartition
     all_areas: bool = False
 
-    def __call__(self, part: pa.Table) -> tuple[Flows, WrittenRelease]:
-        """The original may have no flow here, and the release no row."""
-        of_original = part["original"]
-        flows = self.original(part.filter(of_original))
+    def __call__(self, partition: pa.Table) -> tuple[Flows, WrittenRelease]:
+        """Return the flows and the released rows of a partition; either may be empty."""
+        of_original = partition["original"]
+        flows = self.original(partition.filter(of_original))
         flows = self.original.frame if flows is None else flows
-        packs = part.filter(pc.invert(of_original))["packed"]
-        return flows, self.release(packs, moments_of_steps(flows), all_areas=self.all_areas)
+        packed_rows = partition.filter(pc.invert(of_original))["packed"]
+        return flows, self.release(packed_rows, moments_of_steps(flows), all_areas=self.all_areas)
 
 
 @dataclass(frozen=True)
 class AlignedPartitions:
-    """Packs of both on the cluster, by part.
+    """Packed rows of the original and the release on the cluster, by partition.
 
     Attributes
     ----------
-    packs
-        The frame, with the columns part, original and packed.
-    parts
-        How many there are.
+    packed_rows
+        The frame, with the columns partition_id, original and packed.
+    partitions
+        Number of partitions.
     read
-        What opens the packs of a part.
+        Reader of a partition.
     trips
         The original.
     moments, original_moments
-        The time steps of either, and those of the original, rising.
+        Sorted time steps of both together, and of the original.
     """
 
-    packs: Frame
-    parts: int
-    read: BothParts
+    packed_rows: Frame
+    partitions: int
+    read: AlignedReader
     trips: SparkTrips
     moments: Ints
     original_moments: Ints
 
 
 def moments_of_steps(flows: Flows) -> Ints:
-    """The times of time steps as rows of a release have them."""
+    """Return the times of time steps as rows of a release have them, in milliseconds."""
     return flows.t * 1000 if flows.step_s is not None else np.full(min(flows.steps, 1), NO_MOMENT)
 
 
 @contextmanager
-def beside(
-    engine: SparkEngine, release: ReleaseThere, original: Any, given: dict[str, Any], notes: ReadNotes,
+def align_partitions(
+    engine: SparkEngine, release: SparkRelease, original: Any, given: dict[str, Any], notes: ReadNotes,
     progress: Progress, *, members: bool, all_areas: bool,
 ) -> Iterator[AlignedPartitions]:  # fmt: skip
-    """Read the original as it was for the release, and lay both side by side. Options that are `given` go before."""
+    """Read the original with the manifest's input options, or those that are `given`, and put both into the same partitions."""
     if release.steps is None:
         raise InputError(
-            f"{release.folder}: it holds trajectories, which are held against the original without Spark; leave --engine out."
+            f"{release.folder}: it holds trajectories, which are compared with the original without Spark; leave --engine out."
         )
-    reading = FlowReading.checked(reading_again(release.manifest, given))
+    reading = FlowReading.checked(original_input_options(release.manifest, given))
     trips, rows = read_spark_trips(engine, original, reading, notes), engine.read(release.data)
     with engine.kept(trips.rows):
-        trips = look_at(engine, trips, reading, notes, visited=False, progress=progress)
+        trips = summarize_trips(engine, trips, reading, notes, visited=False, progress=progress)
         steps = trips.reader.steps
         ours = steps.starts(trips.numbers) * 1000 if steps is not None else np.full(len(trips.numbers), NO_MOMENT)
-        theirs, sizes = sizes_there(engine, rows)
+        theirs, sizes = rows_by_time(engine, rows)
         moments = np.union1d(ours, theirs)
         size = np.zeros(len(moments), np.int64)
         size[np.searchsorted(moments, ours)] += trips.sizes
         size[np.searchsorted(moments, theirs)] += sizes
-        parts = even_parts(size, engine.slots)
-        number = part_numbers(parts)
-        opened = ReleasePart(engine.schema(rows), release.steps, without_outlines(release.features))
-        read = BothParts(part_reader(trips, members=members), opened, all_areas)
-        bins = engine.table(pa.table({"step": trips.numbers, "part": number[np.searchsorted(moments, ours)]}))
+        partitions = even_partitions(size, engine.slots)
+        number = partition_numbers(partitions)
+        opened = ReleasePartition(engine.schema(rows), release.steps, without_outlines(release.features))
+        read = AlignedReader(flow_partition_reader(trips, members=members), opened, all_areas)
+        bins = engine.table(pa.table({"step": trips.numbers, "partition_id": number[np.searchsorted(moments, ours)]}))
         of_release = engine.map_rows(rows, RowPacker(opened.rows, moments, number), RowPacker.schema)
-        packs = engine.sql(
-            "SELECT b.part, true AS original, r.packed FROM {rows} r JOIN {bins} b USING (step) WHERE r.note IS NULL "
-            "UNION ALL SELECT part, false AS original, packed FROM {release}",
+        packed_rows = engine.sql(
+            "SELECT b.partition_id, true AS original, r.packed FROM {rows} r JOIN {bins} b USING (step) WHERE r.note IS NULL "
+            "UNION ALL SELECT partition_id, false AS original, packed FROM {release}",
             rows=trips.rows,
             bins=bins,
             release=of_release,
         )
-        yield AlignedPartitions(packs, len(parts), read, trips, moments, ours)
+        yield AlignedPartitions(packed_rows, len(partitions), read, trips, moments, ours)
 
 
 @dataclass(frozen=True)
-class CheckedBeside:
-    """Checks some whole time steps with the original at hand."""
+class AlignedPartitionCheck:
+    """Checks a partition of whole time steps with the original."""
 
     guarantees: tuple[Guarantee, ...]
-    read: BothParts
+    read: AlignedReader
 
-    def __call__(self, part: pa.Table) -> pa.Table:
-        """One line: what came of each guarantee."""
+    def __call__(self, partition: pa.Table) -> pa.Table:
+        """Return the findings as one row."""
         with engines.use(LocalEngine(1)):
-            flows, written = self.read(part)
-            return told_findings(check(written, self.guarantees, flows))
+            flows, written = self.read(partition)
+            return findings_table(check(written, self.guarantees, flows))
 
 
 def verify_with_original(
     engine: SparkEngine, folder: str, original: Any, given: dict[str, Any], progress: Progress = no_progress
 ) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
-    """As `verifying.verify`, with the data that the release was made from, which is read as its manifest says."""
-    release = open_there(engine, folder)
+    """Verify a release as `release_verification.verify`, and against its original, read as the manifest says."""
+    release = open_spark_release(engine, folder)
     guarantees = guarantees_of(release)
     members = release.manifest["k_unit"] == "people"
-    with beside(engine, release, original, given, ReadNotes(), progress, members=members, all_areas=False) as both:
+    with align_partitions(
+        engine, release, original, given, ReadNotes(), progress, members=members, all_areas=False
+    ) as both:
         refuse_other_counts(release.manifest, both.trips.counts)
-        findings = findings_there(engine, both.packs, CheckedBeside(guarantees, both.read), both.parts, progress)
+        findings = check_partitions(
+            engine, both.packed_rows, AlignedPartitionCheck(guarantees, both.read), both.partitions, progress
+        )
         rest, frame = rest_of(both.read.release, both.moments), both.trips.frame
         findings.append([finding.as_json() for _, finding in check(rest, guarantees, frame)])
-    return checked_parts(guarantees, findings), release.manifest
+    return merge_findings(guarantees, findings), release.manifest

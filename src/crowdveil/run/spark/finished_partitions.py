@@ -1,9 +1,10 @@
-"""Finished parts of a run on a cluster: kept as files, in waves, so that a run can go on where it was cut short."""
+"""Finished partitions of a run on a cluster: kept as files, in chunks, so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +21,26 @@ _DONE = "steps.json"
 
 
 @dataclass(frozen=True)
-class Wave:
-    """Parts that are finished together: their time steps, and what is to be made of them."""
+class Chunk:
+    """Partitions that are solved and kept together: the numbers of their time steps, and their results."""
 
     steps: Ints
-    outcome: Frame
+    results: Frame
 
 
-class FinishedParts:
-    """What came of parts, in a folder of the cluster: one folder a wave, beside the key of the run they belong to.
+class FinishedPartitions:
+    """Results of partitions in a folder of the cluster: a folder for each chunk, and the key of the run they belong to.
 
     Parameters
     ----------
     folder
-        Where they are kept for another run; None where they are not.
+        Where they are kept to resume from; None where they are not kept.
     key
         All that they depend on.
     what
-        What is finished: time steps, or parts of another kind that have numbers.
+        The noun for what is counted: time steps, or partitions.
     entropy
-        What random choices are drawn from where no seed was given: kept with the key; that of an earlier run where there is one.
+        Entropy of a run without a seed, kept with the key; an earlier run's entropy takes precedence.
     """
 
     def __init__(
@@ -50,51 +51,48 @@ class FinishedParts:
         self.total = 0
         """Time steps of the data, once they are known."""
         self._engine, self._folder = engine, folder or ""
-        self._waves: dict[str, list[int]] = {} if folder is None else self._found(key or {})
-        if folder is not None and not self._waves:
+        self._chunks: dict[str, list[int]] = {} if folder is None else self._found(key or {})
+        if folder is not None and not self._chunks:
             engine.files.make_folder(folder, private=True)
-            # Numbers of JSON are read by others as floating-point ones, which have fewer bits.
+            # As text: some readers of JSON round large numbers.
             self._put(
                 {"key": key, "entropy": None if self.entropy is None else str(self.entropy)}, KEY_FILE, private=True
             )
 
     def describe(self) -> str | None:
-        """How many are kept and where; None where none are kept, or none are known yet."""
+        """Return how many are kept and where; None where none are kept, or the total is unknown."""
         if self.kept is None or not self.total:
             return None
         return f"{len(self.steps):,} of {counted(self.total, self.what)} are kept in {self.kept}"
 
     def begin(self, folder: str, numbers: Ints) -> None:
-        """Take a folder for parts that are not kept; those of the data's time steps are counted."""
+        """Set the folder for results that are not kept to resume from, and the total."""
         self._folder, self.total = self.kept or folder, len(numbers)
 
     @property
     def steps(self) -> Ints:
-        """The time steps that are finished."""
-        return np.array([step for steps in self._waves.values() for step in steps], np.int64)
+        """Return the numbers of finished time steps."""
+        return np.array([step for steps in self._chunks.values() for step in steps], np.int64)
 
-    def add(self, wave: Wave, progress: Progress) -> None:
-        """Make the parts of a wave, and keep what came of them."""
-        name = f"wave-{len(self._waves):05}"
-        self._engine.write(wave.outcome, f"{self._folder}/{name}", by="kind", progress=progress)
-        self._put(wave.steps.tolist(), f"{name}/_{_DONE}")
-        self._waves[name] = wave.steps.tolist()
+    def add(self, chunk: Chunk, progress: Progress) -> None:
+        """Solve the partitions of a chunk, and write their results."""
+        name = f"chunk-{len(self._chunks):05}"
+        self._engine.write(chunk.results, f"{self._folder}/{name}", by="kind", progress=progress)
+        self._put(chunk.steps.tolist(), f"{name}/_{_DONE}")
+        self._chunks[name] = chunk.steps.tolist()
 
     def all(self) -> Frame:
-        """What came of all parts."""
-        frames = [self._engine.read(f"{self._folder}/{name}") for name in self._waves]
-        made = frames[0]
-        for frame in frames[1:]:
-            made = made.unionByName(frame)
-        return made
+        """Return the results of all partitions."""
+        first, *others = [self._engine.read(f"{self._folder}/{name}") for name in self._chunks]
+        return reduce(lambda all_of_them, frame: all_of_them.unionByName(frame), others, first)
 
     def remove(self) -> None:
-        """Take the folder away, if it is one that was kept for another run."""
+        """Remove the folder, if it is one to resume from."""
         if self.kept is not None:
             self._engine.files.remove(self.kept)
 
     def _found(self, key: dict[str, Any]) -> dict[str, list[int]]:
-        """The waves in the folder; raises if they are of another run."""
+        """Return the steps of each chunk in the folder; raise if they are of another run."""
         files = self._engine.files
         if not files.exists(self._folder):
             return {}
@@ -109,14 +107,14 @@ class FinishedParts:
         kept = content.get("entropy")
         check_key(self._folder, {"seed": kept is None}, {"seed": self.entropy is None})
         self.entropy = None if kept is None else int(kept)
-        waves: dict[str, list[int]] = {}
+        chunks: dict[str, list[int]] = {}
         for name in files.names(self._folder):
-            if name.startswith("wave-"):
+            if name.startswith("chunk-"):
                 if files.exists(f"{self._folder}/{name}/_{_DONE}"):
-                    waves[name] = self._get(f"{name}/_{_DONE}")
+                    chunks[name] = self._get(f"{name}/_{_DONE}")
                 else:
-                    files.remove(f"{self._folder}/{name}")  # it was cut short
-        return waves
+                    files.remove(f"{self._folder}/{name}")  # it was interrupted
+        return chunks
 
     def _put(self, content: Any, name: str, *, private: bool = False) -> None:
         with scratch_folder() as made:

@@ -1,11 +1,11 @@
-"""What all parts tell, put together: findings, attacks, costs, facts, and the small tables of a release."""
+"""Results of all partitions merged: findings, attacks, costs, facts, and the small tables of a release."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,62 +19,74 @@ from crowdveil.model.release import Areas
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.report.cost_summary import FlowCost
+from crowdveil.run.backend import Findings, Guarantees
 from crowdveil.solve.od.step_solver import summarize_figures
 
-PART_ROWS, PARTS_A_SLOT = 2_000_000, 4
-"""Rows that a part of time steps has at most, unless one alone has more; and parts that each slot of a cluster gets at least."""
-ROW, AREA, TOLD = "row", "area", "told"
-"""The kinds of what a part gives: rows of the release, its areas, and one line of JSON that tells what came of it."""
+PARTITION_ROWS, PARTITIONS_PER_SLOT = 2_000_000, 4
+"""Most rows of a partition, unless one time step has more; and fewest partitions for each slot of a cluster."""
+ROW, AREA, SUMMARY = "row", "area", "summary"
+"""Kinds of a partition's results: rows of the release, its areas, and a summary as one line of JSON."""
+
+
+def result_table(schema: pa.Schema, kind: str, n: int, columns: dict[str, Any]) -> pa.Table:
+    """Return `n` results of a kind; columns that it does not have are null."""
+    columns = {**columns, "kind": pa.array([kind] * n, pa.string())}
+    return pa.table([columns.get(f.name, pa.nulls(n, f.type)) for f in schema], schema=schema)
 
 
 @dataclass(frozen=True)
-class Gathered:
-    """What is told of all parts. Their steps may lie between one another, so that what has an order is sorted by time.
+class Totals:
+    """Summaries of all partitions, in any order."""
 
-    Attributes
-    ----------
-    parts
-        Those with flows.
-    cost
-        What is published of the data, and what of it is in parts whose weights are rounded to nothing.
-    """
-
-    parts: Sequence[dict[str, Any]]
-    cost: FlowCost
+    partitions: Sequence[dict[str, Any]]
 
     @classmethod
-    def of(cls, lines: Sequence[str]) -> Gathered:
-        """From the lines of JSON, in whatever order they came."""
-        parts = [json.loads(line) for line in lines]
-        return cls(
-            [part for part in parts if "t" in part], sum((FlowCost(**part["cost"]) for part in parts), FlowCost())
-        )
+    def of(cls, lines: Sequence[str]) -> Self:
+        """Make totals from lines of JSON."""
+        return cls([json.loads(line) for line in lines])
+
+    def checked(self, guarantees: Guarantees) -> Findings:
+        """Return the merged finding of each guarantee."""
+        return merge_findings(guarantees, [partition["findings"] for partition in self.partitions])
+
+
+@dataclass(frozen=True)
+class FlowTotals(Totals):
+    """Totals of flows. The time steps of partitions may interleave, so that ordered results are sorted by time.
+
+    `partitions` are those with flows; `cost` includes the weight of those that are rounded to nothing.
+    """
+
+    cost: FlowCost = field(default_factory=FlowCost)
+
+    @classmethod
+    def of(cls, lines: Sequence[str]) -> Self:
+        """Make totals from lines of JSON."""
+        every = [json.loads(line) for line in lines]
+        cost = sum((FlowCost(**partition["cost"]) for partition in every), FlowCost())
+        return cls([partition for partition in every if "t" in partition], cost)
 
     @property
     def crowd(self) -> int:
-        """An upper bound of the people, as `Flows.crowd`."""
-        return sum(part["crowd"] for part in self.parts)
-
-    def checked(self, guarantees: Sequence[Guarantee]) -> list[tuple[Guarantee, Finding]]:
-        """What came of each guarantee in all parts."""
-        return checked_parts(guarantees, [part["findings"] for part in self.parts])
+        """Return an upper bound of the number of people, as `Flows.crowd`."""
+        return sum(partition["crowd"] for partition in self.partitions)
 
     @property
     def trials(self) -> list[RiskEstimate]:
-        """What came of each attack."""
+        """Return the merged result of each attack."""
         return merge_risk_estimates(
-            [([RiskEstimate(**trial) for trial in part["trials"]], part["cost"]["volume"]) for part in self.parts]
+            [([RiskEstimate(**trial) for trial in p["trials"]], p["cost"]["volume"]) for p in self.partitions]
         )
 
     def facts(self, method: Method, params: Params) -> dict[str, Any]:
-        """What the manifest says of the figures of all steps."""
-        rows = [row for part in self.parts if part["figures"] is not None
-                for row in zip(part["t"], part["figures"], strict=True)]  # fmt: skip
-        return facts_of([figures for _, figures in sorted(rows, key=lambda row: row[0])], method, params)
+        """Return what the manifest says of the method's diagnostics in all steps."""
+        known = [p for p in self.partitions if p["figures"] is not None]
+        rows = [row for p in known for row in zip(p["t"], p["figures"], strict=True)]
+        return summarize_facts([figures for _, figures in sorted(rows, key=lambda row: row[0])], method, params)
 
     def steps_table(self, tz: str) -> pa.Table:
-        """The table of time steps."""
-        rows = sorted((row for part in self.parts for row in part["steps"]), key=lambda row: row[0] or 0)
+        """Return the table of time steps."""
+        rows = sorted((row for partition in self.partitions for row in partition["steps"]), key=lambda row: row[0] or 0)
         t, published, suppressed = zip(*rows, strict=True) if rows else ((), (), ())
         times: Any = pa.nulls(len(rows), pa.timestamp("ms", tz="UTC"))
         if None not in t:
@@ -84,27 +96,25 @@ class Gathered:
         )
 
 
-def facts_of(rows: Sequence[Sequence[float]], method: Method, params: Params) -> dict[str, Any]:
-    """What the manifest says of figures, a row for each step or part, in their order."""
-    if method.summarize_diagnostics is None or not rows:
+def summarize_facts(rows: Sequence[Sequence[float]], method: Method, params: Params) -> dict[str, Any]:
+    """Return what the manifest says of diagnostics, a row for each step or partition, in their order."""
+    summarize = method.summarize_diagnostics
+    if summarize is None or not rows:
         return {}
-    tell = method.summarize_diagnostics
-    facts: dict[str, Any] = summarize_figures(np.array(rows, np.float64), lambda known: tell(params, known))
+    facts: dict[str, Any] = summarize_figures(np.array(rows, np.float64), lambda known: summarize(params, known))
     return facts
 
 
-def checked_parts(
-    guarantees: Sequence[Guarantee], findings: Sequence[Sequence[dict[str, Any]]]
-) -> list[tuple[Guarantee, Finding]]:
+def merge_findings(guarantees: Sequence[Guarantee], findings: Sequence[Sequence[dict[str, Any]]]) -> Findings:
     """Merge the findings of each guarantee over all partitions: counts as the guarantee declares, then one sentence."""
     return [
-        (guarantee, guarantee.merge_findings([Finding.from_json(of_part[i]) for of_part in findings]))
+        (guarantee, guarantee.merge_findings([Finding.from_json(of_partition[i]) for of_partition in findings]))
         for i, guarantee in enumerate(guarantees)
     ]
 
 
 def areas_of(table: pa.Table, zones: Zones) -> tuple[Areas, Mask]:
-    """The areas of all parts, each once, in order of their names; and which are drawn."""
+    """Return the areas of all partitions, sorted by name; and which are drawn."""
     table = table.sort_by("area")
     tiles = [np.frombuffer(held, np.int32) for held in table["tiles"].to_pylist()]
     offsets = np.cumsum([0, *map(len, tiles)])
@@ -113,19 +123,19 @@ def areas_of(table: pa.Table, zones: Zones) -> tuple[Areas, Mask]:
     return areas, np.array(table["drawn"].to_pylist(), np.bool_)
 
 
-def even_parts(sizes: Ints, slots: int) -> list[list[int]]:
-    """Time steps 0, 1, … by their sizes in parts of about one size: small enough for one task, and some for each slot."""
-    return in_parts(sizes.tolist(), int(max(1, min(PART_ROWS, sizes.sum() // (PARTS_A_SLOT * slots)))))
+def even_partitions(sizes: Ints, slots: int) -> list[list[int]]:
+    """Put time steps 0, 1, … into partitions of about one size: small enough for one task, and some for each slot."""
+    return split_by_size(sizes.tolist(), int(max(1, min(PARTITION_ROWS, sizes.sum() // (PARTITIONS_PER_SLOT * slots)))))
 
 
-def in_parts(sizes: Sequence[int], most: int) -> list[list[int]]:
-    """Numbers 0, 1, … in runs whose sizes add up to `most` at most, unless one alone is larger."""
-    parts: list[list[int]] = []
+def split_by_size(sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Split numbers 0, 1, … into runs whose sizes add up to `most` at most, unless one alone is larger."""
+    partitions: list[list[int]] = []
     room = 0
     for number, size in enumerate(sizes):
-        if not parts or size > room:
-            parts.append([])
+        if not partitions or size > room:
+            partitions.append([])
             room = most
-        parts[-1].append(number)
+        partitions[-1].append(number)
         room -= size
-    return parts
+    return partitions

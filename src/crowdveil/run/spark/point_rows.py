@@ -1,4 +1,4 @@
-"""What executors do with rows of points: pieces of the input to trajectory, person, place and time."""
+"""Rows of points on executors: from chunks of the input to trajectory, person, position and time."""
 
 from __future__ import annotations
 
@@ -24,21 +24,19 @@ from crowdveil.io.trajectory_points import (
 )
 from crowdveil.io.values import one_array
 from crowdveil.model.canonical import point_hashes
-from crowdveil.run.spark.rows import BAD, INSTANTS, SKIPPED, TWICE, WALLS, without_missing
+from crowdveil.run.spark.trip_rows import BAD, INSTANTS, SKIPPED, TWICE, WALLS, filled_batch, without_missing
 
 FILE, BLOCK, AT = ORDER = ("crowdveil_file", "crowdveil_block", "crowdveil_at")
-"""Columns that say where a row stands in the input: trajectories that are filtered keep that order."""
+"""Columns with the place of a row in the input: filtered trajectories keep that order."""
 KEY = tuple(f"crowdveil_hash_{i}" for i in range(4))
-"""Columns with the hashes of a point: sums of them are the key of a trajectory, which its number comes from."""
+"""Columns with the hashes of a point: their sums are the key of a trajectory, which determines its number."""
 
 
 @dataclass(frozen=True)
 class PointReader:
-    """Pieces of the input as points with the columns trajectory, person (those that exist), lon, lat, t, lost, `ORDER`, `KEY`,
-    and note.
+    """Reads points with the columns trajectory, person (those that exist), lon, lat, t, lost, `ORDER`, `KEY` and note.
 
-    A point that is lost takes its trajectory with it. Where there is a note, there is nothing else but how often it is to be
-    said, in n.
+    A point that is lost makes its trajectory unusable. A note has nothing else but its count, in n.
     """
 
     source: Source
@@ -50,13 +48,13 @@ class PointReader:
 
     @property
     def ids(self) -> list[str]:
-        """Columns of the points that say which trajectory they are of."""
+        """Return the columns that identify a trajectory."""
         named = {"trajectory": self.columns.trajectory, "person": self.columns.user}
         return [name for name, column in named.items() if column is not None]
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the points."""
+        """Return the columns of the points."""
         ids = [
             (name, id_type(self.source.schema.field(column).type))
             for name, column in zip(self.ids, self.columns.ids, strict=True)
@@ -65,9 +63,9 @@ class PointReader:
         more = [("lon", pa.float64()), ("lat", pa.float64()), ("t", whole), ("lost", pa.bool_()), ("n", whole)]
         return pa.schema([*ids, *more, *((name, whole) for name in (*ORDER, *KEY)), ("note", pa.string())])
 
-    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The points of pieces, and what is to be noted of each."""
-        for batch in pieces:
+    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the points of chunks, and notes."""
+        for batch in chunks:
             read = without_missing(self.source, batch.select(self.columns.used))
             read = with_normalized_ids(read, self.source, self.columns, self.rules)
             missing = rows_without_ids(self.columns, read)
@@ -80,7 +78,7 @@ class PointReader:
                 yield points
                 notes |= more
             if notes:
-                yield self._made(len(notes), {"note": list(notes), "n": list(notes.values())})
+                yield filled_batch(self.schema, len(notes), {"note": list(notes), "n": list(notes.values())})
 
     def _read(self, read: pa.RecordBatch, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
         lon, lat, times = (column() for column in point_readers(self.source, self.columns, read, self.form))
@@ -98,19 +96,11 @@ class PointReader:
         said = {INSTANTS if times.instants else WALLS: 1} if not times.bad.all() else {}
         odd = zip((SKIPPED, TWICE), odd_times(times, Clock(self.tz)), strict=True)
         said |= {note: n for note, n in odd if n}
-        return self._made(read.num_rows, made), said | {
+        return filled_batch(self.schema, read.num_rows, made), said | {
             BAD + reason: n for reason, n in count_first_reasons(bad).items()
         }
 
     def ids_in(self, rows: pa.RecordBatch) -> list[Any]:
-        """Ids of a piece of the columns that say whose a point is."""
+        """Return the ids of trajectory and person of a chunk."""
         read = with_normalized_ids(rows, self.source, self.columns, self.rules)
         return [one_array(read[column]) for column in self.columns.ids]
-
-    def _made(self, n: int, made: dict[str, Any]) -> pa.RecordBatch:
-        columns = [_column(made[f.name], f.type) if f.name in made else pa.nulls(n, f.type) for f in self.schema]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-
-def _column(values: Any, kind: Any) -> Any:
-    return pa.array(values, kind) if isinstance(values, np.ndarray | list) else values.cast(kind)

@@ -1,9 +1,13 @@
-"""What every reader on a cluster needs where it is started: what data may be, its columns, and how its times were read."""
+"""Input on a cluster: what data may be, its columns, and how its times are read."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import InputError, ParameterError
@@ -15,14 +19,23 @@ from crowdveil.io.time_forms import DateOrder, TimeForm, date_order, is_text, le
 from crowdveil.io.times import note_assumed_zone, note_clock_changes, note_number_unit
 from crowdveil.io.values import one_array
 from crowdveil.reading import Reading
-from crowdveil.run.spark.rows import INSTANTS, SKIPPED, TWICE, WALLS, DateOrderReader, without_missing
+from crowdveil.run.spark.trip_rows import (
+    DATE_ORDERS,
+    INSTANTS,
+    SKIPPED,
+    TWICE,
+    WALLS,
+    ChunkReader,
+    date_orders_of,
+    without_missing,
+)
 
 FORM_ROWS = 20_000
-"""Rows that are looked at to learn how times are written."""
+"""Rows that the form of times is learned from."""
 
 
 def readable(data: Any) -> Any:
-    """What Spark can read: a path, or a data frame of its own; anything else is refused."""
+    """Return data that Spark can read, a path or a data frame of its session; raise on anything else."""
     if isinstance(data, str | Path):
         if str(data).lower().endswith(".omx"):
             raise InputError(f"{data}: Spark cannot read OMX files; write the flows as Parquet, or run without Spark.")
@@ -35,7 +48,7 @@ def readable(data: Any) -> Any:
 
 
 def source_of(engine: SparkEngine, data: Any, frame: Frame) -> Source:
-    """What messages call the data, and its columns; those of a CSV are text."""
+    """Return the name of the data for messages, and its columns; those of a CSV are text."""
     named = isinstance(data, str | Path)
     stem = Path(str(data).rstrip("/")) if named else Path("table")
     stem = stem.with_suffix("") if stem.suffix in (".gz", ".bz2", ".zst") else stem
@@ -45,14 +58,14 @@ def source_of(engine: SparkEngine, data: Any, frame: Frame) -> Source:
 
 
 def quoted(name: str) -> str:
-    """A column's name for a query."""
+    """Quote a column's name for a query."""
     if "`" in name:
         raise ParameterError("a column has a backtick in its name, which Spark cannot read; rename it.")
     return f"`{name}`"
 
 
 def settle_zone(said: dict[str, int], source: Source, column: str | None, tz: str, notes: ReadNotes) -> None:
-    """Tell how times without a zone were read; stop where only some have one."""
+    """Note how times without a zone were read; raise where only some have one."""
     if {INSTANTS, WALLS} <= set(said):
         raise InputError(
             f"{source.name}, column {column}: some times have a zone and some have none; write all of them in one form."
@@ -62,37 +75,36 @@ def settle_zone(said: dict[str, int], source: Source, column: str | None, tz: st
 
 
 def settle_clock(said: dict[str, int], column: str | None, tz: str, notes: ReadNotes) -> None:
-    """Tell how many local times no clock showed, and how many it showed twice."""
+    """Note how many local times a clock skipped, and how many it showed twice."""
     note_clock_changes(notes, column, tz, said.get(SKIPPED, 0), said.get(TWICE, 0))
 
 
 def id_rules(reading: Reading) -> IdRules:
-    """What makes two ids one person's."""
+    """Return when two ids are one person's."""
     return IdRules(reading.user_case_sensitive, reading.user_ignore_case)
 
 
-def form_there(
+def learn_time_form(
     engine: SparkEngine, frame: Frame, source: Source, column: str | None, reading: Reading, notes: ReadNotes
 ) -> TimeForm:
-    """How times are written, from the first rows; from all of them where these leave open whether the day comes first."""
+    """Learn the form of times from the first rows; from all where these leave open whether the day comes first."""
     form = TimeForm(reading.time_format, reading.any_years)
     if column is None:
         return form
     what, times = f"{source.name}, column {column}", frame.select(quoted(column))
     if form.given is None and is_text(source.schema.field(column).type):
         head = engine.gather(times.limit(FORM_ROWS)).combine_chunks().to_batches()
-        pieces = [without_missing(source, batch)[column] for batch in head]
+        chunks = [without_missing(source, batch)[column] for batch in head]
         order = DateOrder()
-        for piece in pieces:
-            order = order.joined(date_order(one_array(piece).drop_null()))
+        for chunk in chunks:
+            order = order.joined(date_order(one_array(chunk).drop_null()))
         if not order.settled:
-            reader = DateOrderReader(source, column)
-            shown = engine.gather(engine.map_rows(times, reader, reader.schema).distinct()).to_pylist()
-            for row in shown:
+            shown = map_chunks(engine, times, DATE_ORDERS, date_orders_of, source, column)
+            for row in engine.gather(shown.distinct()).to_pylist():
                 order = order.joined(DateOrder(**row))
         if order.seen:
             return TimeForm(None, form.any_years, learned=True, day_first=order.day_first(what))
-        form = learned_form(pieces, form, what)
+        form = learned_form(chunks, form, what)
     elif form.given is None:
         head = engine.gather(times.limit(FORM_ROWS))
         form = learned_form([head[column]], form, what)
@@ -100,8 +112,15 @@ def form_there(
     return form
 
 
+def map_chunks(
+    engine: SparkEngine, frame: Frame, schema: pa.Schema, function: Callable[..., list[Any]], *arguments: Any
+) -> Frame:
+    """Return the columns that a function makes of each chunk of rows, which is its last argument."""
+    return engine.map_rows(frame, ChunkReader(partial(function, *arguments), schema), schema)
+
+
 def count_people(engine: SparkEngine, people: Frame) -> tuple[int, int]:
-    """How many people a frame with the columns person and lower has, and how many differ only in case from another one."""
+    """Count people in a frame with the columns person and lower, and those that differ only in case from another."""
     found = engine.gather(
         engine.sql(
             "SELECT sum(n) AS people, sum(CASE WHEN n > 1 THEN n ELSE 0 END) AS alike FROM (SELECT lower, "

@@ -1,4 +1,4 @@
-"""A release on a cluster's file system: written aside, and moved into place as a whole."""
+"""A release on a cluster's file system: written to a temporary folder, and moved to its place as a whole."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from crowdveil.io.written_release import MANIFEST_FILE
 
 
 def check_target(files: HadoopFiles, target: str, *, overwrite: bool, mark: str = MANIFEST_FILE) -> None:
-    """Raise unless a folder can be put at `target`; one that is there is replaced only if it holds a file `mark`. What a killed
-    run left is put right first.
+    """Raise unless a folder can be written to `target`; an earlier one is replaced only if it holds a file `mark`. What a killed
+    run left is recovered first.
     """
     recover(files, target)
     if not files.exists(target):
@@ -32,7 +32,7 @@ def check_target(files: HadoopFiles, target: str, *, overwrite: bool, mark: str 
 
 @contextmanager
 def new_folder(files: HadoopFiles, target: str, *, overwrite: bool, mark: str = MANIFEST_FILE) -> Iterator[str]:
-    """A folder beside the target that becomes it if all goes well, and is removed if anything goes wrong."""
+    """Make a temporary folder next to the target; on success it is moved there, otherwise it is removed."""
     check_target(files, target, overwrite=overwrite, mark=mark)
     aside = files.sibling(target, f".{files.name(target)}{MARK}-{socket.gethostname()}-{os.getpid()}")
     files.remove(aside)
@@ -53,9 +53,9 @@ def new_folder(files: HadoopFiles, target: str, *, overwrite: bool, mark: str = 
 
 
 def recover(files: HadoopFiles, target: str) -> None:
-    """Put right what runs that were killed left beside the target, as `crowdveil.io.atomic.recover` does.
+    """Recover what killed runs left next to the target, as `crowdveil.io.atomic.recover` does.
 
-    Only folders are looked at whose run was started on this machine and is no more.
+    Only folders of runs on this machine that have ended are touched.
     """
     above, prefix = files.sibling(target, "").rstrip("/"), f".{files.name(target)}{MARK}-{socket.gethostname()}-"
     if not above or not files.is_folder(above):
@@ -76,7 +76,7 @@ _used: set[str] = set()
 
 
 def _missing_above(files: HadoopFiles, target: str) -> list[str]:
-    """Folders above the target that are not there yet, the lowest first."""
+    """Return the parent folders that do not exist yet, the lowest first."""
     missing, above = [], files.sibling(target, "").rstrip("/")
     while above and not files.exists(above):
         missing.append(above)
@@ -85,9 +85,9 @@ def _missing_above(files: HadoopFiles, target: str) -> list[str]:
 
 
 def _move(files: HadoopFiles, aside: str, target: str) -> None:
-    """Put the finished folder in place. Hadoop cannot exchange two names: between the two moves of a replacement there is none at
-    the target, never half of one, and a run that is killed there leaves the earlier one to `recover`. A store that copies in
-    place of renaming (S3 without a table of its own) takes longer for that.
+    """Move the finished folder to the target. Hadoop cannot exchange two names: between the two moves of a replacement there is
+    no folder at the target, never half of one; of a run that is killed there, `recover` restores the earlier one. A store that
+    copies in place of renaming (S3 without a table of its own) takes longer for that.
     """
     if not files.exists(target):
         files.move(aside, target)

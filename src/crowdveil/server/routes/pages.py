@@ -24,7 +24,7 @@ from crowdveil.report.html import asset
 from crowdveil.server import openapi
 from crowdveil.server.access import Who
 from crowdveil.server.kinds import KINDS
-from crowdveil.server.kinds.anonymize import RunOptions
+from crowdveil.server.kinds.anonymize import JobOptions
 from crowdveil.server.kinds.base import file_options
 from crowdveil.server.routes.example import NAMES
 from crowdveil.server.settings import Service
@@ -120,7 +120,7 @@ def _form() -> dict[str, Any]:
             for name, method in all_methods().items()
         ],
         "reading": {"flows" if takes is Flows else "trajectories": _drawn(of) for takes, of in READINGS.items()},
-        "run": _drawn(RunOptions),
+        "run": _drawn(JobOptions),
         "files": {field: list(endings) for name in kind.names() for field, endings in kind.fields(name).items()},
         "presets": [{"name": preset.name, "k": preset.k, "source": preset.source} for preset in PRESETS],
     }

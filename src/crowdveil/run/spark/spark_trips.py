@@ -1,4 +1,4 @@
-"""Trips and flows on a cluster: rows to step, origin, destination and person where they lie, then grouped."""
+"""Trips and flows on a cluster: rows to step, origin, destination and person, packed by time step."""
 
 from __future__ import annotations
 
@@ -23,43 +23,48 @@ from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.globe import JOINED, Reach
 from crowdveil.model.zones import Zones
 from crowdveil.reading import FlowReading
-from crowdveil.run.spark.rows import (
-    BAD,
-    PACKS,
-    NameReader,
-    PartReader,
-    PersonReader,
-    PlaceReader,
-    RepeatedPairs,
-    TileReader,
-    TripReader,
-)
 from crowdveil.run.spark.sources import (
     count_people,
-    form_there,
     id_rules,
+    learn_time_form,
+    map_chunks,
     quoted,
     readable,
     settle_clock,
     settle_zone,
     source_of,
 )
+from crowdveil.run.spark.trip_rows import (
+    BAD,
+    BOXES,
+    PACKED_TRIPS,
+    PEOPLE,
+    TILES,
+    ZONE_NAMES,
+    FlowPartitionReader,
+    RepeatedPairs,
+    TripReader,
+    boxes_of,
+    people_of,
+    tiles_of,
+    zone_names_of,
+)
 
 
 @dataclass(frozen=True)
 class SparkTrips:
-    """Trips in packs that lie on the cluster, and the little that is known of them here.
+    """Packed trips on the cluster, and a summary of them.
 
     Attributes
     ----------
     rows
-        The frame of packs, as `PACKS` has it.
+        The frame of packed rows, in the schema `PACKED_TRIPS`.
     reader
         How they were read.
     counts
         What k counts.
     numbers, sizes
-        The time steps, rising, by their numbers; and how much work each is, in rows.
+        Sorted numbers of the time steps, and the rows of each.
     crowd
         The distinct people, or trips; of a table of flows without ids an upper bound of the people.
     crowd_is_exact
@@ -67,7 +72,7 @@ class SparkTrips:
     step_s
         Length of a step.
     frame
-        Flows without a row: zones, trees, and what else is true of every part.
+        Flows without rows: zones, trees, and what else all partitions have in common.
     """
 
     rows: Frame
@@ -82,9 +87,9 @@ class SparkTrips:
 
 
 def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes: ReadNotes) -> SparkTrips:
-    """Read trips or flows on the cluster, into packs of rows by time step.
+    """Read trips or flows on the cluster, and pack them by time step.
 
-    The frame of rows is not kept: keep it with `engine.kept` around everything that is done with it.
+    The rows are not cached: use `engine.kept` around all queries on them.
     """
     frame = engine.read(readable(data))
     source = source_of(engine, data, frame)
@@ -98,20 +103,17 @@ def read_spark_trips(engine: SparkEngine, data: Any, reading: FlowReading, notes
     seconds = 1 if own_steps else seconds
     steps = TimeSteps(seconds, reading.tz) if seconds and columns.time else None
     came_up = not tiled and reading.zones is None
-    form, ids = form_there(engine, frame, source, columns.time, reading, notes), id_rules(reading)
+    form, ids = learn_time_form(engine, frame, source, columns.time, reading, notes), id_rules(reading)
     reader = TripReader(source, columns, zones, reading.tz, form, steps, came_up, ids)
-    rows = engine.map_rows(frame, reader, PACKS)
+    rows = engine.map_rows(frame, reader, PACKED_TRIPS)
     none, made = np.zeros(0, np.int64), _frame(zones, reading, columns)
     return SparkTrips(rows, reader, made.k_unit, none, none, 0, steps.seconds if steps else None, made)
 
 
-def look_at(
+def summarize_trips(
     engine: SparkEngine, trips: SparkTrips, reading: FlowReading, notes: ReadNotes, *, visited: bool, progress: Any
 ) -> SparkTrips:
-    """The same with what is known of the steps, once the rows have been read; bad rows are told or refused.
-
-    `visited`: gather too which tiles any trip starts or ends in.
-    """
+    """Add the summary of the time steps, once rows were read; note bad rows, or raise. With `visited`, add visited tiles."""
     columns = trips.reader.columns
     text = "SELECT step, note, sum(size) AS size, sum(crowd) AS crowd FROM {rows} GROUP BY step, note"
     figures = engine.gather(engine.sql(text, rows=trips.rows), progress).sort_by("step")
@@ -134,7 +136,7 @@ def look_at(
     frame = trips.frame
     if visited:
         seen = np.zeros(len(frame.zones), np.bool_)
-        found = engine.map_rows(trips.rows.select("packed"), TileReader(trips.reader.schema), TileReader.schema)
+        found = map_chunks(engine, trips.rows.select("packed"), TILES, tiles_of, trips.reader.schema)
         tiles = engine.gather(engine.sql("SELECT DISTINCT tile FROM {found}", found=found))
         seen[tiles["tile"].to_numpy()] = True
         frame = replace(frame, visited_tiles=seen)
@@ -143,15 +145,16 @@ def look_at(
     return replace(trips, numbers=numbers, sizes=sizes, crowd=crowd, step_s=step_s, frame=frame, crowd_is_exact=exact)
 
 
-def part_reader(trips: SparkTrips, *, members: bool) -> PartReader:
-    """From packs to flows, for executors; with `members`, it is kept who is behind each flow."""
-    return PartReader(trips.reader.schema, trips.counts, trips.reader.steps, trips.step_s, trips.frame, members)
+def flow_partition_reader(trips: SparkTrips, *, members: bool) -> FlowPartitionReader:
+    """Return the reader of a partition's flows, for executors; with `members`, person ids are kept."""
+    return FlowPartitionReader(
+        trips.reader.schema, trips.counts, trips.reader.steps, trips.step_s, trips.frame, members
+    )
 
 
 def _people(engine: SparkEngine, trips: SparkTrips, notes: ReadNotes) -> int:
-    """The number of distinct people; ids that look alike are noted."""
-    reader = PersonReader(trips.reader.schema)
-    found = engine.map_rows(trips.rows.select("packed"), reader, reader.schema)
+    """Count the distinct people; note ids that differ only in case."""
+    found = map_chunks(engine, trips.rows.select("packed"), PEOPLE, people_of, trips.reader.schema)
     people, alike = count_people(engine, found)
     trips.reader.ids.warn(alike, trips.reader.columns.user, notes)
     return people
@@ -168,9 +171,9 @@ def _refuse_repeated(engine: SparkEngine, trips: SparkTrips) -> None:
 def _zones(
     engine: SparkEngine, frame: Frame, source: Source, columns: OdColumns, reading: FlowReading, notes: ReadNotes
 ) -> Zones:
-    """The zones that were given or asked for; places and names come from all executors."""
+    """Return the zones that were given or asked for; positions and names come from all executors."""
     if reading.grid is not None or reading.h3 is not None:
-        found = engine.map_rows(frame, PlaceReader(source, columns, reading.h3), PlaceReader.schema)
+        found = map_chunks(engine, frame, BOXES, boxes_of, source, columns, reading.h3)
         sides = ", ".join(f"{how}({name}) AS {name}" for name, how in JOINED.items())
         boxes = engine.gather(engine.sql(f"SELECT {sides}, cell FROM {{found}} GROUP BY cell", found=found)).to_pylist()
         here = [PointCover(Reach(*(b[name] for name in JOINED)), frozenset(filter(None, [b["cell"]]))) for b in boxes]
@@ -180,7 +183,7 @@ def _zones(
         return given
     if not columns.by_id:
         raise InputError("coordinates need zones; give --zones, --grid, --h3 or --voronoi.")
-    names = engine.map_rows(frame, NameReader(source, columns), NameReader.schema)
+    names = map_chunks(engine, frame, ZONE_NAMES, zone_names_of, source, columns)
     return zones_named(engine.gather(engine.sql("SELECT DISTINCT name FROM {names}", names=names))["name"].to_pylist())
 
 
@@ -197,7 +200,7 @@ def _frame(zones: Zones, reading: FlowReading, columns: OdColumns) -> Flows:
 
 
 def _settle(said: dict[str, int], reader: TripReader, reading: FlowReading, notes: ReadNotes) -> None:
-    """Stop because of bad rows, or note them; tell how times were read."""
+    """Raise because of bad rows, or note them; note how times were read."""
     problems = Problems()
     for note, n in sorted(said.items()):
         if note.startswith(BAD):

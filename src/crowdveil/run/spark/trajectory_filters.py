@@ -1,4 +1,4 @@
-"""Leaving out trajectories that lie on a cluster: each part of them goes through the filters of one machine."""
+"""Filter trajectories on a cluster: each partition with the filters that a single machine uses."""
 
 from __future__ import annotations
 
@@ -17,72 +17,72 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import TrajectoryReading
+from crowdveil.run.spark.backend import FILE_ROWS, write_part_files
 from crowdveil.run.spark.point_rows import ORDER, PointReader
-from crowdveil.run.spark.points import in_order, look_at, read_spark_points
-from crowdveil.run.spark.rows import without_missing
-from crowdveil.run.spark.running import FILE_ROWS, write_part_files
 from crowdveil.run.spark.sources import quoted
+from crowdveil.run.spark.spark_points import in_order, read_spark_points, summarize_points
 from crowdveil.run.spark.staging import check_target, new_folder
-from crowdveil.run.spark.trajectories import TrackReader
+from crowdveil.run.spark.trajectory_partitions import TrajectoryPartitionReader
+from crowdveil.run.spark.trip_rows import without_missing
 
-PART_POINTS = 500_000
-"""Points that are filtered together, about so many."""
+PARTITION_POINTS = 500_000
+"""Points that are filtered together, approximately."""
 FIRST_FILE = "part-00000.parquet"
 _OWN = "crowdveil_"
 
 
 @dataclass(frozen=True)
-class FilterPart:
-    """From the points of some whole trajectories to the ids of those that stay, and a line that tells how many went."""
+class PartitionFilter:
+    """Filters a partition of whole trajectories: returns the ids of those that stay, and a summary; sent to executors."""
 
     filters: tuple[Filter, ...]
     tz: str
     ids: tuple[str, ...]
-    reader: TrackReader
+    reader: TrajectoryPartitionReader
 
     def schema(self, points: pa.Schema) -> pa.Schema:
-        """The columns of what comes of a part."""
-        return pa.schema([*(points.field(name) for name in self.ids), ("told", pa.string())])
+        """Return the columns of results."""
+        return pa.schema([*(points.field(name) for name in self.ids), ("summary", pa.string())])
 
-    def __call__(self, part: pa.Table) -> pa.Table:
-        """Ids of what stays, and a line."""
-        schema, number = self.schema(part.schema), _numbered(part, self.ids)
+    def __call__(self, partition: pa.Table) -> pa.Table:
+        """Return the ids of trajectories that stay, and the summary."""
+        schema, number = self.schema(partition.schema), _numbered(partition, self.ids)
         lost = np.zeros(int(number.max(initial=-1)) + 1, np.bool_)
-        lost[number[one_array(part["lost"]).to_numpy(zero_copy_only=False)]] = True
-        whole, number = part.filter(pa.array(~lost[number])), number[~lost[number]]
+        lost[number[one_array(partition["lost"]).to_numpy(zero_copy_only=False)]] = True
+        whole, number = partition.filter(pa.array(~lost[number])), number[~lost[number]]
         keyed = whole.append_column("number", pa.array(number)).append_column("owner", pa.array(number))
         before = self.reader(keyed)
         after, removed = filter_trajectories(before, self.filters, self.tz)
         first = np.unique(number, return_index=True)[1][np.searchsorted(before.ids, after.ids)]
-        told = {
+        summary = {
             "removed": [n for _, n in removed],
             "trajectories": [len(before), len(after)],
             "points": [before.points, after.points],
         }
-        stay = whole.select(self.ids).take(pa.array(first)).append_column("told", pa.nulls(len(first), pa.string()))
-        line = pa.table([pa.nulls(1, schema.field(n).type) for n in self.ids] + [[json.dumps(told)]], schema=schema)
+        stay = whole.select(self.ids).take(pa.array(first)).append_column("summary", pa.nulls(len(first), pa.string()))
+        line = pa.table([pa.nulls(1, schema.field(n).type) for n in self.ids] + [[json.dumps(summary)]], schema=schema)
         return pa.concat_tables([stay.cast(schema), line])
 
 
 @dataclass(frozen=True)
 class IdReader:
-    """Pieces of the input with the ids of each row beside all columns of it."""
+    """Adds the ids of trajectory and person to all columns of the input."""
 
     reader: PointReader
 
     def schema(self, rows: pa.Schema) -> pa.Schema:
-        """The columns of the rows, and the ids."""
+        """Return the columns of the rows, and the ids."""
         return pa.schema([*rows, *((_OWN + name, self.reader.schema.field(name).type) for name in self.reader.ids)])
 
-    def __call__(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of pieces."""
-        for batch in pieces:
+    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of each chunk, with ids."""
+        for batch in chunks:
             read = without_missing(self.reader.source, batch.select(self.reader.columns.ids))
             ids = self.reader.ids_in(read)
             yield pa.RecordBatch.from_arrays([*batch.columns, *ids], schema=self.schema(batch.schema))
 
 
-def filter_there(
+def filter_on_spark(
     engine: SparkEngine,
     data: Any,
     output: str,
@@ -93,7 +93,7 @@ def filter_there(
     notes: ReadNotes | None = None,
     progress: Progress = no_progress,
 ) -> FilterResult:
-    """Filter trajectories on the cluster to a folder of Parquet files, with every column of the rest, in their order."""
+    """Filter trajectories on the cluster to a folder of Parquet files, with all columns and in the order of the input."""
     check_filters(filters)
     target = output.rstrip("/")
     if not target.endswith((".parquet", ".pq")):
@@ -104,24 +104,28 @@ def filter_there(
     ids = tuple(points.reader.ids)
     with engine.kept(points.rows), new_folder(engine.files, target, overwrite=overwrite, mark=FIRST_FILE) as aside:
         with engine.kept(points.tracks):
-            points = look_at(engine, points, reading, notes, progress)
-        parts = max(engine.slots, -(-points.points // PART_POINTS))
-        function = FilterPart(tuple(filters), reading.tz, ids, TrackReader(points.frame))
+            points = summarize_points(engine, points, reading, notes, progress)
+        partitions = max(engine.slots, -(-points.points // PARTITION_POINTS))
+        function = PartitionFilter(tuple(filters), reading.tz, ids, TrajectoryPartitionReader(points.frame))
         keyed = engine.sql(
-            f"SELECT *, pmod(xxhash64({', '.join(ids)}), {parts}) AS part FROM {{rows}} WHERE note IS NULL",
+            f"SELECT *, pmod(xxhash64({', '.join(ids)}), {partitions}) AS partition_id FROM {{rows}} WHERE note IS NULL",
             rows=points.rows,
         )
-        filtered = engine.map_groups(keyed, "part", function, function.schema(points.reader.schema), parts)
+        filtered = engine.map_groups(keyed, "partition_id", function, function.schema(points.reader.schema), partitions)
         with engine.kept(filtered):
-            lines = engine.gather(filtered.where("told IS NOT NULL").select("told"), progress)["told"].to_pylist()
-            stay = filtered.where("told IS NULL").select(*ids)
-            found = _together([json.loads(line) for line in lines], filters)
+            lines = engine.gather(filtered.where("summary IS NOT NULL").select("summary"), progress)[
+                "summary"
+            ].to_pylist()
+            stay = filtered.where("summary IS NULL").select(*ids)
+            found = _merged([json.loads(line) for line in lines], filters)
             frame = engine.read(data)
             rows, _ = in_order(engine, data, frame, [quoted(name) for name in frame.columns], points.reader.source)
             reader = IdReader(points.reader)
-            beside = engine.map_rows(rows, reader, reader.schema(engine.schema(rows)))
+            with_ids = engine.map_rows(rows, reader, reader.schema(engine.schema(rows)))
             same = " AND ".join(f"r.{_OWN}{name} = s.{name}" for name in ids)
-            rest = engine.sql(f"SELECT r.* FROM {{rows}} r LEFT SEMI JOIN {{stay}} s ON {same}", rows=beside, stay=stay)
+            rest = engine.sql(
+                f"SELECT r.* FROM {{rows}} r LEFT SEMI JOIN {{stay}} s ON {same}", rows=with_ids, stay=stay
+            )
             # Times keep all of their digits: this is no release.
             engine.session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
             files = max(1, -(-found.points[1] // FILE_ROWS))
@@ -130,19 +134,19 @@ def filter_there(
     return found
 
 
-def _numbered(part: pa.Table, ids: tuple[str, ...]) -> Any:
-    """A number from 0 for each trajectory, at each of its points."""
-    number = encode_ids(part[ids[0]])[0].astype(np.int64)
+def _numbered(partition: pa.Table, ids: tuple[str, ...]) -> Any:
+    """Return the number of the trajectory of each point, from 0."""
+    number = encode_ids(partition[ids[0]])[0].astype(np.int64)
     for name in ids[1:]:
-        more = encode_ids(part[name])[0].astype(np.int64)
+        more = encode_ids(partition[name])[0].astype(np.int64)
         number = number * (int(more.max(initial=0)) + 1) + more
     return np.unique(number, return_inverse=True)[1]
 
 
-def _together(told: Sequence[dict[str, Any]], filters: Sequence[Filter]) -> FilterResult:
-    """What came of all parts."""
-    removed = [sum(part["removed"][i] for part in told) for i in range(len(filters))]
+def _merged(summaries: Sequence[dict[str, Any]], filters: Sequence[Filter]) -> FilterResult:
+    """Merge the summaries of all partitions."""
+    removed = [sum(summary["removed"][i] for summary in summaries) for i in range(len(filters))]
     (were, are), (points_were, points_are) = (
-        [sum(part[what][i] for part in told) for i in (0, 1)] for what in ("trajectories", "points")
+        [sum(summary[what][i] for summary in summaries) for i in (0, 1)] for what in ("trajectories", "points")
     )
     return FilterResult(list(zip(filters, removed, strict=True)), (were, are), (points_were, points_are))

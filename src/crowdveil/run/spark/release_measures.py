@@ -1,4 +1,4 @@
-"""What a release lost, measured where both lie: each part by itself, and over all steps from the sums of all parts."""
+"""Information loss of a release on a cluster: of each partition, and over all steps from the sums of all partitions."""
 
 from __future__ import annotations
 
@@ -23,49 +23,49 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.progress import Progress
 from crowdveil.report.measurement import Measurement, named_measures
-from crowdveil.run.spark.aligned_partitions import BothParts, beside
-from crowdveil.run.spark.verifying import moments_of, open_there, rest_of
+from crowdveil.run.spark.aligned_partitions import AlignedReader, align_partitions
+from crowdveil.run.spark.release_verification import moments_of, open_spark_release, rest_of
 from crowdveil.solve.od.assignment import refuse_missing_steps
 
 
 @dataclass(frozen=True)
-class TotalsOfPart:
-    """What must be known of all parts before any of them can be measured."""
+class TotalsOfPartition:
+    """Sums that must be known of all partitions before any can be measured."""
 
-    read: BothParts
-    schema = pa.schema([("told", pa.string())])
+    read: AlignedReader
+    schema = pa.schema([("totals", pa.string())])
 
-    def __call__(self, part: pa.Table) -> pa.Table:
-        """One line."""
-        totals = PartitionTotals.of(compared(*self.read(part)))
-        return pa.table({"told": [json.dumps(asdict(totals))]}, schema=self.schema)
+    def __call__(self, partition: pa.Table) -> pa.Table:
+        """Return the sums as one row of JSON."""
+        totals = PartitionTotals.of(compared(*self.read(partition)))
+        return pa.table({"totals": [json.dumps(asdict(totals))]}, schema=self.schema)
 
 
 @dataclass(frozen=True)
-class MeasuredPart:
-    """Measures some whole time steps.
+class MeasuresOfPartition:
+    """Measures a partition of whole time steps.
 
     Attributes
     ----------
     measures
         What is measured.
     read
-        What opens the packs of a part.
+        Reader of a partition.
     totals
-        What is known of all parts.
+        What is known of all partitions.
     """
 
     measures: tuple[MeasureRequest, ...]
-    read: BothParts
+    read: AlignedReader
     totals: PartitionTotals
     schema = pa.schema(
         [("measure", pa.int64()), ("t", pa.binary()), ("by_step", pa.binary()), ("sums", pa.list_(pa.binary()))]
     )
 
-    def __call__(self, part: pa.Table) -> pa.Table:
-        """Of each measure its values by step, and the sums that it needs over all steps, as arrays in bytes."""
+    def __call__(self, partition: pa.Table) -> pa.Table:
+        """Return the values of each measure by step, and its sums for all steps, as arrays in bytes."""
         with engines.use(LocalEngine(1)):
-            both = compared(*self.read(part))
+            both = compared(*self.read(partition))
             rows = [
                 (number, _bytes(both.original.t), _bytes(asked.measure.of(both, asked.params)),
                  [_bytes(of_part) for of_part in sums_of_partition(asked, both, self.totals)])
@@ -76,48 +76,50 @@ class MeasuredPart:
 
 
 def compared(flows: Flows, written: Any) -> OdComparison:
-    """A part of the original beside the rows that were made of it."""
+    """Compare a partition of the original with its released rows."""
     return OdComparison.between(flows, load_flow_release(written, flows))
 
 
-def measure_there(
+def measure_on_spark(
     engine: SparkEngine, original: Any, folder: str, measures: Sequence[str | MeasureRequest] | None, given: dict[str, Any],
     notes: ReadNotes, progress: Progress,
 ) -> Measurement:  # fmt: skip
-    """Measure a release of flows on the cluster; none of the original comes here."""
-    release = open_there(engine, folder)
+    """Measure a release of flows on the cluster, where the original stays."""
+    release = open_spark_release(engine, folder)
     wanted = tuple(named_measures(measures))
-    with beside(engine, release, original, given, notes, progress, members=False, all_areas=True) as both:
+    with align_partitions(engine, release, original, given, notes, progress, members=False, all_areas=True) as both:
         listed = moments_of(both.read.release.steps["t"])
         refuse_missing_steps(int((~np.isin(listed, both.original_moments)).sum()))
-        told = engine.map_groups(both.packs, "part", TotalsOfPart(both.read), TotalsOfPart.schema, both.parts)
-        lines = engine.gather(told, progress)["told"].to_pylist()
-        totals = sum((PartitionTotals(**json.loads(line)) for line in lines), PartitionTotals())
-        function = MeasuredPart(wanted, both.read, totals)
-        parts = engine.gather(
-            engine.map_groups(both.packs, "part", function, MeasuredPart.schema, both.parts), progress
-        ).to_pylist()
+
+        def gathered(function: TotalsOfPartition | MeasuresOfPartition) -> list[dict[str, Any]]:
+            made = engine.map_groups(both.packed_rows, "partition_id", function, function.schema, both.partitions)
+            rows: list[dict[str, Any]] = engine.gather(made, progress).to_pylist()
+            return rows
+
+        sums = [PartitionTotals(**json.loads(row["totals"])) for row in gathered(TotalsOfPartition(both.read))]
+        totals = sum(sums, PartitionTotals())
+        partitions = gathered(MeasuresOfPartition(wanted, both.read, totals))
         frame = replace(both.trips.frame, step_s=both.trips.step_s)
         nothing = compared(frame, rest_of(both.read.release, both.moments))
     found = [
-        _scores(asked, nothing, totals, [part for part in parts if part["measure"] == number])
+        _scores(asked, nothing, totals, [partition for partition in partitions if partition["measure"] == number])
         for number, asked in enumerate(wanted)
     ]
-    t = np.sort(np.concatenate([_array(part["t"]) for part in parts if part["measure"] == 0]))
+    t = np.sort(np.concatenate([_array(partition["t"]) for partition in partitions if partition["measure"] == 0]))
     return Measurement(_without_rows(frame, t), tuple(found), totals.overlapping)
 
 
 def _scores(
-    asked: MeasureRequest, nothing: OdComparison, totals: PartitionTotals, parts: Sequence[dict[str, Any]]
+    asked: MeasureRequest, nothing: OdComparison, totals: PartitionTotals, partitions: Sequence[dict[str, Any]]
 ) -> Scores:
-    t = np.concatenate([_array(part["t"]) for part in parts])
-    by_step = np.concatenate([_array(part["by_step"]) for part in parts])[np.argsort(t)]
-    sums = [[_array(content) for content in part["sums"]] for part in parts]
+    t = np.concatenate([_array(partition["t"]) for partition in partitions])
+    by_step = np.concatenate([_array(partition["by_step"]) for partition in partitions])[np.argsort(t)]
+    sums = [[_array(content) for content in partition["sums"]] for partition in partitions]
     return Scores(asked, by_step, mean_of_steps(by_step), over_all_partitions(asked, nothing, totals, sums)[0])
 
 
 def _without_rows(frame: Flows, t: Ints) -> Flows:
-    """Flows with time steps and nothing in them."""
+    """Return flows with time steps and no rows."""
     return replace(frame, t=t, offsets=np.zeros(len(t) + 1, np.int64))
 
 

@@ -1,4 +1,4 @@
-"""Points on a cluster: read where they lie, and the little that is known of them here."""
+"""Points on a cluster, and a summary of their trajectories."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from crowdveil.model.trajectories import Extent, Trajectories
 from crowdveil.progress import Progress
 from crowdveil.reading import TrajectoryReading
 from crowdveil.run.spark.point_rows import AT, BLOCK, FILE, KEY, ORDER, PointReader
-from crowdveil.run.spark.rows import BAD
 from crowdveil.run.spark.sources import (
     count_people,
-    form_there,
     id_rules,
+    learn_time_form,
     quoted,
     readable,
     settle_clock,
     settle_zone,
     source_of,
 )
+from crowdveil.run.spark.trip_rows import BAD
 
 _COUNTED = f"monotonically_increasing_id() AS {AT}"
 
 
 @dataclass(frozen=True)
 class SparkPoints:
-    """Points that lie on the cluster, and the little that is known of them here.
+    """Points on the cluster, and a summary of them.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class SparkPoints:
     reader
         How they were read.
     trajectories, people, points
-        How many are usable.
+        Numbers of usable ones.
     frame
-        Trajectories without one: zones, what k counts, and the extent of all.
+        Trajectories without points: zones, what k counts, and the extent of all.
     """
 
     rows: Frame
@@ -73,7 +73,7 @@ class SparkPoints:
 
 
 def read_spark_points(engine: SparkEngine, data: Any, reading: TrajectoryReading, notes: ReadNotes) -> SparkPoints:
-    """Read points on the cluster. The frames are not kept: keep them with `engine.kept` around all that is done with them."""
+    """Read points on the cluster. The frames are not cached: use `engine.kept` around all queries on them."""
     frame = engine.read(readable(data))
     source = source_of(engine, data, frame)
     columns = find_point_columns(
@@ -81,7 +81,7 @@ def read_spark_points(engine: SparkEngine, data: Any, reading: TrajectoryReading
     )
     zones = None if reading.zones is None else read_zones(reading.zones, zone_id=reading.zone_id, notes=notes)
     rows, files = in_order(engine, data, frame, [quoted(column) for column in columns.used], source)
-    form = form_there(engine, frame, source, columns.time, reading, notes)
+    form = learn_time_form(engine, frame, source, columns.time, reading, notes)
     reader = PointReader(source, columns, reading.tz, form, files, id_rules(reading))
     points = engine.map_rows(rows, reader, reader.schema)
     ids, first = ", ".join(reader.ids), f"min(struct({', '.join(ORDER)}))"
@@ -106,7 +106,7 @@ def read_spark_points(engine: SparkEngine, data: Any, reading: TrajectoryReading
 def in_order(
     engine: SparkEngine, data: Any, frame: Frame, columns: list[str], source: Source
 ) -> tuple[Frame, tuple[str, ...]]:
-    """The columns of a frame with where each row stands in the input; and the files of it, in their order.
+    """Return the columns of a frame with the place of each row in the input; and its files, sorted.
 
     A file of Parquet numbers its rows. Of a CSV a task reads a block from its first byte on. Rows of a data frame have the
     order of its partitions.
@@ -123,16 +123,16 @@ def in_order(
     return frame.selectExpr(*columns, *placed), tuple(files)
 
 
-def look_at(
+def summarize_points(
     engine: SparkEngine, points: SparkPoints, reading: TrajectoryReading, notes: ReadNotes, progress: Progress
 ) -> SparkPoints:
-    """The same with what is known, once the rows have been read; bad rows are told or refused, and then left out."""
+    """Add the summary of trajectories, once rows were read; note and drop bad rows, or raise."""
     reader, columns = points.reader, points.reader.columns
-    told = engine.gather(
+    noted = engine.gather(
         engine.sql("SELECT note, sum(n) AS n FROM {rows} WHERE note IS NOT NULL GROUP BY note", rows=points.rows),
         progress,
     )
-    said = dict(zip(told["note"].to_pylist(), told["n"].to_pylist(), strict=True))
+    said = dict(zip(noted["note"].to_pylist(), noted["n"].to_pylist(), strict=True))
     people = "person" if len(reader.ids) == 2 else reader.ids[0]
     joined = (f"{how}({name}) AS {name}" for name, how in JOINED.items())
     sides = ", ".join([*joined, "min(t) AS start", "max(last) AS last"])

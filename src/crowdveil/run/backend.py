@@ -1,0 +1,119 @@
+"""Where the stages of a run are done: the few verbs that `crowdveil.run.pipeline` calls, in its order."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crowdveil.attacks.risk import RiskEstimate
+from crowdveil.guarantees import Finding, Guarantee
+from crowdveil.io.notes import ReadNotes
+from crowdveil.method import Method
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import Release
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
+from crowdveil.progress import Progress
+from crowdveil.reading import Reading
+from crowdveil.run.options import RunOptions
+
+Guarantees = tuple[Guarantee, ...]
+Findings = list[tuple[Guarantee, Finding]]
+FileEntries = dict[str, dict[str, Any]]
+"""Files of a release by role, each with name and hash, as the manifest lists them."""
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """A request whose method is known and whose parameters and options are valid."""
+
+    method: Method
+    params: Params
+    reading: Reading
+    options: RunOptions
+    data: Any
+    output: Path | str
+    data_name: str | None = None
+
+    @property
+    def seed_given(self) -> bool:
+        """Whether the run is reproducible."""
+        return self.options.seed is not None
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solved release, as the spine sees it.
+
+    Attributes
+    ----------
+    published
+        Number of published rows or trajectories.
+    facts, cost
+        What the manifest says of the method's diagnostics, and of the information loss.
+    cost_lines
+        The information loss for the person who ran it. Exact totals are confidential.
+    release
+        The release; None where it stays on a cluster.
+    notes
+        Sentences about this run.
+    """
+
+    published: int
+    facts: Mapping[str, Any]
+    cost: dict[str, Any]
+    cost_lines: list[str]
+    release: Release | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+class Backend(ExitStack, ABC):
+    """Does the stages of one run; each verb is called once, in the order of declaration.
+
+    It is a stack of what must be closed or undone: the temporary folder of the release, kept time steps, cached rows. `publish`
+    closes it; where a stage fails, leaving the backend's context undoes all.
+    """
+
+    def __init__(self, spec: RunSpec) -> None:
+        super().__init__()
+        self.spec = spec
+
+    @abstractmethod
+    def check_target(self) -> None:
+        """Raise unless all files of the run can be written where they are wanted."""
+
+    @abstractmethod
+    def read(self, notes: ReadNotes, progress: Progress) -> Flows | Trajectories:
+        """Read the data; on a cluster, return a model without rows: zones, trees, and what k counts."""
+
+    @abstractmethod
+    def check_k(self) -> None:
+        """Raise if k is larger than the number of people, or of what k counts, in the data."""
+
+    @abstractmethod
+    def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
+        """Run the method."""
+
+    @abstractmethod
+    def write(self, progress: Progress) -> FileEntries:
+        """Write the tables of the release to a temporary folder; return them by role, with their hashes."""
+
+    @abstractmethod
+    def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
+        """Read the files back; check each guarantee on them and against the original. Raise where files violate one."""
+
+    @abstractmethod
+    def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
+        """Attack the release; None where that cannot be done here."""
+
+    @abstractmethod
+    def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
+        """Write the reports that are asked for; return the manifest with the public one."""
+
+    @abstractmethod
+    def publish(self, manifest: dict[str, Any]) -> Path | str:
+        """Write the manifest, and move the temporary folder to its place, which is returned."""

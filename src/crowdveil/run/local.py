@@ -1,0 +1,118 @@
+"""Runs on this machine: the data and the release are in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdveil.attacks.known_points import measured_lines
+from crowdveil.attacks.risk import RiskEstimate, attack_release
+from crowdveil.entropy import derive_seed
+from crowdveil.io.atomic import check_target, new_folder
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.pairing import PairingWriter, open_pairing
+from crowdveil.io.release_writer import write_release
+from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_release
+from crowdveil.model.canonical import numbered
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import Release, TrajectoryRelease
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.progress import Progress
+from crowdveil.reading import read
+from crowdveil.report.cost_summary import cost_lines, cost_numbers
+from crowdveil.run.backend import Backend, FileEntries, Findings, Guarantees, RunSpec, Solution
+from crowdveil.run.manifest import file_entry, write_manifest
+from crowdveil.run.releases import add_report, check_private, write_private
+from crowdveil.run.resume import ATTACKS, drawn_seed, keep_finished_steps, open_finished
+from crowdveil.run.verification import check, check_k_feasible
+
+
+class LocalBackend(Backend):
+    """Does all stages in this process."""
+
+    data: Flows | Trajectories
+    release: Release
+    written: WrittenRelease
+
+    def __init__(self, spec: RunSpec) -> None:
+        super().__init__(spec)
+        self.output, self.folder = Path(spec.output), Path()
+        self.files: dict[str, str] = {}
+
+    def check_target(self) -> None:
+        """Raise unless the release and the confidential files can be written; open kept time steps and the pairing."""
+        options, output = self.spec.options, self.output
+        check_target(output.absolute(), overwrite=options.overwrite, mark_file=MANIFEST_FILE)
+        if options.private_report is not None:
+            check_private(Path(options.private_report), output, overwrite=options.overwrite)
+        self.finished = None if options.resume is None else open_finished(self.spec)
+        self.seed = drawn_seed(options.seed, self.finished)
+        self.enter_context(keep_finished_steps(self.finished))
+        pairing = None if options.pairing is None else Path(options.pairing)
+        self.keep_pairing: PairingWriter = self.enter_context(
+            open_pairing(pairing, output, overwrite=options.overwrite)
+        )
+
+    def read(self, notes: ReadNotes, progress: Progress) -> Flows | Trajectories:
+        """Read the data into memory."""
+        spec = self.spec
+        self.data = read(spec.method.takes, spec.data, spec.reading, notes, person_ids=spec.method.needs_person_ids)
+        return self.data
+
+    def check_k(self) -> None:
+        """Raise if k is larger than what it counts in the data."""
+        check_k_feasible(self.data, self.spec.params)
+
+    def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
+        """Run the method; trajectories get their new numbers, and their pairing is kept if it is asked for."""
+        method, data = self.spec.method, self.data
+        release = method.run(data, self.spec.params, np.random.default_rng(self.seed), progress)
+        self.release = numbered(release) if isinstance(release, TrajectoryRelease) else release
+        notes = []
+        if self.finished is not None and not self.finished.used:
+            notes.append(f"{method.name} does all time steps in one go, so nothing was kept to resume from.")
+        if isinstance(data, Trajectories):
+            self.keep_pairing(data, self._source)
+        lines = [*cost_lines(data, self.release), *measured_lines(self.release.facts)]
+        numbers = cost_numbers(data, self.release)
+        return Solution(len(self.release), self.release.facts, numbers, lines, self.release, notes)
+
+    @property
+    def _source(self) -> Any:
+        return getattr(self.release, "source", None)
+
+    def write(self, progress: Progress) -> FileEntries:
+        """Write the tables to a folder that becomes the release when it is published."""
+        options = self.spec.options
+        folder = new_folder(self.output, overwrite=options.overwrite, mark_file=MANIFEST_FILE)
+        self.folder = self.enter_context(folder)
+        self.files = write_release(self.release, self.folder, options.format, self.spec.data_name)
+        return {role: file_entry(self.folder / name) for role, name in self.files.items()}
+
+    def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
+        """Read the files back, and check each guarantee on them and against the original."""
+        self.written = read_release(self.folder, self.files)
+        return check(self.written, guarantees, self.data, self._source)
+
+    def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
+        """Attack the release, with draws that are not those of the method."""
+        seed, status = derive_seed(self.seed, ATTACKS), self.spec.method.status
+        return attack_release(self.data, self.release, guarantees, status, seed, progress)
+
+    def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
+        """Write the public report into the temporary folder, and the confidential one outside it."""
+        options, written = self.spec.options, self.written
+        if options.report:
+            manifest = add_report(self.folder, written, manifest)
+        if options.private_report is not None:
+            target = Path(options.private_report)
+            write_private(target, written, manifest, self.data, self.release, overwrite=options.overwrite)
+        return manifest
+
+    def publish(self, manifest: dict[str, Any]) -> Path:
+        """Write the manifest, and move the temporary folder to its place."""
+        write_manifest(self.folder, manifest)
+        self.close()
+        return self.output

@@ -1,0 +1,60 @@
+"""Options of a run, declared once: the command line, Python, run files, the service and Spark are drawn from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from crowdveil.params import Params
+
+
+def _location(value: Any) -> Any:
+    """Return a path or URL as it was given; paths of Spark are no paths of this machine, so that they are not resolved."""
+    if value is None or (isinstance(value, str | Path) and str(value)):
+        return value
+    raise ValueError("the path of a file or a folder")
+
+
+def _location_field(metavar: str) -> Any:
+    return Field(None, json_schema_extra={"metavar": metavar})
+
+
+Location = Annotated[str | Path | None, BeforeValidator(_location)]
+"""A file or folder, by its path, or on a cluster by its URL."""
+
+
+class ReleaseOptions(Params):
+    """Options of every run, wherever it is started."""
+
+    seed: int | None = Field(None, ge=0, lt=2**63, strict=True)
+    """Makes the run reproducible. Keep it secret: it repeats every random choice. Fresh random numbers if not given."""
+    format: Literal["parquet", "csv"] = "parquet"
+    """File format of the tables."""
+    attack: bool = Field(True, strict=True)
+    """Attack the release before it is published; the run fails if an attack beats a proven guarantee."""
+    report: bool = Field(True, strict=True)
+    """Write report.html into the release."""
+
+
+class EngineOptions(Params):
+    """Where the work is done."""
+
+    engine: Literal["local", "spark"] = "local"
+    """Where the work is done: on this machine, or on a cluster with Spark (needs the extra spark, and Java)."""
+    master: str | None = Field(None, json_schema_extra={"metavar": "URL"})
+    """Master of the Spark session that is started, such as yarn; local[*] if not given."""
+
+
+class RunOptions(EngineOptions, ReleaseOptions):
+    """Options of a run that is started here."""
+
+    overwrite: bool = Field(False, strict=True)
+    """Replace an earlier release in the folder."""
+    private_report: Location = _location_field("FILE")
+    """Also write a confidential report that shows the original, to this .html file outside the release."""
+    resume: Location = _location_field("FOLDER")
+    """Keep finished time steps in this folder, to resume from them after an interruption; removed at the end."""
+    pairing: Location = _location_field("FILE")
+    """Write the original of each published trajectory to this confidential file outside the release (.csv or .parquet)."""

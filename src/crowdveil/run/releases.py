@@ -1,0 +1,184 @@
+"""Written releases: open, verify and report them, here or on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map
+from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
+from crowdveil.guarantees import BoundedVolumes, Finding, Guarantee, TrueVolumes, guarantee_from_manifest
+from crowdveil.io.atomic import check_file, new_file, recover
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.release_reader import load_flow_release
+from crowdveil.io.written_release import WrittenRelease, file_hash, read_release
+from crowdveil.model.flows import Flows
+from crowdveil.model.release import Release
+from crowdveil.model.trajectories import Trajectories
+from crowdveil.reading import READINGS, TrajectoryReading, read
+from crowdveil.run.manifest import original_input_options, read_manifest, refuse_other_counts, with_file, write_manifest
+from crowdveil.run.verification import check, stated_guarantees, validate_release_tables
+
+
+def verify_on_spark(
+    folder: str,
+    original: Any = None,
+    reading: dict[str, Any] | None = None,
+    *,
+    master: str | None = None,
+    spark: Any = None,
+) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
+    """Verify a release on Spark, as `verify` does here; return the manifest too."""
+    from crowdveil.engine.spark import spark_engine
+    from crowdveil.run.spark.aligned_partitions import verify_with_original
+    from crowdveil.run.spark.release_verification import verify as verify_partitions
+
+    with spark_engine(spark, master) as engine:
+        if original is None:
+            return verify_partitions(engine, str(folder))
+        return verify_with_original(engine, str(folder), original, reading or {})
+
+
+def verify(
+    folder: Path, original: Any = None, reading: dict[str, Any] | None = None
+) -> list[tuple[Guarantee, Finding]]:
+    """Check that the files of a release or a heat map are those that were written, and every guarantee in the manifest.
+
+    Most guarantees are checked on the files alone, the rest with the `original` data, or a file or table of them. It is read
+    with the manifest's input options, or those in `reading`.
+    """
+    return verified(folder, original, reading)[0]
+
+
+def verified(
+    folder: Path, original: Any = None, reading: dict[str, Any] | None = None
+) -> tuple[list[tuple[Guarantee, Finding]], str]:
+    """Verify a release as `verify` does; return what k counts too."""
+    if is_heat_map(Path(folder)):
+        options = TrajectoryReading.checked(reading or {})
+        points = None if original is None else read(Trajectories, original, options, ReadNotes())
+        sectors, counts = verify_heat_map(Path(folder), points)
+        return list(sectors), counts
+    manifest, written = open_release(Path(folder))
+    guarantees = stated_guarantees(manifest)
+    if original is None:
+        return check(written, guarantees), manifest["k_unit"]
+    takes = Flows if written.is_flows else Trajectories
+    return check(written, guarantees, _read_again(manifest, takes, original, reading or {})), manifest["k_unit"]
+
+
+def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
+    """Return the manifest and the files of a release; raise if a file was changed, except that of the role `but`."""
+    recover(folder)
+    manifest = read_manifest(folder)
+    stated_guarantees(manifest)  # raises on one that is unknown, and if one is missing
+    written = read_release(folder, {role: entry["name"] for role, entry in manifest["files"].items()})
+    checked = [entry for role, entry in manifest["files"].items() if role != but]
+    gone = [e["name"] for e in checked if not (folder / e["name"]).exists()]
+    refuse_missing_files(folder, gone)
+    changed = [e["name"] for e in checked if file_hash(folder / e["name"]) != e["sha256"]]
+    refuse_changed_files(folder, changed)
+    return manifest, written
+
+
+def refuse_missing_files(folder: Path | str, names: list[str]) -> None:
+    """Raise if a release lacks files that its manifest lists."""
+    if names:
+        raise InputError(f"{folder}: the release lacks {', '.join(names)}; it cannot be verified.")
+
+
+def refuse_changed_files(folder: Path | str, names: list[str]) -> None:
+    """Raise if the hash of a file differs from the manifest's."""
+    if names:
+        raise GuaranteeViolatedError(
+            f"{folder}: {', '.join(names)} changed since the release was made; do not publish it."
+        )
+
+
+def sound_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any], WrittenRelease]:
+    """Open a release whose content is to be shown: its tables must be well-formed too."""
+    manifest, written = open_release(folder, but=but)
+    validate_release_tables(written)
+    return manifest, written
+
+
+def add_report(folder: Path, written: WrittenRelease, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Write the report of a release into its folder; return the manifest with it."""
+    from crowdveil.report.html import REPORT_FILE, public_report
+
+    (folder / REPORT_FILE).write_text(public_report(written, manifest), encoding="utf-8", newline="\n")
+    return with_file(manifest, "report", folder / REPORT_FILE)
+
+
+def report_again(folder: Path) -> Path:
+    """Write the report of a release, replacing an earlier one, and list it in the manifest.
+
+    At every moment the manifest lists no report, or the one in the folder.
+    """
+    from crowdveil.report.html import REPORT_FILE, public_report
+
+    manifest, written = sound_release(folder, but="report")
+    plain = manifest | {"files": {role: entry for role, entry in manifest["files"].items() if role != "report"}}
+    text = public_report(written, plain)
+    if "report" in manifest["files"]:
+        write_manifest(folder, plain)
+    with new_file(folder / REPORT_FILE, overwrite=True) as file:
+        file.write_text(text, encoding="utf-8", newline="\n")
+    write_manifest(folder, with_file(plain, "report", folder / REPORT_FILE))
+    return folder / REPORT_FILE
+
+
+def check_private(target: Path, folder: Path, *, overwrite: bool) -> None:
+    """Raise unless a confidential report can be written to `target`; never in the release, which is published as a whole."""
+    file = Path(target).resolve()
+    if file.is_relative_to(Path(folder).resolve()):
+        raise ParameterError(
+            f"private_report: wanted a file outside the release, but got one in {folder}, which is to be published; name another."
+        )
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"private_report: wanted a name that ends in .html, but got {Path(target).name}.")
+    check_file(file, overwrite=overwrite)
+
+
+def write_private(
+    target: Path, written: WrittenRelease, manifest: dict[str, Any], data: Flows | Trajectories, release: Release | None,
+    *, overwrite: bool,
+) -> None:  # fmt: skip
+    """Write the confidential report, which shows the original too."""
+    from crowdveil.report.html import private_report
+    from crowdveil.report.private_context import build_private_context
+
+    with new_file(Path(target), overwrite=overwrite) as file:
+        file.touch(mode=0o600)
+        file.write_text(
+            private_report(written, manifest, build_private_context(data, release)), encoding="utf-8", newline="\n"
+        )
+
+
+def report_of_original(
+    folder: Path, target: Path, original: Any, reading: dict[str, Any], *, overwrite: bool = False
+) -> None:  # fmt: skip
+    """Write the confidential report of a written release, with the original read as its manifest says."""
+    check_private(target, folder, overwrite=overwrite)
+    manifest, written = sound_release(folder, but="report")
+    data = _read_again(manifest, Flows if written.is_flows else Trajectories, original, reading)
+    release = load_flow_release(written, data) if isinstance(data, Flows) else None
+    write_private(target, written, manifest, data, release, overwrite=overwrite)
+
+
+def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, original: Flows) -> None:
+    """Raise if a release was not made from these flows. The manifest names no file, so that volumes are compared."""
+    volumes = [e for e in manifest["guarantees"] if e["name"] in (TrueVolumes.name, BoundedVolumes.name)]
+    findings = check(written, tuple(guarantee_from_manifest(entry) for entry in volumes), original) if volumes else []
+    if any(finding.violated for _, finding in findings):
+        raise InputError(
+            "original: the release was made from other data, for its volumes differ; give the data that it was made from."
+        )
+
+
+def _read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:
+    """Read the original with the input options of the release."""
+    options = READINGS[takes].checked({} if isinstance(original, takes) else original_input_options(manifest, given))
+    data: Flows | Trajectories = read(takes, original, options, ReadNotes(), person_ids=manifest["k_unit"] == "people")
+    refuse_other_counts(manifest, data.k_unit)
+    return data

@@ -1,0 +1,165 @@
+"""Stages of a run on Spark that flows and trajectories share; only figures, areas and the rows of a report are fetched."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.engine.finished import keep_until_done
+from crowdveil.engine.spark import Frame, GroupFunction, SparkEngine
+from crowdveil.errors import ParameterError
+from crowdveil.io.atomic import scratch_folder
+from crowdveil.io.geojson import write_features
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.release_writer import area_features, area_properties
+from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, read_release
+from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.release import Areas
+from crowdveil.progress import Progress
+from crowdveil.run.backend import Backend, FileEntries, RunSpec
+from crowdveil.run.manifest import file_entry, folder_entry, write_manifest
+from crowdveil.run.releases import add_report
+from crowdveil.run.resume import drawn_seed, first_entropy, run_key
+from crowdveil.run.spark.finished_partitions import Chunk, FinishedPartitions
+from crowdveil.run.spark.merge_partitions import SUMMARY
+from crowdveil.run.spark.release_verification import file_hashes
+from crowdveil.run.spark.staging import check_target, new_folder
+
+PARTITIONS_FOLDER = "partitions"
+CHUNK_PARTITIONS_PER_SLOT = 4
+"""Partitions for each slot of the cluster that are solved and kept together in a run that can be resumed."""
+FILE_ROWS = 1_000_000
+REPORT_ROWS = 5_000_000
+"""Published rows that are fetched for a report at most."""
+
+
+def check_supported_on_spark(spec: RunSpec) -> None:
+    """Raise if a run cannot be done on a cluster, with the reason."""
+    options, reason = spec.options, spec.method.partitioning(spec.params)
+    if reason is not None:
+        raise ParameterError(f"--engine spark: {spec.method.name} cannot be done in partitions, since {reason}.")
+    if options.format != "parquet" or spec.data_name is not None:
+        raise ParameterError("--engine spark writes Parquet under its own names; leave --format and the name out.")
+    if options.private_report is not None:
+        raise ParameterError("--private-report shows the original, which does not leave the cluster; leave it out.")
+    if options.pairing is not None:
+        raise ParameterError("--pairing shows the original, which does not leave the cluster; leave it out.")
+    if options.resume is not None and not isinstance(spec.data, str | Path):
+        raise ParameterError("resume: wanted data in a file, but it is a data frame; write it to a file.")
+
+
+class SparkBackend(Backend):
+    """Does the stages on a cluster: the release is written to a temporary folder there, small files to one here."""
+
+    DATA_FOLDER: str
+    KEPT = "time step"
+    """What is kept of a run that can be resumed."""
+    result: Frame
+    areas: Areas | None = None
+    drawn: Mask | None = None
+
+    def __init__(self, spec: RunSpec, engine: SparkEngine) -> None:
+        super().__init__(spec)
+        self.engine, self.output = engine, str(spec.output).rstrip("/")
+
+    def check_target(self) -> None:
+        """Raise unless the release can be written to its folder."""
+        check_target(self.engine.files, self.output, overwrite=self.spec.options.overwrite)
+
+    def key_partitions(self) -> dict[str, Any]:
+        """Return what kept partitions depend on besides the request."""
+        return {}
+
+    def keep(self, *frames: Frame) -> None:
+        """Cache rows that several queries need, open what is kept of an interrupted run, and make the temporary folders."""
+        spec, resume = self.spec, self.spec.options.resume
+        folder, key = None if resume is None else str(resume), None
+        if resume is not None:
+            key = {**run_key(spec, self.engine.files.fingerprint(str(spec.data))), **self.key_partitions()}
+        self.finished = FinishedPartitions(self.engine, folder, key, self.KEPT, first_entropy(spec))
+        self.seed = drawn_seed(spec.options.seed, self.finished)
+        for frame in frames:
+            self.enter_context(self.engine.kept(frame))
+        self.enter_context(keep_until_done(self.finished))
+        staged = new_folder(self.engine.files, self.output, overwrite=spec.options.overwrite)
+        self.folder = self.enter_context(staged)
+        self.data = f"{self.folder}/{self.DATA_FOLDER}"
+        self.here = Path(self.enter_context(scratch_folder()))
+
+    def solve_partitions(
+        self, partitions: Sequence[Ints], keyed: Callable[[pa.Table], Frame], function: GroupFunction, schema: pa.Schema,
+        progress: Progress,
+    ) -> list[str]:  # fmt: skip
+        """Solve partitions that are not finished, in chunks; return the summaries of all partitions.
+
+        A partition is an array of numbers, such as time steps. `keyed` returns the rows of all numbers in a table with the
+        columns number and partition_id; its rows have a column partition_id too.
+        """
+        at_once = max(len(partitions), 1)
+        if self.spec.options.resume is not None:
+            at_once = CHUNK_PARTITIONS_PER_SLOT * self.engine.slots
+        for low in range(0, len(partitions), at_once):
+            chunk = partitions[low : low + at_once]
+            number = np.concatenate(chunk)
+            ids = np.repeat(np.arange(len(chunk)), [len(partition) for partition in chunk])
+            rows = keyed(pa.table({"number": number, "partition_id": ids}))
+            solved = self.engine.map_groups(rows, "partition_id", function, schema, len(chunk))
+            self.finished.add(Chunk(number, solved), progress)
+        self.result = self.finished.all()
+        found = self.engine.gather(self.result.where(f"kind = '{SUMMARY}'").select(SUMMARY))
+        lines: list[str] = found[SUMMARY].to_pylist()
+        return lines
+
+    @property
+    def features(self) -> list[dict[str, Any]]:
+        """Return the areas as in the GeoJSON, without outlines."""
+        return [] if self.areas is None else [{"properties": p} for p in area_properties(self.areas)]
+
+    def file_entries(self, **small: Path) -> FileEntries:
+        """Write the areas here; return all files by role, with their hashes. `small` are other files that are here."""
+        if self.areas is not None:
+            drawn = np.ones(len(self.areas), np.bool_) if self.drawn is None else self.drawn
+            write_features(area_features(self.areas, drawn), self.here / AREAS_FILE)
+            small["areas"] = self.here / AREAS_FILE
+        data = folder_entry(self.DATA_FOLDER, file_hashes(self.engine, self.data))
+        return {"data": data, **{role: file_entry(path) for role, path in small.items()}}
+
+    @property
+    @abstractmethod
+    def published_rows(self) -> int:
+        """Return the number of rows in the data folder."""
+
+    def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
+        """Write the report here, if the published rows are few enough to be fetched."""
+        if self.published_rows > REPORT_ROWS:
+            notes.add(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
+            return manifest | {"input": manifest["input"] | {"notes": notes.messages}}
+        self.engine.files.fetch(self.data, self.here / self.DATA_FOLDER)
+        written = read_release(self.here, {role: entry["name"] for role, entry in manifest["files"].items()})
+        return add_report(self.here, written, manifest)
+
+    def publish(self, manifest: dict[str, Any]) -> str:
+        """Copy the small files to the cluster, and move the temporary folder to its place."""
+        write_manifest(self.here, manifest)
+        small = [entry["name"] for role, entry in manifest["files"].items() if role != "data"]
+        for name in (*small, MANIFEST_FILE):
+            self.engine.files.put(self.here / name, f"{self.folder}/{name}")
+        self.engine.files.remove(f"{self.folder}/{PARTITIONS_FOLDER}")
+        self.close()
+        return self.output
+
+
+def write_part_files(engine: SparkEngine, rows: Frame, folder: str, progress: Progress) -> None:
+    """Write rows as a folder of part files with plain names, in the order of the frame's partitions."""
+    engine.write(rows, folder, progress=progress)
+    files = engine.files
+    for name, _, _ in files.listed(folder):
+        if name.startswith((".", "_")):
+            files.remove(f"{folder}/{name}")
+    for number, name in enumerate(files.names(folder)):
+        files.move(f"{folder}/{name}", f"{folder}/part-{number:05}.parquet")

@@ -1,0 +1,131 @@
+"""Stages of a run on Spark for trips and flows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdveil.attacks.risk import RiskEstimate
+from crowdveil.engine.spark import Frame
+from crowdveil.errors import GuaranteeViolatedError
+from crowdveil.guarantees.base import require_not_violated
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_grouping import refuse_tiny_weights
+from crowdveil.io.tables import write_table
+from crowdveil.model.flows import Flows, FlowUnit
+from crowdveil.progress import Progress
+from crowdveil.reading import FlowReading
+from crowdveil.run.backend import FileEntries, Findings, Guarantees, Solution
+from crowdveil.run.spark.backend import FILE_ROWS, PARTITIONS_FOLDER, SparkBackend, write_part_files
+from crowdveil.run.spark.flow_partitions import FlowPartition, row_schema
+from crowdveil.run.spark.merge_partitions import AREA, ROW, FlowTotals, areas_of, even_partitions
+from crowdveil.run.spark.release_verification import check_flows
+from crowdveil.run.spark.spark_trips import (
+    SparkTrips,
+    flow_partition_reader,
+    read_spark_trips,
+    summarize_trips,
+)
+from crowdveil.run.verification import refuse_large_k
+
+STEPS_FILE = "steps.parquet"
+
+
+class FlowSparkBackend(SparkBackend):
+    """Does the stages of a run whose partitions are whole time steps."""
+
+    DATA_FOLDER = "flows.parquet"
+    trips: SparkTrips
+    totals: FlowTotals
+
+    def read(self, notes: ReadNotes, progress: Progress) -> Flows:
+        """Read trips or flows into packed rows by time step; return flows without rows."""
+        spec, reading = self.spec, self.spec.reading
+        if not isinstance(reading, FlowReading):
+            raise TypeError("flows are read with the input options of flows")
+        visited = getattr(spec.params, "min_inhabited_tiles", 0) > 0  # the only choice of a method that asks for it
+        trips = read_spark_trips(self.engine, spec.data, reading, notes)
+        self.keep(trips.rows)
+        self.trips = summarize_trips(self.engine, trips, reading, notes, visited=visited, progress=progress)
+        return self.trips.frame
+
+    def check_k(self) -> None:
+        """Raise if k is larger than the people or trips in the data, or an upper bound of them."""
+        trips = self.trips
+        refuse_large_k(self.spec.params, trips.crowd, trips.counts, exact=trips.crowd_is_exact)
+
+    @property
+    def counts(self) -> FlowUnit:
+        """Return what the group sizes of published rows count."""
+        return "trips" if self.spec.method.row_semantics == "noisy" else self.trips.counts
+
+    def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
+        """Solve, check and attack each partition of time steps."""
+        spec, trips, engine = self.spec, self.trips, self.engine
+        self.finished.begin(f"{self.folder}/{PARTITIONS_FOLDER}", trips.numbers)
+        reader = flow_partition_reader(trips, members=spec.method.needs_person_ids)
+        function = FlowPartition(
+            spec.method.name,
+            spec.params,
+            self.seed,
+            reader,
+            guarantees,
+            spec.options.attack,
+            trips.numbers,
+            self.counts,
+        )
+
+        def keyed(bins: pa.Table) -> Frame:
+            return engine.sql(
+                "SELECT r.packed, b.partition_id FROM {rows} r JOIN {bins} b ON r.step = b.number WHERE r.note IS NULL",
+                rows=trips.rows,
+                bins=engine.table(bins),
+            )
+
+        left = np.flatnonzero(~np.isin(trips.numbers, self.finished.steps))
+        partitions = [trips.numbers[left[p]] for p in even_partitions(trips.sizes[left], engine.slots)]
+        self.totals = FlowTotals.of(self.solve_partitions(partitions, keyed, function, function.schema, progress))
+        if not self.totals.partitions:
+            refuse_tiny_weights(trips.reader.source.name)
+        refuse_large_k(spec.params, self.totals.crowd, trips.counts)
+        cost = self.totals.cost
+        return Solution(cost.flows, self.totals.facts(spec.method, spec.params), cost.numbers(), cost.lines())
+
+    @property
+    def published_rows(self) -> int:
+        """Return the number of published flows."""
+        return self.totals.cost.flows
+
+    def write(self, progress: Progress) -> FileEntries:
+        """Write the rows of the release as part files, and its time steps and areas here."""
+        rows = self.result.where(f"kind = '{ROW}'").select(*row_schema(self.counts).names)
+        files = max(self.engine.slots, -(-self.published_rows // FILE_ROWS))
+        write_part_files(self.engine, rows.coalesce(files), self.data, progress)
+        self._gather_areas()
+        self.steps = self.totals.steps_table(self.trips.frame.tz if self.trips.step_s is not None else "UTC")
+        write_table(self.steps, self.here / STEPS_FILE)
+        return self.file_entries(steps=self.here / STEPS_FILE)
+
+    def _gather_areas(self) -> None:
+        """Gather the areas that any partition names; raise if two partitions define one differently."""
+        table = self.engine.gather(
+            self.engine.sql(
+                "SELECT area, first(tiles) AS tiles, count(DISTINCT tiles) AS definitions, max(drawn) AS drawn "
+                f"FROM {{result}} WHERE kind = '{AREA}' GROUP BY area",
+                result=self.result,
+            )
+        )
+        if len(table) and pc.max(table["definitions"]).as_py() > 1:
+            raise GuaranteeViolatedError("two areas have one name, so nothing was published.")
+        self.areas, self.drawn = areas_of(table, self.trips.frame.zones)
+
+    def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
+        """Check the written files on the cluster; return what each partition found with the original, merged."""
+        rows = self.engine.read(self.data)
+        require_not_violated(check_flows(self.engine, rows, self.steps, self.features, guarantees, progress))
+        return self.totals.checked(guarantees)
+
+    def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
+        """Merge the attacks that were made on each partition."""
+        return self.totals.trials

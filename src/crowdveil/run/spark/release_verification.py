@@ -1,0 +1,241 @@
+"""Verification of a release on a cluster: hashes and guarantees, in partitions, from the files alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdveil.engine.packing import in_runs, packed, unpacked
+from crowdveil.engine.spark import Frame, SparkEngine
+from crowdveil.errors import InputError
+from crowdveil.guarantees import Finding, Guarantee
+from crowdveil.io.atomic import scratch_folder
+from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
+from crowdveil.model.arrays import Ints
+from crowdveil.progress import Progress, no_progress
+from crowdveil.run.manifest import folder_entry, read_manifest
+from crowdveil.run.releases import refuse_changed_files, refuse_missing_files
+from crowdveil.run.spark.merge_partitions import merge_findings, split_by_size
+from crowdveil.run.spark.trajectory_verification import check_trajectories, without_outlines
+from crowdveil.run.spark.trip_rows import record_batch
+from crowdveil.run.verification import check, stated_guarantees
+
+PARTITION_ROWS = 1_000_000
+"""Rows of a release that are checked together, in whole time steps."""
+NO_MOMENT = -(2**63)
+"""The time of rows that have none."""
+
+
+@dataclass(frozen=True)
+class ReleasePartition:
+    """Reads the rows, steps and areas of a partition of whole time steps; sent to executors.
+
+    Attributes
+    ----------
+    rows
+        The columns of packed rows.
+    steps
+        The table of all time steps.
+    features
+        The areas, as in the GeoJSON, without outlines.
+    """
+
+    rows: pa.Schema
+    steps: pa.Table
+    features: list[dict[str, Any]]
+
+    def __call__(self, packed_rows: Any, moments: Ints | None = None, *, all_areas: bool = False) -> WrittenRelease:
+        """Return the rows, the areas that they name or all of them, and the steps of rows and of more `moments`."""
+        rows, features = unpacked(packed_rows, self.rows), self.features
+        if not all_areas:
+            named = {name for end in ("origin_area", "destination_area") for name in pc.unique(rows[end]).to_pylist()}
+            features = [feature for feature in features if feature["properties"]["area"] in named]
+        known = np.unique(moments_of(rows["t"]))
+        here = np.isin(moments_of(self.steps["t"]), known if moments is None else np.union1d(known, moments))
+        return WrittenRelease(Path("the partition"), rows, self.steps.filter(pa.array(here)), features)
+
+
+@dataclass(frozen=True)
+class RowPacker:
+    """Packs the rows of a release by partition.
+
+    Attributes
+    ----------
+    rows
+        The columns of the release.
+    moments, partitions
+        Sorted times of rows, and the partition of each.
+    """
+
+    rows: pa.Schema
+    moments: Ints
+    partitions: Ints
+    schema = pa.schema([("partition_id", pa.int64()), ("packed", pa.binary())])
+
+    def __call__(self, chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the packed rows of each chunk."""
+        for chunk in chunks:
+            partition = self.partitions[np.searchsorted(self.moments, moments_of(chunk["t"]))]
+            runs = in_runs(pa.Table.from_batches([chunk]).cast(self.rows), partition)
+            packed_rows = [(number, packed(run)) for number, run in runs]
+            yield record_batch(list(zip(*packed_rows, strict=True)) or [(), ()], self.schema)
+
+
+def moments_of(column: Any) -> Ints:
+    """Return times in whole milliseconds, whatever their zone and unit; `NO_MOMENT` where there is none."""
+    moments = column.cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
+    found: Ints = pc.fill_null(moments, NO_MOMENT).to_numpy()
+    return found
+
+
+@dataclass(frozen=True)
+class FlowPartitionCheck:
+    """Checks a partition of whole time steps; it uses guarantees and files, and nothing of methods."""
+
+    guarantees: tuple[Guarantee, ...]
+    release: ReleasePartition
+    schema = pa.schema([("findings", pa.string())])
+
+    def __call__(self, partition: pa.Table) -> pa.Table:
+        """Return the findings as one row."""
+        return findings_table(check(self.release(partition["packed"]), self.guarantees))
+
+
+def findings_table(checked: Sequence[tuple[Guarantee, Finding]]) -> pa.Table:
+    """Return the findings of a partition as one row of JSON."""
+    line = json.dumps([finding.as_json() for _, finding in checked])
+    return pa.table({"findings": [line]}, schema=FlowPartitionCheck.schema)
+
+
+def check_flows(
+    engine: SparkEngine, rows: Frame, steps: pa.Table, features: list[dict[str, Any]], guarantees: Sequence[Guarantee],
+    progress: Progress = no_progress,
+) -> list[tuple[Guarantee, Finding]]:  # fmt: skip
+    """Check each guarantee on the rows of a release; steps without rows, and all areas together, are checked here."""
+    release = ReleasePartition(engine.schema(rows), steps, without_outlines(features))
+    moments, sizes = rows_by_time(engine, rows)
+    partitions = split_by_size(sizes.tolist(), PARTITION_ROWS)
+    findings = []
+    if partitions:
+        packer = RowPacker(release.rows, moments, partition_numbers(partitions))
+        packed_rows = engine.map_rows(rows, packer, RowPacker.schema)
+        function = FlowPartitionCheck(tuple(guarantees), release)
+        findings = check_partitions(engine, packed_rows, function, len(partitions), progress)
+    findings.append([finding.as_json() for _, finding in check(rest_of(release, moments), tuple(guarantees))])
+    return merge_findings(guarantees, findings)
+
+
+def rows_by_time(engine: SparkEngine, rows: Frame) -> tuple[Ints, Ints]:
+    """Return the sorted times of the rows of a release, and the number of rows of each."""
+    sizes = engine.gather(engine.sql("SELECT t, count(*) AS size FROM {rows} GROUP BY t", rows=rows))
+    moments, size = moments_of(sizes["t"]), sizes["size"].to_numpy()
+    order = np.argsort(moments)
+    return moments[order], size[order]
+
+
+def partition_numbers(partitions: Sequence[Sequence[int]]) -> Ints:
+    """Return the partition of each member, in the order of members."""
+    numbers: Ints = np.repeat(np.arange(len(partitions)), [len(partition) for partition in partitions])
+    return numbers
+
+
+def check_partitions(
+    engine: SparkEngine, packed_rows: Frame, function: Any, partitions: int, progress: Progress
+) -> list[list[dict[str, Any]]]:
+    """Return the findings of each partition."""
+    checked = engine.map_groups(packed_rows, "partition_id", function, FlowPartitionCheck.schema, partitions)
+    return [json.loads(line) for line in engine.gather(checked, progress)["findings"].to_pylist()]
+
+
+def rest_of(release: ReleasePartition, moments: Ints) -> WrittenRelease:
+    """Return what no partition has: listed steps of other moments, and all areas."""
+    empty = ~np.isin(moments_of(release.steps["t"]), moments)
+    steps = release.steps.filter(pa.array(empty))
+    return WrittenRelease(Path("the rest"), release.rows.empty_table(), steps, release.features)
+
+
+def file_hashes(engine: SparkEngine, folder: str) -> dict[str, str]:
+    """Return the SHA-256 of each file in a folder, by name; the executors read them."""
+    files = engine.session.read.format("binaryFile").option("recursiveFileLookup", "true").load(folder)
+    hashes = engine.gather(files.selectExpr("path", "sha2(content, 256) AS hash"))
+    return {path.rsplit("/", 1)[-1]: digest for path, digest in zip(*hashes.to_pydict().values(), strict=True)}
+
+
+@dataclass(frozen=True)
+class SparkRelease:
+    """A release whose rows are on a cluster, and its small files.
+
+    Attributes
+    ----------
+    folder, data
+        Addresses of the release and of its rows.
+    manifest
+        Its manifest.
+    steps
+        The table of time steps; None where it holds trajectories.
+    features
+        The areas.
+    """
+
+    folder: str
+    data: str
+    manifest: dict[str, Any]
+    steps: pa.Table | None
+    features: list[dict[str, Any]]
+
+
+def open_spark_release(engine: SparkEngine, folder: str) -> SparkRelease:
+    """Fetch the small files of a release; raise if a file is not the one that was written."""
+    with scratch_folder() as made:
+        here, address = Path(made), folder.rstrip("/")
+        if not engine.files.exists(f"{address}/{MANIFEST_FILE}"):
+            raise InputError(f"{folder}: wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
+        engine.files.fetch(f"{address}/{MANIFEST_FILE}", here / MANIFEST_FILE)
+        manifest = read_manifest(here)
+        entries = manifest["files"]
+        gone = [e["name"] for e in entries.values() if not engine.files.exists(f"{address}/{e['name']}")]
+        refuse_missing_files(folder, gone)
+        changed = []
+        for role, entry in entries.items():
+            file = f"{address}/{entry['name']}"
+            if role == "data" and engine.files.is_folder(file):
+                same = folder_entry(entry["name"], file_hashes(engine, file))["sha256"] == entry["sha256"]
+            else:
+                engine.files.fetch(file, here / entry["name"])
+                same = file_hash(here / entry["name"]) == entry["sha256"]
+            changed += [] if same else [entry["name"]]
+        refuse_changed_files(folder, changed)
+        data = f"{address}/{entries['data']['name']}"
+        if data.endswith(".csv"):
+            raise InputError(f"{folder}: its tables are CSV, which is read without Spark; leave --engine out.")
+        if "steps" not in entries:
+            features = read_features(here / entries["areas"]["name"]) if "areas" in entries else []
+            return SparkRelease(folder, data, manifest, None, features)
+        small = read_release(
+            here, {"data": entries["steps"]["name"], **{r: e["name"] for r, e in entries.items() if r != "data"}}
+        )
+        return SparkRelease(folder, data, manifest, small.steps, small.features)
+
+
+def verify(
+    engine: SparkEngine, folder: str, progress: Progress = no_progress
+) -> tuple[list[tuple[Guarantee, Finding]], dict[str, Any]]:
+    """Check on the cluster that files are those that were written, and every guarantee; return findings and manifest."""
+    release = open_spark_release(engine, folder)
+    guarantees = guarantees_of(release)
+    if release.steps is None:
+        return check_trajectories(engine, release.data, release.features, guarantees, progress), release.manifest
+    rows = engine.read(release.data)
+    return check_flows(engine, rows, release.steps, release.features, guarantees, progress), release.manifest
+
+
+def guarantees_of(release: SparkRelease) -> tuple[Guarantee, ...]:
+    """Return the guarantees in a manifest."""
+    return stated_guarantees(release.manifest)

@@ -1,0 +1,60 @@
+"""Options of a run are declared once, and every interface has them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import crowdveil
+from crowdveil.cli.anonymize import method_command
+from crowdveil.compat.mobidatalab.runfiles import read_run_file
+from crowdveil.errors import ParameterError
+from crowdveil.registry import find_method
+from crowdveil.run import pipeline
+from crowdveil.run.options import EngineOptions, ReleaseOptions, RunOptions
+from crowdveil.server.kinds.anonymize import JobOptions
+
+GIVEN: dict[str, Any] = {
+    "seed": 5, "format": "csv", "attack": False, "report": False, "overwrite": True, "private_report": "p.html", "resume": "kept",
+    "pairing": "pairs.csv", "engine": "spark", "master": "yarn",
+}  # fmt: skip
+
+
+def test_this_test_gives_every_option_another_value_than_its_default() -> None:
+    assert {*GIVEN} == {*RunOptions.model_fields} == {*ReleaseOptions.model_fields, *EngineOptions.model_fields} | {
+        "overwrite", "private_report", "resume", "pairing"}  # fmt: skip
+    assert all(getattr(RunOptions(), name) != value for name, value in GIVEN.items())
+
+
+@pytest.mark.parametrize(("method", "other"), [("joint", "pairing"), ("swapmob", "resume")])
+def test_the_command_line_has_them(method: str, other: str) -> None:
+    options = {o for param in method_command(find_method(method)).params for o in (*param.opts, *param.secondary_opts)}
+    assert {f"--{name.replace('_', '-')}" for name in GIVEN if name != other} <= options
+    assert f"--{other}" not in options and {"--no-attack", "--no-report"} <= options
+
+
+def test_python_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[pipeline.Request] = []
+    monkeypatch.setattr(pipeline, "run", lambda request, progress: asked.append(request))
+    crowdveil.anonymize("joint", "a.csv", "out", k=7, step="1h", **GIVEN)
+    assert (asked[0].parameters, asked[0].reading, asked[0].options) == ({"k": 7}, {"step": "1h"}, GIVEN)
+
+
+def test_run_files_have_them(tmp_path: Path) -> None:
+    content = {"method": "joint", "input": "a.csv", "output": "out"}
+    (tmp_path / "run.json").write_text(json.dumps(content | GIVEN))
+    assert read_run_file(tmp_path / "run.json").options == GIVEN
+    for name in GIVEN:
+        (tmp_path / "run.json").write_text(json.dumps(content | {name: {"a": 1}}))
+        with pytest.raises(ParameterError, match=rf"run\.json: {name}: wanted"):
+            read_run_file(tmp_path / "run.json")
+
+
+def test_the_service_has_those_that_mean_something_there() -> None:
+    own = {"data_name", "before_after"}
+    assert {*JobOptions.model_fields} == {*ReleaseOptions.model_fields} | own
+    for name in ReleaseOptions.model_fields:
+        assert JobOptions.model_fields[name].description == RunOptions.model_fields[name].description
