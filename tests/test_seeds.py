@@ -93,7 +93,7 @@ def test_a_run_attacks_with_draws_of_their_own(tmp_path: Path, monkeypatch: pyte
         drawn.append(seed)
         return []
 
-    monkeypatch.setattr(pipeline, "against_guarantees", attacks)
+    monkeypatch.setattr(local, "attack_release", attacks)
     rng = np.random.default_rng(0)
     rows = [
         f"{48 + y / 1e3},{2 + x / 1e3},{1_700_000_000 + i},{i // 3}" for i, (x, y) in enumerate(rng.random((30, 2)))
