@@ -269,7 +269,7 @@ def test_no_original_point_or_id_of_a_trajectory_is_in_it(releases: dict[str, Pa
         (layer,) = _data(text)["layers"]
         released = pq.read_table(releases[kind] / "trajectories.parquet").to_pydict()
         frame = PictureFrame.around(np.array(released["lon"]), np.array(released["lat"]))
-        x, y = frame.place(np.array(released["lon"]), np.array(released["lat"]))
+        x, y = frame.to_cells(np.array(released["lon"]), np.array(released["lat"]))
         assert unpacked(layer["x"], rising=True) == x.tolist() and unpacked(layer["y"], rising=True) == y.tolist()
         assert not any(f"{v:.6f}"[:9] in text for v in raw["lat"][:200])
         assert not any(f">{v}<" in text for v in set(map(str, raw["user_id"])) if not v.isdecimal())
