@@ -152,7 +152,7 @@ def test_answers_are_what_the_files_say(releases: dict[str, Path]) -> None:
     single, linked, inferred = questions.answers(written, manifest, None)
     rows = pq.read_table(folder / "flows.parquet").to_pylist()
     sizes = {f["properties"]["area"]: len(f["properties"]["tiles"]) for f in written.features}
-    assert f"is {min(row['people'] for row in rows):,} people" in single.lines[0]
+    assert f"has {min(row['people'] for row in rows):,} people" in single.lines[0]
     near = sum(row["people"] < 10 for row in rows) / len(rows)
     assert "At least 5 are guaranteed" in single.lines[1] and f"{100 * near:.0f} % of the flows" in single.lines[1]
     groups: dict[Any, list[tuple[int, int]]] = {}
@@ -386,7 +386,7 @@ def test_equal_trajectories_are_found(drawn: list[list[tuple[int, int, int]]]) -
     points = np.array([point for track in drawn for point in track])
     offsets = np.cumsum([0, *(len(track) for track in drawn)])
     shown = trajectory_picture.TrajectoryPicture(points[:, 0] / 3, points[:, 1] / 3, points[:, 2], offsets)
-    assert trajectory_picture.alike(shown).tolist() == [drawn.count(track) for track in drawn]
+    assert trajectory_picture.equivalence_class_sizes(shown).tolist() == [drawn.count(track) for track in drawn]
 
 
 @given(st.data())
