@@ -145,7 +145,7 @@ def test_written_areas_across_the_date_line_are_cut_there_and_read_in_one_piece(
     assert shapely.is_valid(shapes).all() and np.abs(shapely.bounds(shapes)[:, [0, 2]]).max() <= 180
     rings = Rings.of_geometries([f["geometry"] for f in features])
     frame = PictureFrame.around(rings.lon, rings.lat)
-    x, _ = frame.place(rings.lon, rings.lat)
+    x, _ = frame.to_cells(rings.lon, rings.lat)
     assert x.min() >= 0 and x.max() <= frame.width and frame.meters * frame.width < 7000
     assert len(rings.start) - 1 < len(shapely.get_rings(shapely.get_parts(shapes)))  # no seam is drawn
 
@@ -228,7 +228,7 @@ def test_trajectories_are_drawn_in_one_piece() -> None:
     pictures = [trajectory_picture.original(data) for data in (here, replace(here, lon=_shifted(here.lon)))]
     frames = [PictureFrame.around(p.lon, p.lat) for p in pictures]
     assert (frames[0].width, frames[0].height) == (frames[1].width, frames[1].height)
-    places = [frame.place(p.lon, p.lat) for frame, p in zip(frames, pictures, strict=True)]
+    places = [frame.to_cells(p.lon, p.lat) for frame, p in zip(frames, pictures, strict=True)]
     assert np.abs(places[0][0] - places[1][0]).max() <= 1
 
 

@@ -122,7 +122,7 @@ def test_tiles_that_the_original_lacks_are_told(made: Path) -> None:
     written = read_release(made / "out", {role: f["name"] for role, f in manifest["files"].items()})
     (made / "other.csv").write_text(ZONES.replace("3,", "4,"))
     flows = crowdveil.read_flows(made / "trips.csv", zones=made / "other.csv", drop_invalid=True)
-    with pytest.raises(InputError, match="1 tile of its areas is none of the original's zones"):
+    with pytest.raises(InputError, match="1 tile of its areas is not among the original's zones"):
         load_flow_release(written, flows)
 
 

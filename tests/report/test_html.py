@@ -153,7 +153,7 @@ def test_answers_are_what_the_files_say(releases: dict[str, Path]) -> None:
     single, linked, inferred = questions.answers(written, manifest, None)
     rows = pq.read_table(folder / "flows.parquet").to_pylist()
     sizes = {f["properties"]["area"]: len(f["properties"]["tiles"]) for f in written.features}
-    assert f"is {min(row['people'] for row in rows):,} people" in single.lines[0]
+    assert f"has {min(row['people'] for row in rows):,} people" in single.lines[0]
     near = sum(row["people"] < 10 for row in rows) / len(rows)
     assert "At least 5 are guaranteed" in single.lines[1] and f"{100 * near:.0f} % of the flows" in single.lines[1]
     groups: dict[Any, list[tuple[int, int]]] = {}
@@ -270,7 +270,7 @@ def test_no_original_point_or_id_of_a_trajectory_is_in_it(releases: dict[str, Pa
         (layer,) = _data(text)["layers"]
         released = pq.read_table(releases[kind] / "trajectories.parquet").to_pydict()
         frame = PictureFrame.around(np.array(released["lon"]), np.array(released["lat"]))
-        x, y = frame.place(np.array(released["lon"]), np.array(released["lat"]))
+        x, y = frame.to_cells(np.array(released["lon"]), np.array(released["lat"]))
         assert unpacked(layer["x"], rising=True) == x.tolist() and unpacked(layer["y"], rising=True) == y.tolist()
         assert not any(f"{v:.6f}"[:9] in text for v in raw["lat"][:200])
         assert not any(f">{v}<" in text for v in set(map(str, raw["user_id"])) if not v.isdecimal())

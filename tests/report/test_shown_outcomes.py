@@ -118,8 +118,8 @@ def test_the_report_and_the_attack_have_the_same_two_numbers() -> None:
         and found["trips_with_destination_tile_known_percent"] == 10
     )
     lines = _said(written(ROWS))
-    assert any(line.startswith("Destination area known (homogeneity-area): 40 % of the trips.") for line in lines)
-    assert any(line.startswith("Destination tile known (homogeneity-tile): 10 % of the trips.") for line in lines)
+    assert any(line.startswith("Destination area revealed (homogeneity-area): 40 % of the trips.") for line in lines)
+    assert any(line.startswith("Destination tile revealed (homogeneity-tile): 10 % of the trips.") for line in lines)
 
 
 def test_the_manifest_and_the_page_explain_both(made: Path) -> None:

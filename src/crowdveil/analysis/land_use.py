@@ -334,6 +334,6 @@ ANALYSIS = Analysis(
     extra="analysis",
     examples=(
         "out/ --zones zones.geojson --plot map.png -o groups.csv",
-        "out/ --original trips.parquet --zones zones.geojson --clusters 4 --plot beside.png",
+        "out/ --original trips.parquet --zones zones.geojson --clusters 4 --plot compared.png",
     ),
 )

@@ -362,6 +362,6 @@ ANALYSIS = Analysis(
     examples=(
         "out/ -o profiles.csv",
         "out/ --select 74,74:75 --plot two.png",
-        "out/ --original trips.parquet --zones zones.geojson --least-trips 20 --plot beside.png",
+        "out/ --original trips.parquet --zones zones.geojson --least-trips 20 --plot compared.png",
     ),
 )

@@ -103,7 +103,7 @@ class FlowComparison:
         methods = [found.label for found in self.outcomes for _ in range(steps * len(SYMBOLS))]
         names = [find_measure(symbol).name for symbol in SYMBOLS for _ in range(steps)] * len(self.outcomes)
         numbers = [v for found in self.outcomes for symbol in SYMBOLS for v in found.by_step[symbol].tolist()]
-        times = pa.array(_times(self.flows) * (len(SYMBOLS) * len(self.outcomes)), pa.string())
+        times = pa.array(step_times(self.flows) * (len(SYMBOLS) * len(self.outcomes)), pa.string())
         return pa.table({"method": methods, "t": times, "measure": names, "value": numbers_or_null(numbers)})
 
     def lines(self) -> list[str]:
@@ -218,8 +218,9 @@ def shown(value: float, symbol: str) -> str:
     return f"{100 * value:.1f} %" if symbol == "S" else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
-def _times(flows: Flows) -> list[Any]:
+def step_times(flows: Flows, *, as_text: bool = True) -> list[Any]:
+    """Return the starts of the steps; None if the data has no times."""
     if flows.step_s is None:
         return [None] * flows.steps
-    times: list[Any] = time_column(flows.t, flows.tz, as_text=True).to_pylist()
+    times: list[Any] = time_column(flows.t, flows.tz, as_text=as_text).to_pylist()
     return times

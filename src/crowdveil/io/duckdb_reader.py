@@ -108,7 +108,7 @@ _IN_ZONES = (
 """SQL that replaces zone ids by zone indices; NULL for an unknown zone."""
 
 
-def _register_ids(connection: Any, source: Source, place: str, column: str, zones: Zones) -> str:
+def _register_ids(connection: Any, source: Source, end: str, column: str, zones: Zones) -> str:
     """Create the table of zone ids for a column, in the column's type, and return the quoted column."""
     ids, index = list(zones.ids), np.arange(len(zones), dtype=np.int32)
     if _id_kind(source, column) == "BIGINT":
@@ -117,8 +117,8 @@ def _register_ids(connection: Any, source: Source, place: str, column: str, zone
         table = pa.table({"id": pa.array([int(ids[i]) for i in whole], pa.int64()), "i": pa.array(whole, pa.int32())})
     else:
         table = pa.table({"id": pa.array(ids, pa.string()), "i": pa.array(index)})
-    connection.register(f"arrow_{place}", table)
-    connection.sql(f"CREATE TEMP TABLE ids_{place} AS SELECT * FROM arrow_{place}")
+    connection.register(f"arrow_{end}", table)
+    connection.sql(f"CREATE TEMP TABLE ids_{end} AS SELECT * FROM arrow_{end}")
     return quote_identifier(column)
 
 
@@ -185,12 +185,12 @@ def _time_span(source: Source, column: str) -> tuple[int, int] | None:
 
 def _refuse_other_spelling(connection: Any, rows: str, columns: OdColumns, zones: Zones, name: str) -> None:
     """Raise if zone ids are unknown because of another spelling of numbers."""
-    for place, short in (("origin", "o"), ("destination", "d")):
-        missing = f"SELECT DISTINCT r.{short} AS id FROM {rows} r ANTI JOIN ids_{place} z ON z.id = r.{short}"
+    for end, short in (("origin", "o"), ("destination", "d")):
+        missing = f"SELECT DISTINCT r.{short} AS id FROM {rows} r ANTI JOIN ids_{end} z ON z.id = r.{short}"
         unknown = fetch(
             connection, f"SELECT id::VARCHAR AS id FROM ({missing}) WHERE id IS NOT NULL LIMIT {_MAX_UNKNOWN_IDS}"
         )
-        refuse_other_spelling(unknown["id"].to_pylist(), zones, f"{name}, column {getattr(columns, place)}")
+        refuse_other_spelling(unknown["id"].to_pylist(), zones, f"{name}, column {getattr(columns, end)}")
 
 
 def _reasons(columns: OdColumns, wall: str | None, far: str | None) -> dict[str, str]:

@@ -73,14 +73,14 @@ def _encode_ids(column: Any, what: str) -> tuple[Ints, Labels]:
     if not pa.types.is_signed_integer(column.type) or len(column) == 0 or column.null_count:
         return encode_ids(ids_of(column, what))[:2]
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    pieces = [frozen(c.cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64) for c in chunks if len(c)]
-    low, high = min(int(p.min()) for p in pieces), max(int(p.max()) for p in pieces)
+    chunks_of_ids = [frozen(c.cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64) for c in chunks if len(c)]
+    low, high = min(int(p.min()) for p in chunks_of_ids), max(int(p.max()) for p in chunks_of_ids)
     span = high - low + 1
     if span > max(4 * len(column), 1 << 16):
         return encode_ids(ids_of(column, what))[:2]
-    place, seen = np.full(span, -1, np.int64), np.empty(min(span, len(column)), np.int64)
+    number, seen = np.full(span, -1, np.int64), np.empty(min(span, len(column)), np.int64)
     code, start, n = np.empty(len(column), np.int64), 0, 0
-    for piece in pieces:
-        n = codes_in_range(piece, low, place, seen, n, code[start : start + len(piece)])
-        start += len(piece)
+    for chunk in chunks_of_ids:
+        n = codes_in_range(chunk, low, number, seen, n, code[start : start + len(chunk)])
+        start += len(chunk)
     return code, seen[:n].copy()

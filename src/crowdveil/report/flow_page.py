@@ -128,9 +128,9 @@ def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[
         )
         made.append(Figure("Area sizes", svg, text, []))
     published, _ = written.listed("published")
-    t, place = written.listed_steps()
+    t, step = written.listed_steps()
     if 1 < len(t) <= 20_000 and t[0] > NO_TIME:
-        volume = np.bincount(place, published, len(t)).astype(np.float64)
+        volume = np.bincount(step, published, len(t)).astype(np.float64)
         t, by_step = _with_gaps(t, volume)
         labels = [flow_picture.minutes(text) for text in iso_times(t[[0, len(t) // 2, -1]], tz).to_pylist()]
         shown, ticks = _thinned(by_step, labels)

@@ -89,7 +89,9 @@ def flow_layer(
 ) -> dict[str, Any]:
     """Return areas and flows as data for the page."""
     snapped = picture.rings.fitted(frame)
-    x, y = frame.place(*(np.nan_to_num(c, nan=v) for c, v in ((picture.lon, frame.west), (picture.lat, frame.north))))
+    x, y = frame.to_cells(
+        *(np.nan_to_num(c, nan=v) for c, v in ((picture.lon, frame.west), (picture.lat, frame.north)))
+    )
     per_step = np.bincount(picture.step, minlength=max(len(picture.labels), 1))
     layer = {
         "name": name,

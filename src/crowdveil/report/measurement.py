@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crowdveil.comparison.candidates import numbers_or_null
+from crowdveil.comparison.flows import step_times
 from crowdveil.errors import CrowdveilError, InputError, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_table
@@ -102,7 +104,7 @@ class Measurement:
     def as_json(self) -> dict[str, Any]:
         """Return all scores by name of measure; undefined values are null."""
         flows = self.matrices
-        content: dict[str, Any] = {} if flows is None else {"time_steps": _times(flows, as_text=True)}
+        content: dict[str, Any] = {} if flows is None else {"time_steps": step_times(flows, as_text=True)}
         content["measures"] = {found.asked.label: _described(found, flows is not None) for found in self.scores}
         if flows is None:
             content |= {"left_out": dict(self.left_out), "notes": list(self.notes)}
@@ -121,8 +123,8 @@ class Measurement:
                 "measure": pa.array([label for label, *_ in listed], pa.string()),
                 "part": pa.array([part or None for _, part, *_ in listed], pa.string()),
             }
-            return pa.table({**names, "value": _numbers([pooled for *_, pooled in listed])})
-        steps, times = flows.steps, _times(flows, as_text=as_text)
+            return pa.table({**names, "value": numbers_or_null([pooled for *_, pooled in listed])})
+        steps, times = flows.steps, step_times(flows, as_text=as_text)
         made: dict[str, list[Any]] = {"measure": [], "part": [], "over": [], "t": [], "value": []}
         for label, part, by_step, mean, pooled in listed:
             made["measure"] += [label] * (steps + 2)
@@ -132,7 +134,7 @@ class Measurement:
             made["value"] += [*by_step.tolist(), mean, pooled]
         kind = pa.string() if as_text else time_column(flows.t, flows.tz, as_text=False).type
         return pa.table({**made, "t": pa.array(made["t"], kind), "part": pa.array(made["part"], pa.string()),
-                         "value": _numbers(made["value"])})  # fmt: skip
+                         "value": numbers_or_null(made["value"])})  # fmt: skip
 
     def sentences(self) -> list[str]:
         """Return notes on overlapping rows and missing measures."""
@@ -256,19 +258,6 @@ def _described(found: Scores, by_step: bool) -> dict[str, Any]:
             else {"value": _plain(found.pooled)}
         ),
     }
-
-
-def _times(flows: Flows, *, as_text: bool) -> list[Any]:
-    """Return the starts of the steps; None if the data has no times."""
-    if flows.step_s is None:
-        return [None] * flows.steps
-    times: list[Any] = time_column(flows.t, flows.tz, as_text=as_text).to_pylist()
-    return times
-
-
-def _numbers(values: list[float]) -> Any:
-    """Return a column of numbers, null where undefined."""
-    return pa.array([value if np.isfinite(value) else None for value in values], pa.float64())
 
 
 def _plain(values: Floats) -> Any:

@@ -107,7 +107,7 @@ def _flows(shown: FlowPicture, wanted: PlotOptions, file: Path) -> None:
     frame = map_frame([shown])
     figure, axis = _map(frame)
     _outlines(axis, shown, frame, None)
-    x, y = frame.place(np.nan_to_num(shown.lon), np.nan_to_num(shown.lat))
+    x, y = frame.to_cells(np.nan_to_num(shown.lon), np.nan_to_num(shown.lat))
     o, d, v = svg_figures.top_flows(shown, wanted.top)
     top = float(v.max(initial=1))
     for a, b, volume in zip(o[::-1].tolist(), d[::-1].tolist(), v[::-1].tolist(), strict=True):
@@ -171,7 +171,7 @@ def _outlines(axis: Any, shown: FlowPicture, frame: PictureFrame, classes: Ints 
         elif np.isfinite(shown.lon[area]):
             dots.append((area, color))
     axis.add_collection(PathCollection(paths, facecolors=colors, edgecolors=BORDER, linewidths=0.4))
-    x, y = frame.place(np.nan_to_num(shown.lon), np.nan_to_num(shown.lat))
+    x, y = frame.to_cells(np.nan_to_num(shown.lon), np.nan_to_num(shown.lat))
     for area, color in dots:
         axis.plot(x[area], y[area], "o", color=color if classes is not None else "#9aa3ab", markersize=3)
 

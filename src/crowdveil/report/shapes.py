@@ -41,7 +41,7 @@ class PictureFrame:
         unit = max(across, down, 1e-4) / cells
         return cls(west, north, unit, squeeze, max(round(across / unit), 1), max(round(down / unit), 1))
 
-    def place(self, lon: Floats, lat: Floats) -> tuple[Ints, Ints]:
+    def to_cells(self, lon: Floats, lat: Floats) -> tuple[Ints, Ints]:
         """Return the x and y of points, contiguous across the date line."""
         middle = self.west + self.width * self.unit / self.squeeze / 2
         x, y = (near(lon, middle) - self.west) * self.squeeze / self.unit, (self.north - lat) / self.unit
@@ -111,7 +111,7 @@ class Rings:
 
     def snapped(self, frame: PictureFrame, coarser: int = 1) -> SnappedRings:
         """Snap vertices to the grid of a frame, or to one `coarser` times as coarse; drop rings that vanish."""
-        x, y = (np.rint(c / coarser).astype(np.int64) * coarser for c in frame.place(self.lon, self.lat))
+        x, y = (np.rint(c / coarser).astype(np.int64) * coarser for c in frame.to_cells(self.lon, self.lat))
         ring = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
         new = np.ones(len(x), np.bool_)
         new[1:] = (x[1:] != x[:-1]) | (y[1:] != y[:-1]) | (ring[1:] != ring[:-1])

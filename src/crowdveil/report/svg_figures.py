@@ -52,7 +52,7 @@ def still_map(
 ) -> str:
     """Return a static map of areas, colored by `shade` if given, with the largest flows if `flows`."""
     small, margin = still_frame(frame)
-    x, y = (c.tolist() for c in small.place(np.nan_to_num(picture.lon), np.nan_to_num(picture.lat)))
+    x, y = (c.tolist() for c in small.to_cells(np.nan_to_num(picture.lon), np.nan_to_num(picture.lat)))
     classes = None if shade is None else shade.classes.tolist()
     marks = []
     for i in paint_order(picture).tolist():

@@ -41,7 +41,7 @@ class TrajectoryPicture:
     def layer(self, name: str, title: str, frame: PictureFrame, t0: int, bin_s: int) -> dict[str, Any]:
         """Return the shown trajectories as data for the page."""
         last = int(self.offsets[self.shown])
-        x, y = frame.place(self.lon[:last], self.lat[:last])
+        x, y = frame.to_cells(self.lon[:last], self.lat[:last])
         return {
             "name": name,
             "title": title,
@@ -104,7 +104,7 @@ def _mix_bits(bits: Any) -> Any:
 def heat(picture: TrajectoryPicture, frame: PictureFrame) -> tuple[Ints, Ints, float]:
     """Return the square cells with points, row by row from the north-west, the trajectories in each, and the cell side."""
     cell = max(frame.width, frame.height) / HEAT_CELLS
-    x, y = (np.minimum(c / cell, HEAT_CELLS - 1).astype(np.int64) for c in frame.place(picture.lon, picture.lat))
+    x, y = (np.minimum(c / cell, HEAT_CELLS - 1).astype(np.int64) for c in frame.to_cells(picture.lon, picture.lat))
     trajectory = np.repeat(np.arange(len(picture)), np.diff(picture.offsets))
     once = np.unique((trajectory * HEAT_CELLS + y) * HEAT_CELLS + x) % (HEAT_CELLS * HEAT_CELLS)
     cells, count = np.unique(once, return_counts=True)
