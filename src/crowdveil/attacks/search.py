@@ -68,11 +68,11 @@ def _search(sight: AdversaryView, params: KnowledgeParams, way: MatchRule) -> Ca
     index, label, labels = sight.candidates.index, sight.candidates.label, _labels(sight)
     wanted, h, most = sight.wanted, params.knowledge, params.most_combinations
     if way.kind == "in-order":
-        from crowdveil.kernels.attacks.known_orders import least_followers
+        from crowdveil.kernels.attacks.known_orders import smallest_crowds_in_order
 
         def follow(units: Ints) -> engine.Arrays:
             rows, offsets = chosen_units(sight.targets, units)
-            return least_followers(
+            return smallest_crowds_in_order(
                 h, most, offsets, sight.targets.place[rows], wanted[units], index.place_offsets, index.unit, index.first,
                 index.position, label, labels,
             )  # fmt: skip
@@ -88,11 +88,11 @@ def _search(sight: AdversaryView, params: KnowledgeParams, way: MatchRule) -> Ca
         return new, place[rows], value[rows], wanted[units]
 
     if way.kind == "proportion":
-        from crowdveil.kernels.attacks.known_shares import least_alike
+        from crowdveil.kernels.attacks.known_shares import smallest_crowds_by_share
 
         # What is known of the original need not be in a release, and then less of it may lead to somebody.
         fewest = 1 if sight.released else h
-        return lambda units: least_alike(
+        return lambda units: smallest_crowds_by_share(
             fewest,
             h,
             most,
@@ -104,11 +104,11 @@ def _search(sight: AdversaryView, params: KnowledgeParams, way: MatchRule) -> Ca
             label,
             labels,
         )
-    from crowdveil.kernels.attacks.known_places import least_crowds
+    from crowdveil.kernels.attacks.known_places import smallest_crowds
 
     levels = 0 if way.kind == "within" else h if way.by == "records" else 1
     plain = len(np.unique(label)) == len(label)
-    return lambda units: least_crowds(
+    return lambda units: smallest_crowds(
         h,
         most,
         levels,

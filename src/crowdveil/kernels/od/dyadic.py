@@ -59,6 +59,8 @@ def build_dyadic_boxes(
     ref_region, ref_box = np.empty(1024, np.int64), np.empty(1024, np.int64)
     pointer = np.zeros(4, np.int64)
     boxes, splits = new_boxes(1024), new_splits(1024)
+    box_o, box_d, box_v, box_u, box_cells = boxes
+    split_offsets, split_kind, split_lost, link_offsets, link = splits
     refs, made, split, links = 0, 0, 0, 0
 
     for a in range(regions):
@@ -87,10 +89,11 @@ def build_dyadic_boxes(
             for e in range(tile_offsets[a], tile_offsets[a + 1]):
                 inside[tiles[e]] = False
         # Grown for all boxes of this origin at once: asking box by box takes longer than the rest.
-        boxes = grow_boxes(boxes, made + regions)
-        splits = grow_splits(splits, made + regions, split + 4 * regions, links + 8 * regions)
-        box_o, box_d, box_v, box_u, box_cells = boxes
-        split_offsets, split_kind, split_lost, link_offsets, link = splits
+        if made + regions > len(box_o) or split + 4 * regions > len(split_kind) or links + 8 * regions > len(link):
+            boxes = grow_boxes(boxes, made + regions)
+            splits = grow_splits(splits, made + regions, split + 4 * regions, links + 8 * regions)
+            box_o, box_d, box_v, box_u, box_cells = boxes
+            split_offsets, split_kind, split_lost, link_offsets, link = splits
         ref_region, ref_box = grow(ref_region, refs + regions), grow(ref_box, refs + regions)
         ref_start[a] = refs
         o_halvings = halving_offsets[a + 1] - halving_offsets[a]

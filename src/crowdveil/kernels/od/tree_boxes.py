@@ -12,7 +12,7 @@ from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.box_arrays import cut_boxes, grow_boxes, grow_splits, new_boxes, new_splits
-from crowdveil.kernels.od.leaf_sums import add, no_sums, take
+from crowdveil.kernels.od.leaf_sums import add, new_sums, take
 from crowdveil.kernels.od.structures import (
     BY_DESTINATION,
     BY_ORIGIN,
@@ -75,7 +75,7 @@ def build_boxes(
     crowd, cells = np.empty(size, np.int64), np.empty(size, np.int64)
     person, person_leaf = np.empty(len(pair_person), np.int64), np.empty(len(pair_person), np.int64)
     people_spare = np.empty(2 * len(pair_person), np.int64)
-    sums, marks, words = no_sums(leaves)
+    sums, marks, words = new_sums(leaves)
     list_start, people_start = np.empty(origins + 1, np.int64), np.empty(origins + 1, np.int64)
     gain = np.zeros(len(d_low), np.int64)
     stack = np.empty(6 * (destination_tree.depth + 2), np.int64)
@@ -85,6 +85,8 @@ def build_boxes(
     size = max(16, 2 * size)
     ref_node, ref_box = np.empty(size, np.int64), np.empty(size, np.int64)
     boxes, splits = new_boxes(size), new_splits(size)
+    box_o, box_d, box_v, box_u, box_cells = boxes
+    split_offsets, split_kind, split_lost, link_offsets, link = splits
     refs, made, split, links = 0, 0, 0, 0
     lists, top, people_top = 0, 0, 0
     most_children = 0
@@ -145,10 +147,15 @@ def build_boxes(
             pointer[c] = ref_start[o_children[o_child_offsets[a] + c]]
         # Grown for all boxes of this origin at once: asking box by box takes longer than the rest.
         ref_node, ref_box = grow(ref_node, refs + found), grow(ref_box, refs + found)
-        boxes = grow_boxes(boxes, made + found)
-        splits = grow_splits(splits, made + found, split + 2 * found, links + found * (children + 1))
-        box_o, box_d, box_v, box_u, box_cells = boxes
-        split_offsets, split_kind, split_lost, link_offsets, link = splits
+        if (
+            made + found > len(box_o)
+            or split + 2 * found > len(split_kind)
+            or links + found * (children + 1) > len(link)
+        ):
+            boxes = grow_boxes(boxes, made + found)
+            splits = grow_splits(splits, made + found, split + 2 * found, links + found * (children + 1))
+            box_o, box_d, box_v, box_u, box_cells = boxes
+            split_offsets, split_kind, split_lost, link_offsets, link = splits
         for i in range(found):
             node, here = out[6 * i], out[6 * i + 1]
             # By origin: of each child, the box of its trips to this node.

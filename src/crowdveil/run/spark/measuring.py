@@ -25,7 +25,7 @@ from crowdveil.progress import Progress
 from crowdveil.report.measures import Measurement, named_measures
 from crowdveil.run.spark.aligned_partitions import BothParts, beside
 from crowdveil.run.spark.verifying import moments_of, open_there, rest_of
-from crowdveil.solve.od.assignment import refuse_missing_steps
+from crowdveil.solve.od.assignment import check_steps
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def measure_there(
     wanted = tuple(named_measures(measures))
     with beside(engine, release, original, given, notes, progress, members=False, all_areas=True) as both:
         listed = moments_of(both.read.release.steps["t"])
-        refuse_missing_steps(int((~np.isin(listed, both.original_moments)).sum()))
+        check_steps(int((~np.isin(listed, both.original_moments)).sum()))
         told = engine.map_groups(both.packs, "part", TotalsOfPart(both.read), TotalsOfPart.schema, both.parts)
         lines = engine.gather(told, progress)["told"].to_pylist()
         totals = sum((PartTotals(**json.loads(line)) for line in lines), PartTotals())

@@ -164,7 +164,7 @@ def overlaps(shapes: Labels, zones: Zones) -> Shares:
     area, zone, common = _common(ours, theirs)
     size, other = shapely.area(ours), shapely.area(theirs)
     touch = common > SLIVER * np.minimum(size[area], other[zone])
-    return _whole_again(len(shapes), len(zones), area[touch], zone[touch], common[touch] / size[area[touch]])
+    return _without_slivers(len(shapes), len(zones), area[touch], zone[touch], common[touch] / size[area[touch]])
 
 
 def _common(ours: Labels, theirs: Labels) -> tuple[Ints, Ints, Floats]:
@@ -182,7 +182,7 @@ def _common(ours: Labels, theirs: Labels) -> tuple[Ints, Ints, Floats]:
     return area, zone, common
 
 
-def _whole_again(areas: int, zones: int, area: Ints, zone: Ints, share: Floats) -> Shares:
+def _without_slivers(areas: int, zones: int, area: Ints, zone: Ints, share: Floats) -> Shares:
     """Give slivers back: an area that zones cover but for them is covered whole."""
     covered = np.bincount(area, share, areas)
     full = covered >= 1 - SLIVER
