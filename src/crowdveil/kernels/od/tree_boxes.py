@@ -11,7 +11,7 @@ import numpy as np
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
-from crowdveil.kernels.od.box_arrays import cut_boxes, grow_boxes, grow_splits, new_boxes, new_splits
+from crowdveil.kernels.od.box_arrays import cut_boxes, new_boxes, new_splits
 from crowdveil.kernels.od.leaf_sums import add, new_sums, take
 from crowdveil.kernels.od.structures import (
     BY_DESTINATION,
@@ -84,9 +84,8 @@ def build_boxes(
     ref_start, ref_end = np.zeros(origins, np.int64), np.zeros(origins, np.int64)
     size = max(16, 2 * size)
     ref_node, ref_box = np.empty(size, np.int64), np.empty(size, np.int64)
-    boxes, splits = new_boxes(size), new_splits(size)
-    box_o, box_d, box_v, box_u, box_cells = boxes
-    split_offsets, split_kind, split_lost, link_offsets, link = splits
+    box_o, box_d, box_v, box_u, box_cells = new_boxes(size)
+    split_offsets, split_kind, split_lost, link_offsets, link = new_splits(size)
     refs, made, split, links = 0, 0, 0, 0
     lists, top, people_top = 0, 0, 0
     most_children = 0
@@ -147,15 +146,11 @@ def build_boxes(
             pointer[c] = ref_start[o_children[o_child_offsets[a] + c]]
         # Grown for all boxes of this origin at once: asking box by box takes longer than the rest.
         ref_node, ref_box = grow(ref_node, refs + found), grow(ref_box, refs + found)
-        if (
-            made + found > len(box_o)
-            or split + 2 * found > len(split_kind)
-            or links + found * (children + 1) > len(link)
-        ):
-            boxes = grow_boxes(boxes, made + found)
-            splits = grow_splits(splits, made + found, split + 2 * found, links + found * (children + 1))
-            box_o, box_d, box_v, box_u, box_cells = boxes
-            split_offsets, split_kind, split_lost, link_offsets, link = splits
+        box_o, box_d = grow(box_o, made + found), grow(box_d, made + found)
+        box_v, box_u = grow(box_v, made + found), grow(box_u, made + found)
+        box_cells, split_offsets = grow(box_cells, made + found), grow(split_offsets, made + found + 1)
+        split_kind, split_lost = grow(split_kind, split + 2 * found), grow(split_lost, split + 2 * found)
+        link_offsets, link = grow(link_offsets, split + 2 * found + 1), grow(link, links + found * (children + 1))
         for i in range(found):
             node, here = out[6 * i], out[6 * i + 1]
             # By origin: of each child, the box of its trips to this node.
@@ -199,4 +194,6 @@ def build_boxes(
             split_offsets[made] = split
         refs += found
         ref_end[a] = refs
+    boxes = BoxArrays(box_o, box_d, box_v, box_u, box_cells)
+    splits = Splits(split_offsets, split_kind, split_lost, link_offsets, link)
     return cut_boxes(boxes, splits, ref_box[refs - 1] + 1 if refs > 0 else 0)
