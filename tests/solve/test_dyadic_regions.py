@@ -22,7 +22,7 @@ def _zones(points: list[tuple[int, int]]) -> Zones:
 
 def _as_sets(regions: DyadicRegions) -> dict[frozenset[int], set[frozenset[frozenset[int]]]]:
     sets = [frozenset(regions.node_tiles(i).tolist()) for i in range(len(regions))]
-    ways = [range(regions.way_offsets[i], regions.way_offsets[i + 1]) for i in range(len(regions))]
+    ways = [range(regions.split_offsets[i], regions.split_offsets[i + 1]) for i in range(len(regions))]
     return {
         sets[i]: {frozenset((sets[regions.first[w]], sets[regions.second[w]])) for w in ways[i]}
         for i in range(len(sets))
@@ -38,7 +38,7 @@ def test_regions_are_the_plain_twin(points: list[tuple[int, int]]) -> None:
 @given(places)
 def test_halves_come_first_and_the_map_last(points: list[tuple[int, int]]) -> None:
     regions = DyadicRegions.of(_zones(points))
-    whole = np.repeat(np.arange(len(regions)), np.diff(regions.way_offsets))
+    whole = np.repeat(np.arange(len(regions)), np.diff(regions.split_offsets))
     assert np.all(regions.first < whole) and np.all(regions.second < whole)
     assert sorted(regions.node_tiles(regions.root).tolist()) == list(range(len(points)))
     weights = np.arange(len(points)) + 1
