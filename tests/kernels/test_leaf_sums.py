@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdveil.kernels.od.leaf_sums import add, no_sums, take
+from crowdveil.kernels.od.leaf_sums import add, new_sums, take
 
 LEAVES = 9000
 rows = st.lists(
@@ -20,7 +20,7 @@ rows = st.lists(
 def test_sums_come_out_in_order_and_leave_nothing_behind(
     first: list[tuple[int, int]], second: list[tuple[int, int]]
 ) -> None:
-    sums, marks, words = no_sums(LEAVES)
+    sums, marks, words = new_sums(LEAVES)
     for drawn in (first, second):
         for leaf, volume in drawn:
             add(sums, marks, words, leaf, volume, 2 * volume, 1)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdveil.kernels.trajectory.mdav_refine import LEAST_GAIN, exchange, squares_apart
+from crowdveil.kernels.trajectory.mdav_refine import MIN_GAIN, exchange, squared_distances
 from crowdveil.kernels.trajectory.structures import Points
 from crowdveil.solve.trajectory.distances import Paths, SpatioTemporal
 
@@ -59,7 +59,7 @@ def test_nothing_is_left_to_gain(data: st.DataObject) -> None:
     assert spread(square, found) <= spread(square, before)
     for other in neighbors(found, groups):
         if enough(person, other, groups, k):
-            assert spread(square, other) >= spread(square, found) - 2 * LEAST_GAIN
+            assert spread(square, other) >= spread(square, found) - 2 * MIN_GAIN
 
 
 def test_two_in_the_wrong_group_change_places() -> None:
@@ -76,5 +76,5 @@ def test_squares_are_those_of_the_distance() -> None:
     x, y, t = rng.uniform(0, 1e4, 11), rng.uniform(0, 1e4, 11), np.sort(rng.uniform(0, 600, 11))
     distance = SpatioTemporal.of(Paths(x, y, t, offsets), 0.3)
     members = np.array([0, 2, 3])
-    square = squares_apart(members, Points(x, y, t, offsets), distance.speed.copy(), 0.3)
+    square = squared_distances(members, Points(x, y, t, offsets), distance.speed.copy(), 0.3)
     np.testing.assert_allclose(square, distance.from_many(members, members) ** 2, atol=1e-6)

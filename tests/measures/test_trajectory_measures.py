@@ -260,7 +260,7 @@ def test_the_largest_distance_of_many_is_exact_or_said_not_to_be(monkeypatch: py
     n = offsets[-1]
     t = np.concatenate([np.sort(rng.random(size)) * 3600 for size in lengths])
     data = Paths.on_plane(rng.normal(0, 1e4, n), rng.normal(0, 1e4, n), t, offsets)  # type: ignore[arg-type]
-    monkeypatch.setattr(search, "MOST_EXACT", 10)
+    monkeypatch.setattr(search, "MAX_EXACT", 10)
     for weight in (0.0, 0.1, 10.0):
         distance = make_distance(data, "spatiotemporal", weight)
         every = np.arange(len(data))
@@ -272,7 +272,7 @@ def test_the_largest_distance_of_many_is_exact_or_said_not_to_be(monkeypatch: py
 
 
 def test_a_bound_that_is_not_sure_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "MOST_EXACT", 1)
+    monkeypatch.setattr(search, "MAX_EXACT", 1)
     compared = _by_hand()
     _value("normalized-rmse", compared, distance="dtw")
     assert "is at least" in compared.notes.messages[0]

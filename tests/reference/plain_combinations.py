@@ -56,7 +56,7 @@ def break_one(walk: Walk, size: int, good: set[tuple[int, ...]]) -> Walk:
             left[before[-1]] = left[before[-1]] + left.pop(after[0])
 
 
-def shared_by_a_crowd(walks: list[Walk], owner: Sequence[int], k: int, knowledge: int) -> list[Walk]:
+def remove_rare_visits(walks: list[Walk], owner: Sequence[int], k: int, knowledge: int) -> list[Walk]:
     """Visits removed until every combination of up to `knowledge` of them is shared by k owners."""
     while True:
         before = walks

@@ -184,7 +184,7 @@ def rare_steps(walks: dict[int, list[object]], owner: Sequence[int], least: int)
     return {step for step, crowd in made.items() if len(crowd) < least}
 
 
-def without_rare_steps(walks: dict[int, list[object]], owner: Sequence[int], least: int) -> dict[int, list[int]]:
+def remove_rare_steps(walks: dict[int, list[object]], owner: Sequence[int], least: int) -> dict[int, list[int]]:
     """Which points of each walk (by their place in it) stay so that no rare step is left."""
     stay = {name: list(range(len(tiles))) for name, tiles in walks.items()}
     while True:

@@ -143,7 +143,7 @@ def test_bounds_hold_where_one_goes_ahead_of_the_other(resampled: bool) -> None:
 @pytest.mark.parametrize("resampled", [False, True])
 def test_only_what_is_above_the_limit_is_given_up(resampled: bool) -> None:
     """Paths that part on the way: what is left to come decides, and is bounded just below what it is."""
-    from crowdveil.kernels.trajectory.frechet_manhattan_bounds import SLICES, between_boxes, least_growths, sliced
+    from crowdveil.kernels.trajectory.frechet_manhattan_bounds import SLICES, between_boxes, growth_lower_bounds, sliced
     from crowdveil.kernels.trajectory.frechet_manhattan_distance import new_work, one_pass
     from crowdveil.kernels.trajectory.resampling import as_they_are, path_of, together
 
@@ -169,7 +169,7 @@ def test_only_what_is_above_the_limit_is_given_up(resampled: bool) -> None:
         between_boxes(boxes[0], boxes[1], apart)
         for share in (0.3, 0.7, 1.0, 1.5):
             rest, moment = np.empty((2, 81)), np.empty((2, 81))
-            least_growths(first, second, apart, share * wanted, resampled, moment, rest)
+            growth_lower_bounds(first, second, apart, share * wanted, resampled, moment, rest)
             points = made[0, :n], made[1, :n], made[3, :m], made[4, :m]
             found = one_pass(*points, share * wanted, rest[0], rest[1], new_work(81))
             assert found == wanted or (found == np.inf and share < 1)
@@ -246,7 +246,12 @@ def _check_couplings(data: Paths, resampled: bool) -> Floats:
 
 def _check_bounds(data: Paths, resampled: bool) -> list[float]:
     """The least that boxes tell of the mean of any coupling, and the most, beside the distances; and those under a limit."""
-    from crowdveil.kernels.trajectory.frechet_manhattan_bounds import least_distances, most_distances, outer, sliced
+    from crowdveil.kernels.trajectory.frechet_manhattan_bounds import (
+        distance_lower_bounds,
+        distance_upper_bounds,
+        outer,
+        sliced,
+    )
     from crowdveil.kernels.trajectory.frechet_manhattan_pairs import gather
 
     tightness = []
@@ -257,8 +262,8 @@ def _check_bounds(data: Paths, resampled: bool) -> list[float]:
         whole = outer(boxes)
         for i in range(n):
             found, least, most = distance.from_one(i, every), np.empty(n), np.empty(n)
-            least_distances(i, every, distance.columns, boxes, whole, resampled, np.inf, least)
-            most_distances(i, every, boxes, whole, resampled, most)
+            distance_lower_bounds(i, every, distance.columns, boxes, whole, resampled, np.inf, least)
+            distance_upper_bounds(i, every, boxes, whole, resampled, most)
             assert np.all(least <= found) and np.all(found <= most)
             tightness += (least / np.maximum(found, 1e-300))[every != i].tolist()
             to = every[every != i]

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdveil.kernels.trajectory.log_cost import most_saved, put_together
+from crowdveil.kernels.trajectory.log_cost import best_saving, put_together
 from crowdveil.kernels.trajectory.log_cost_bounds import (
     CHUNKS,
     ROUGH,
-    most_by_chunks,
-    most_by_rough_logs,
-    most_by_whole,
+    bound_by_chunks,
+    bound_by_rough_logs,
+    bound_by_whole,
     rough_log,
 )
 from crowdveil.model.arrays import row_slices
@@ -50,11 +50,11 @@ def _spread(data: Paths, seed: int) -> Paths:
 def test_the_cost_is_the_least_of_all_ways_to_match(data: Paths, weights: tuple[float, float], share: float) -> None:
     cost, (a, b) = LogCost(data, *weights, share), _boxes(data)
     s, p, q = _Sequences.of_points(data), len(a), len(b)
-    saved = most_saved(s.boxes, 0, p, s.boxes, p, p + q, cost.costs, np.empty(q))
+    saved = best_saving(s.boxes, 0, p, s.boxes, p, p + q, cost.costs, np.empty(q))
     assert math.isclose((p + q) * cost.costs[0] - saved, plain.cost_of_all_ways(a, b, cost.costs), abs_tol=1e-9)
     assert saved == plain.savings(a, b, cost.costs)[-1][-1]
     # Either may be in the rows.
-    assert saved == most_saved(s.boxes, p, p + q, s.boxes, 0, p, cost.costs, np.empty(p))
+    assert saved == best_saving(s.boxes, p, p + q, s.boxes, 0, p, cost.costs, np.empty(p))
     made = s.boxes[:, :p].copy()
     count = put_together(made, p, s.boxes, p, p + q, cost.costs)
     assert _columns(made[:, :count]) == plain.put_together(a, b, cost.costs)
@@ -124,10 +124,10 @@ def test_bounds_are_bounds(seed: int, weights: tuple[float, float], share: float
     s = _Sequences.of(boxes, offsets)
     costs = (share * 25.0, *weights)
     p, line, row = int(offsets[1]), np.empty(60), np.empty(60)
-    exact = most_saved(boxes, 0, p, boxes, p, 60, costs, line)
-    rough = most_by_rough_logs(boxes, 0, p, boxes, p, 60, costs, line, row)
-    by_chunks = most_by_chunks(boxes, 0, p, s.chunks, CHUNKS, min(CHUNKS, 60 - p), costs, line)
-    by_whole = most_by_whole(s.whole[:, :1].copy(), s.whole, 1, p, costs)
+    exact = best_saving(boxes, 0, p, boxes, p, 60, costs, line)
+    rough = bound_by_rough_logs(boxes, 0, p, boxes, p, 60, costs, line, row)
+    by_chunks = bound_by_chunks(boxes, 0, p, s.chunks, CHUNKS, min(CHUNKS, 60 - p), costs, line)
+    by_whole = bound_by_whole(s.whole[:, :1].copy(), s.whole, 1, p, costs)
     assert exact <= rough <= exact + p * (sum(weights) * 2 * ROUGH + 1e-6)
     assert exact <= by_chunks <= by_whole + p * (sum(weights) * 2 * ROUGH + 1e-6)
 

@@ -68,11 +68,11 @@ def _search(view: AdversaryView, params: KnowledgeParams, rule: MatchRule) -> Ca
     index, label, labels = view.candidates.index, view.candidates.label, _labels(view)
     wanted, h, most = view.wanted, params.knowledge, params.max_combinations
     if rule.kind == "in-order":
-        from crowdveil.kernels.attacks.known_orders import least_followers
+        from crowdveil.kernels.attacks.known_orders import smallest_crowds_in_order
 
         def follow(units: Ints) -> engine.Arrays:
             rows, offsets = chosen_units(view.targets, units)
-            return least_followers(
+            return smallest_crowds_in_order(
                 h, most, offsets, view.targets.location[rows], wanted[units], index.location_offsets, index.unit, index.first,
                 index.position, label, labels,
             )  # fmt: skip
@@ -88,11 +88,11 @@ def _search(view: AdversaryView, params: KnowledgeParams, rule: MatchRule) -> Ca
         return new, location[rows], value[rows], wanted[units]
 
     if rule.kind == "proportion":
-        from crowdveil.kernels.attacks.known_shares import least_alike
+        from crowdveil.kernels.attacks.known_shares import smallest_crowds_by_share
 
         # Known records of the original may be missing in a release: then fewer of them may match.
         fewest = 1 if view.released else h
-        return lambda units: least_alike(
+        return lambda units: smallest_crowds_by_share(
             fewest,
             h,
             most,
@@ -104,11 +104,11 @@ def _search(view: AdversaryView, params: KnowledgeParams, rule: MatchRule) -> Ca
             label,
             labels,
         )
-    from crowdveil.kernels.attacks.known_places import least_crowds
+    from crowdveil.kernels.attacks.known_places import smallest_crowds
 
     levels = 0 if rule.kind == "within" else h if rule.by == "records" else 1
     plain = len(np.unique(label)) == len(label)
-    return lambda units: least_crowds(
+    return lambda units: smallest_crowds(
         h,
         most,
         levels,

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from plain_combinations import all_shared, without_repeats
 from plain_combinations import merged_tiles as plain_merged
-from plain_combinations import shared_by_a_crowd as plain_shared
+from plain_combinations import remove_rare_visits as plain_shared
 
 from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.errors import InputError
@@ -25,7 +25,7 @@ from crowdveil.model.zones import Zones
 from crowdveil.progress import no_progress
 from crowdveil.run import pipeline
 from crowdveil.solve.trajectory import visits
-from crowdveil.solve.trajectory.visits import Visits, merged_tiles, shared_by_a_crowd, tiles_of
+from crowdveil.solve.trajectory.visits import Visits, merged_tiles, remove_rare_visits, tiles_of
 from crowdveil.testing import trajectories
 
 HOUR = 3600
@@ -61,7 +61,7 @@ def test_what_stays_is_that_of_the_plain_twin(
     made, visit = Visits.of(np.array([s for q in sequences for s in q]), trajectory, np.array(owner))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(visits, "BLOCK", block)
-        place = shared_by_a_crowd(made, k, knowledge, no_progress)[visit]
+        place = remove_rare_visits(made, k, knowledge, no_progress)[visit]
     wanted = [points for walk in plain_shared(walks, owner, k, knowledge) for _, points in walk]
     found = [np.flatnonzero(place == i).tolist() for i in range(int(place.max()) + 1)]
     assert found == wanted
@@ -77,7 +77,7 @@ def test_every_combination_that_is_left_is_shared(sequences: list[list[int]], k:
     symbol = np.array([s for q in sequences for s in q])
     owner = np.arange(len(sequences)) // 2
     made, visit = Visits.of(symbol, trajectory, owner)
-    place = shared_by_a_crowd(made, k, knowledge, no_progress)[visit]
+    place = remove_rare_visits(made, k, knowledge, no_progress)[visit]
     left = [
         [symbol[np.flatnonzero(place == i)[0]] for i in np.unique(place[(trajectory == n) & (place >= 0)])]
         for n in range(len(sequences))
@@ -179,7 +179,7 @@ def test_the_unshared_visit_is_removed_and_the_rest_stays() -> None:
 
 
 def test_too_many_combinations_are_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visits, "MOST", 5)
+    monkeypatch.setattr(visits, "MAX_COMBINATIONS", 5)
     with pytest.raises(InputError, match=r"^knowledge: 9 combinations of 1 visits are more than can be counted;"):
         _release(_line(WALK, WALK, WALK), tile_size_m=1000)
 

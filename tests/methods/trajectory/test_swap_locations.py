@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_swaps import Point, in_grid, rare_steps, swap_locations
-from plain_swaps import without_rare_steps as plain_without
+from plain_swaps import remove_rare_steps as plain_without
 
 from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.errors import ParameterError
@@ -22,7 +22,7 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import no_progress
 from crowdveil.run import pipeline
-from crowdveil.solve.trajectory.rare_steps import corner_of, without_rare_steps
+from crowdveil.solve.trajectory.rare_steps import corner_of, remove_rare_steps
 from crowdveil.solve.trajectory.swapping import owners
 from crowdveil.testing import trajectories
 
@@ -80,7 +80,7 @@ def test_steps_are_those_of_the_plain_twin(data: Trajectories, least: int, size:
     tiles = list(zip(np.floor(x / size).tolist(), np.floor(y / size).tolist(), strict=True))
     bounds = list(zip(data.offsets[:-1].tolist(), data.offsets[1:].tolist(), strict=True))
     walks = {i: tiles[a:b] for i, (a, b) in enumerate(bounds)}
-    left = without_rare_steps(data, data.trajectory, data.person, least, size, corner_of(data))
+    left = remove_rare_steps(data, data.trajectory, data.person, least, size, corner_of(data))
     stay = plain_without(walks, data.person.tolist(), least)
     wanted = np.full(data.points, -1)
     for i, places in stay.items():

@@ -13,7 +13,7 @@ NONE = 2**62
 
 
 @kernel
-def least_followers(
+def smallest_crowds_in_order(
     knowledge: int, most: int, target_offsets: Ints, target_place: Ints, wanted: Ints, place_offsets: Ints, unit: Ints,
     first: Ints, position: Ints, label: Ints, labels: int,
 ) -> tuple[Ints, Mask]:  # fmt: skip

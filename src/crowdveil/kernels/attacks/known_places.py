@@ -15,7 +15,7 @@ NONE = 2**62
 
 
 @kernel
-def least_crowds(
+def smallest_crowds(
     knowledge: int, most: int, levels: int, tolerance: float, target_offsets: Ints, target_place: Ints, target_value: Floats,
     wanted: Ints, place_offsets: Ints, unit: Ints, value: Floats, label: Ints, labels: int, plain: bool,
 ) -> tuple[Ints, Mask]:  # fmt: skip
@@ -171,7 +171,7 @@ def _labels(bits: Ints, near: Ints, label: Ints, seen: Ints, enough: int) -> int
 
 @kernel
 def _sort_falling(keys: Ints, values: Ints, n: int) -> None:
-    """Put the first n of both into falling order of keys, by Shell's way."""
+    """Put the first n of both into falling order of keys, by Shell sort."""
     gap = 1
     while gap < n // 3:
         gap = 3 * gap + 1

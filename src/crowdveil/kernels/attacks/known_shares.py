@@ -13,13 +13,13 @@ AT_LEAST, WITHIN, PROPORTION, IN_ORDER = 0, 1, 2, 3
 
 
 @kernel
-def least_alike(
+def smallest_crowds_by_share(
     fewest: int, knowledge: int, most: int, tolerance: float, target_offsets: Ints, target_place: Ints, target_value: Floats,
     wanted: Ints, place_offsets: Ints, unit: Ints, value: Floats, label: Ints, labels: int,
 ) -> tuple[Ints, Mask]:  # fmt: skip
     """Return the smallest crowd that has `fewest` to `knowledge` places of each target with frequencies in the same
     proportions, and whether the search was complete. A target with fewer places is known by all of them. The rest is as in
-    `least_crowds`.
+    `smallest_crowds`.
 
     Knowing more places may make a crowd larger here: the proportions are those to the most frequent place that is known.
     """

@@ -1,11 +1,10 @@
-"""Arrays of boxes and their splits while they are built: allocation, growth, and the final cut."""
+"""Arrays of boxes and their splits while they are built: allocation, and the final cut."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.structures import BoxArrays, Splits
 
 
@@ -22,25 +21,6 @@ def new_splits(size: int) -> Splits:
     offsets, link_offsets = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
     kind, lost, link = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     return Splits(offsets, kind, lost, link_offsets, link)
-
-
-@kernel
-def grow_boxes(boxes: BoxArrays, needed: int) -> BoxArrays:
-    """Return arrays for at least `needed` boxes with the same content."""
-    origin, destination, volume = (
-        grow(boxes.origin, needed),
-        grow(boxes.destination, needed),
-        grow(boxes.volume, needed),
-    )
-    return BoxArrays(origin, destination, volume, grow(boxes.crowd, needed), grow(boxes.cells, needed))
-
-
-@kernel
-def grow_splits(splits: Splits, boxes: int, needed: int, links: int) -> Splits:
-    """Return arrays for at least `boxes` boxes, `needed` splits and `links` links with the same content."""
-    kind, lost = grow(splits.kind, needed), grow(splits.lost, needed)
-    link_offsets, link = grow(splits.link_offsets, needed + 1), grow(splits.link, links)
-    return Splits(grow(splits.offsets, boxes + 1), kind, lost, link_offsets, link)
 
 
 @kernel

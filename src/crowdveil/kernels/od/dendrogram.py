@@ -7,7 +7,7 @@ import numpy as np
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
-from crowdveil.kernels.od.merged import numbered, together
+from crowdveil.kernels.od.merged import merge_people, number_clusters
 from crowdveil.kernels.od.structures import StepFlows
 
 
@@ -39,8 +39,8 @@ def lowest_cut(merges: Ints, flows: StepFlows, k: int, budget: int) -> tuple[Int
         if len(member) > 0 and max(crowd[a], crowd[b]) < k:
             people = grow(people, end + length[a] + length[b])
             at[new] = end
-            crowd[new] = together(people, at, length, a, b, end)
+            crowd[new] = merge_people(people, at, length, a, b, end)
             length[new] = crowd[new]
             end += crowd[new]
         too_small -= volume[a] * (crowd[a] < k) + volume[b] * (crowd[b] < k) - volume[new] * (crowd[new] < k)
-    return numbered(parent, crowd, n, k)
+    return number_clusters(parent, crowd, n, k)

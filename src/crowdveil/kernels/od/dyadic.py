@@ -7,7 +7,7 @@ import numpy as np
 from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
-from crowdveil.kernels.od.box_arrays import cut_boxes, grow_boxes, grow_splits, new_boxes, new_splits
+from crowdveil.kernels.od.box_arrays import cut_boxes, new_boxes, new_splits
 from crowdveil.kernels.od.structures import BY_DESTINATION, BY_ORIGIN, BoxArrays, DyadicArrays, MatrixRows, Splits
 
 
@@ -58,7 +58,8 @@ def build_dyadic_boxes(
     ref_start, ref_end = np.zeros(regions, np.int64), np.zeros(regions, np.int64)
     ref_region, ref_box = np.empty(1024, np.int64), np.empty(1024, np.int64)
     pointer = np.zeros(4, np.int64)
-    boxes, splits = new_boxes(1024), new_splits(1024)
+    box_o, box_d, box_v, box_u, box_cells = new_boxes(1024)
+    split_offsets, split_kind, split_lost, link_offsets, link = new_splits(1024)
     refs, made, split, links = 0, 0, 0, 0
 
     for a in range(regions):
@@ -88,10 +89,11 @@ def build_dyadic_boxes(
             for e in range(tile_offsets[a], tile_offsets[a + 1]):
                 inside[tiles[e]] = False
         # Grown for all boxes of this origin at once: asking box by box takes longer than the rest.
-        boxes = grow_boxes(boxes, made + regions)
-        splits = grow_splits(splits, made + regions, split + 4 * regions, links + 8 * regions)
-        box_o, box_d, box_v, box_u, box_cells = boxes
-        split_offsets, split_kind, split_lost, link_offsets, link = splits
+        box_o, box_d = grow(box_o, made + regions), grow(box_d, made + regions)
+        box_v, box_u = grow(box_v, made + regions), grow(box_u, made + regions)
+        box_cells, split_offsets = grow(box_cells, made + regions), grow(split_offsets, made + regions + 1)
+        split_kind, split_lost = grow(split_kind, split + 4 * regions), grow(split_lost, split + 4 * regions)
+        link_offsets, link = grow(link_offsets, split + 4 * regions + 1), grow(link, links + 8 * regions)
         ref_region, ref_box = grow(ref_region, refs + regions), grow(ref_box, refs + regions)
         ref_start[a] = refs
         o_halvings = halving_offsets[a + 1] - halving_offsets[a]
@@ -164,4 +166,6 @@ def build_dyadic_boxes(
         ref_end[a] = refs
         for i in range(ref_start[a], refs):
             where[ref_region[i]] = -1
+    boxes = BoxArrays(box_o, box_d, box_v, box_u, box_cells)
+    splits = Splits(split_offsets, split_kind, split_lost, link_offsets, link)
     return cut_boxes(boxes, splits, ref_box[refs - 1] + 1 if refs > 0 else 0)

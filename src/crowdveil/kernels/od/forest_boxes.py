@@ -7,7 +7,7 @@ import numpy as np
 from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
-from crowdveil.kernels.od.leaf_sums import add, no_sums, take
+from crowdveil.kernels.od.leaf_sums import add, new_sums, take
 from crowdveil.kernels.od.structures import DestinationTree, ForestBoxes, MatrixRows, OriginTree, PeoplePairs
 from crowdveil.kernels.od.tree_walk import count_people, walk_destinations
 
@@ -87,7 +87,7 @@ def build_forest(
     widest = min(leaves, len(row_tile))
     leaf, volume = np.empty(widest, np.int64), np.empty(widest, np.int64)
     crowd, cells = np.empty(widest, np.int64), np.empty(widest, np.int64)
-    sums, marks, words = no_sums(leaves)
+    sums, marks, words = new_sums(leaves)
     gain = np.zeros(len(d_cost), np.int64)
     stack = np.empty(6 * (destination_tree.depth + 2), np.int64)
     out = np.empty(6 * (2 * widest + 1), np.int64)

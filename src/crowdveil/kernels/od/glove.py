@@ -9,7 +9,7 @@ import numpy as np
 from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Floats, Ints, Mask
 from crowdveil.kernels.growable import grow
-from crowdveil.kernels.od.merged import NONE, find, numbered, together
+from crowdveil.kernels.od.merged import NONE, find, merge_people, number_clusters
 from crowdveil.kernels.od.pair_queue import earlier, pop, push
 from crowdveil.kernels.od.structures import FlowNeighbors, StepFlows
 
@@ -276,7 +276,7 @@ def merge_flows(
             if with_people and small[a] and small[b]:
                 members = grow(members, member_end + member_length[a] + member_length[b])
                 member_at[new] = member_end
-                crowd[new] = together(members, member_at, member_length, a, b, member_end)
+                crowd[new] = merge_people(members, member_at, member_length, a, b, member_end)
                 member_length[new] = crowd[new]
                 member_end += crowd[new]
             elif with_people:
@@ -331,4 +331,4 @@ def merge_flows(
                         partner[mine], lowest = living[i], candidate[i]
         if partner[mine] != NONE:
             queued = push(costs, owners, partner, queued, lowest, mine)
-    return numbered(parent, crowd, n, k)
+    return number_clusters(parent, crowd, n, k)

@@ -13,7 +13,7 @@ from crowdveil.kernels._types import Ints
 
 
 @kernel
-def no_sums(leaves: int) -> tuple[Ints, Ints, Ints]:
+def new_sums(leaves: int) -> tuple[Ints, Ints, Ints]:
     """Allocate sums over `leaves` leaves: three for each leaf, all zero; and the two rows of marks."""
     words = (leaves >> 6) + 1
     return np.zeros(3 * leaves, np.int64), np.zeros(words, np.int64), np.zeros((words >> 6) + 1, np.int64)

@@ -146,7 +146,7 @@ def best_levels(
     """
     member, o_size, d_size = rows.member, o_tree.size, d_tree.size
     n = len(rows.origin)
-    seen, mark = np.full(_most(member) + 1, -1, np.int64), 0
+    seen, mark = np.full(_largest(member) + 1, -1, np.int64), 0
     o_node, d_node = np.empty(o_size[-1], np.int64), np.empty(d_size[-1], np.int64)
     where, cells = np.full(len(d_size), -1, np.int64), np.empty((COLUMNS, n), np.int64)
     following, lost_by_size = np.empty(n, np.int64), np.zeros(o_size[-1] + d_size[-1] + 1, np.int64)
@@ -180,7 +180,7 @@ def best_levels(
 
 
 @kernel
-def _most(values: Ints) -> int:
+def _largest(values: Ints) -> int:
     most = -1
     for i in range(len(values)):
         most = max(most, values[i])
@@ -203,7 +203,7 @@ def level_boxes(
         d_tree.size,
     )
     n = len(row_o)
-    seen, mark = np.full(_most(member) + 1, -1, np.int64), 0
+    seen, mark = np.full(_largest(member) + 1, -1, np.int64), 0
     o_node, d_node = np.empty(o_size[-1], np.int64), np.empty(d_size[-1], np.int64)
     _cut(o_most, o_tree, o_node)
     _cut(d_most, d_tree, d_node)

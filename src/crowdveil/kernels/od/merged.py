@@ -21,7 +21,7 @@ def find(parent: Ints, item: int) -> int:
 
 
 @kernel
-def together(members: Ints, at: Ints, length: Ints, a: int, b: int, end: int) -> int:
+def merge_people(members: Ints, at: Ints, length: Ints, a: int, b: int, end: int) -> int:
     """Write the different people of two sorted lists behind `end`, and return how many they are."""
     i, j, n = at[a], at[b], 0
     i_end, j_end = at[a] + length[a], at[b] + length[b]
@@ -39,7 +39,7 @@ def together(members: Ints, at: Ints, length: Ints, a: int, b: int, end: int) ->
 
 
 @kernel
-def numbered(parent: Ints, crowd: Ints, n: int, k: int) -> tuple[Ints, int]:
+def number_clusters(parent: Ints, crowd: Ints, n: int, k: int) -> tuple[Ints, int]:
     """Return the cluster of each flow, numbered in order of flows, NONE where it is below k; and the number of clusters."""
     label, number, clusters = np.full(n, NONE, np.int64), np.full(len(parent), NONE, np.int64), 0
     for i in range(n):

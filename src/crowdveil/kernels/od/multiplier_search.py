@@ -15,7 +15,7 @@ import numpy as np
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
 
-MOST_GUESSES = 6
+MAX_GUESSES = 6
 GUESS_PARTS = 16
 A, S, P, Q, KNOWN = 0, 1, 2, 3, 4
 """Cost and suppressed volume of a piece, the multiplier that it was found at, and whether there is one at all."""
@@ -70,7 +70,7 @@ def _choose_next(notes: Ints, budget: int) -> None:
         notes[BEFORE + i] = notes[TRIED + i]
     notes[BEFORE + KNOWN] = 1
     inside = p * left_q > left_p * q and (right_q == 0 or p * right_q < right_p * q)
-    if near or notes[TRIES] > MOST_GUESSES or not inside:
+    if near or notes[TRIES] > MAX_GUESSES or not inside:
         if not has_left:
             p, q = 0, 1
         elif not has_right:

@@ -9,7 +9,7 @@ from crowdveil.kernels._types import Floats, Indices, Ints
 
 
 @kernel
-def summed_levels(
+def sum_levels(
     flow_offsets: Ints,
     origin: Indices,
     destination: Indices,

@@ -11,8 +11,8 @@ import numpy as np
 from crowdveil.kernels._jit import end_if_stopped, kernel
 from crowdveil.kernels._types import Ints
 from crowdveil.kernels.growable import grow
-from crowdveil.kernels.od.box_arrays import cut_boxes, grow_boxes, grow_splits, new_boxes, new_splits
-from crowdveil.kernels.od.leaf_sums import add, no_sums, take
+from crowdveil.kernels.od.box_arrays import cut_boxes, new_boxes, new_splits
+from crowdveil.kernels.od.leaf_sums import add, new_sums, take
 from crowdveil.kernels.od.structures import (
     BY_DESTINATION,
     BY_ORIGIN,
@@ -75,7 +75,7 @@ def build_boxes(
     crowd, cells = np.empty(size, np.int64), np.empty(size, np.int64)
     person, person_leaf = np.empty(len(pair_person), np.int64), np.empty(len(pair_person), np.int64)
     people_spare = np.empty(2 * len(pair_person), np.int64)
-    sums, marks, words = no_sums(leaves)
+    sums, marks, words = new_sums(leaves)
     list_start, people_start = np.empty(origins + 1, np.int64), np.empty(origins + 1, np.int64)
     gain = np.zeros(len(d_low), np.int64)
     stack = np.empty(6 * (destination_tree.depth + 2), np.int64)
@@ -84,7 +84,8 @@ def build_boxes(
     ref_start, ref_end = np.zeros(origins, np.int64), np.zeros(origins, np.int64)
     size = max(16, 2 * size)
     ref_node, ref_box = np.empty(size, np.int64), np.empty(size, np.int64)
-    boxes, splits = new_boxes(size), new_splits(size)
+    box_o, box_d, box_v, box_u, box_cells = new_boxes(size)
+    split_offsets, split_kind, split_lost, link_offsets, link = new_splits(size)
     refs, made, split, links = 0, 0, 0, 0
     lists, top, people_top = 0, 0, 0
     most_children = 0
@@ -146,10 +147,11 @@ def build_boxes(
             pointer[c] = ref_start[o_children[o_child_offsets[a] + c]]
         # Grown for all boxes of this origin at once: asking box by box takes longer than the rest.
         ref_node, ref_box = grow(ref_node, refs + found), grow(ref_box, refs + found)
-        boxes = grow_boxes(boxes, made + found)
-        splits = grow_splits(splits, made + found, split + 2 * found, links + found * (children + 1))
-        box_o, box_d, box_v, box_u, box_cells = boxes
-        split_offsets, split_kind, split_lost, link_offsets, link = splits
+        box_o, box_d = grow(box_o, made + found), grow(box_d, made + found)
+        box_v, box_u = grow(box_v, made + found), grow(box_u, made + found)
+        box_cells, split_offsets = grow(box_cells, made + found), grow(split_offsets, made + found + 1)
+        split_kind, split_lost = grow(split_kind, split + 2 * found), grow(split_lost, split + 2 * found)
+        link_offsets, link = grow(link_offsets, split + 2 * found + 1), grow(link, links + found * (children + 1))
         for i in range(found):
             node, here = out[6 * i], out[6 * i + 1]
             # By origin: of each child, the box of its trips to this node.
@@ -193,4 +195,6 @@ def build_boxes(
             split_offsets[made] = split
         refs += found
         ref_end[a] = refs
+    boxes = BoxArrays(box_o, box_d, box_v, box_u, box_cells)
+    splits = Splits(split_offsets, split_kind, split_lost, link_offsets, link)
     return cut_boxes(boxes, splits, ref_box[refs - 1] + 1 if refs > 0 else 0)

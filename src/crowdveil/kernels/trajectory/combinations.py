@@ -30,7 +30,7 @@ def _find(key: int, keys: Ints) -> int:
 
 
 @kernel
-def _grown(keys: Ints, count: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
+def _grow_table(keys: Ints, count: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the same table with twice the length."""
     new_keys = np.full(2 * len(keys), -1, np.int64)
     new_count = np.zeros(2 * len(keys), np.int64)
@@ -116,7 +116,7 @@ def count_combinations(
                     last[at] = owner[i]
                     count[at] += 1
                 if 2 * used > len(keys):
-                    keys, count, last = _grown(keys, count, last)
+                    keys, count, last = _grow_table(keys, count, last)
             going = _next(chosen, size - 1, length - 1)
     return keys, count
 

@@ -88,7 +88,7 @@ def sketch_distances(i: int, to: Ints, boxes: Floats, found: Floats) -> None:
 
 
 @kernel
-def most_distances(i: int, to: Ints, boxes: Floats, whole: Floats, resampled: bool, found: Floats) -> None:
+def distance_upper_bounds(i: int, to: Ints, boxes: Floats, whole: Floats, resampled: bool, found: Floats) -> None:
     """Return an upper bound of the distance of paths from one of them. No mean is above the least longest distance, and that is
     not above the longest one over any coupling: over that of equal moments, where there is one.
     """
@@ -142,7 +142,7 @@ def between_boxes(own: Floats, other: Floats, apart: Floats) -> None:
 
 
 @kernel
-def _least_of(apart: Floats, rows: Ints, columns: Ints, near: Floats, so_far: Floats) -> float:
+def _lower_bound_of(apart: Floats, rows: Ints, columns: Ints, near: Floats, so_far: Floats) -> float:
     """Return the least mean that a coupling can have, given lower bounds of the distances of slices (rows and columns), and how
     many points each has. `near` gets the distance of each column from all rows.
     """
@@ -184,7 +184,7 @@ def _outer_distance(whole: Floats, i: int, j: int) -> float:
 
 
 @kernel
-def least_distances(
+def distance_lower_bounds(
     i: int, to: Ints, paths: Paths, boxes: Floats, whole: Floats, resampled: bool, limit: float, found: Floats
 ) -> None:
     """Return a lower bound of the distance of paths from one of them; infinite where that is above the limit."""
@@ -197,16 +197,16 @@ def least_distances(
         if least <= limit * SURE + SURE_M:
             between_boxes(boxes[i], boxes[j], apart)
             _count(own, path_of(paths, j), resampled, counts)
-            least = max(least, _least_of(apart, counts[0], counts[1], near, so_far))
+            least = max(least, _lower_bound_of(apart, counts[0], counts[1], near, so_far))
             for a in range(SLICES):
                 for b in range(SLICES):
                     turned[b, a] = apart[a, b]
-            least = max(least, _least_of(turned, counts[1], counts[0], near, so_far))
+            least = max(least, _lower_bound_of(turned, counts[1], counts[0], near, so_far))
         found[at] = max(least / SURE - SURE_M, 0.0) if least <= limit * SURE + SURE_M else np.inf
 
 
 @kernel
-def least_growths(
+def growth_lower_bounds(
     own: Points, other: Points, apart: Floats, limit: float, resampled: bool, moment: Floats, rest: Floats
 ) -> None:
     """Return the least that the sum of d − limit can grow by after each point: every later point of the own path is in a pair,

@@ -137,10 +137,10 @@ def one_pass(
             mean[e] = total[e] / length[e]
         now, one_ago, two_ago = two_ago, now, one_ago
         if limit < np.inf and s % CHECK_EVERY == 0:
-            least = _least_growth(s, p, q, limit, rest_first, rest_second, work[one_ago + 1], work[one_ago + 2])
+            least = _growth_lower_bound(s, p, q, limit, rest_first, rest_second, work[one_ago + 1], work[one_ago + 2])
             if least > SLACK_M * (p + q):
                 # A step on both paths passes over a diagonal.
-                before = _least_growth(
+                before = _growth_lower_bound(
                     s - 1, p, q, limit, rest_first, rest_second, work[two_ago + 1], work[two_ago + 2]
                 )
                 if before > SLACK_M * (p + q):
@@ -149,7 +149,7 @@ def one_pass(
 
 
 @kernel
-def _least_growth(
+def _growth_lower_bound(
     s: int, p: int, q: int, limit: float, rest_first: Floats, rest_second: Floats, total: Floats, length: Floats
 ) -> float:
     """Return the least that the sum of d − limit can come to over couplings by the pairs of a diagonal."""
@@ -208,7 +208,7 @@ def one_pass_coupling(first_x: Floats, first_y: Floats, second_x: Floats, second
 
 
 @kernel
-def _least_longest(apart: Floats) -> float:
+def _least_longest_distance(apart: Floats) -> float:
     """Return the least longest distance over all couplings (discrete Fréchet)."""
     p, q = apart.shape
     row = np.full(q + 1, np.inf)
@@ -232,7 +232,7 @@ def exact_coupling(first_x: Floats, first_y: Floats, second_x: Floats, second_y:
         for j in range(q):
             dx, dy = first_x[i] - second_x[j], first_y[i] - second_y[j]
             apart[i, j] = math.sqrt(dx * dx + dy * dy)
-    most = _least_longest(apart)
+    most = _least_longest_distance(apart)
     best, pairs = np.inf, np.zeros((0, 2), np.int64)
     # The first λ is above every mean, so that the first round finds the longest coupling that is not dear.
     price = most

@@ -8,7 +8,13 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints
-from crowdveil.kernels.trajectory.frechet_manhattan_bounds import SLICES, SURE, SURE_M, between_boxes, least_growths
+from crowdveil.kernels.trajectory.frechet_manhattan_bounds import (
+    SLICES,
+    SURE,
+    SURE_M,
+    between_boxes,
+    growth_lower_bounds,
+)
 from crowdveil.kernels.trajectory.frechet_manhattan_distance import (
     exact_coupling,
     new_work,
@@ -33,12 +39,12 @@ def _pair(
     work: Floats,
 ) -> float:
     """Return the distance of two paths; may be infinite above a finite limit."""
-    p, q = _brought(own, other, resampled, made, number)
-    return _apart(made, p, q, exact, limit, rest, work)
+    p, q = _bring_together(own, other, resampled, made, number)
+    return _distance(made, p, q, exact, limit, rest, work)
 
 
 @kernel
-def _brought(own: Points, other: Points, resampled: bool, made: Floats, number: Ints) -> tuple[int, int]:
+def _bring_together(own: Points, other: Points, resampled: bool, made: Floats, number: Ints) -> tuple[int, int]:
     """Write both paths into `made`, brought to the same moments if wanted; return how many points each has."""
     if resampled:
         n = together(own, other, made, number)
@@ -48,7 +54,7 @@ def _brought(own: Points, other: Points, resampled: bool, made: Floats, number: 
 
 
 @kernel
-def _apart(made: Floats, p: int, q: int, exact: bool, limit: float, rest: Floats, work: Floats) -> float:
+def _distance(made: Floats, p: int, q: int, exact: bool, limit: float, rest: Floats, work: Floats) -> float:
     """Return the distance of two paths that were brought to the same moments."""
     if exact:
         return exact_coupling(made[0, :p], made[1, :p], made[3, :q], made[4, :q])[0]
@@ -71,7 +77,7 @@ def coupled_points(first: Points, second: Points, resampled: bool, exact: bool) 
     """Return two paths and their coupling: x, y, t of both, the numbers of their own points, and which meet."""
     size = len(first[0]) + len(second[0])
     made, number = np.empty((6, size)), np.empty((2, size), np.int64)
-    p, q = _brought(first, second, resampled, made, number)
+    p, q = _bring_together(first, second, resampled, made, number)
     if exact:
         return made, number, exact_coupling(made[0, :p], made[1, :p], made[3, :q], made[4, :q])[1]
     return made, number, one_pass_coupling(made[0, :p], made[1, :p], made[3, :q], made[4, :q])
@@ -116,7 +122,7 @@ def gather(
         other = path_of(paths, to[at])
         if limit < np.inf and not exact:
             between_boxes(boxes[i], boxes[to[at]], apart)
-            least_growths(own, other, apart, limit, resampled, moment, rest)
+            growth_lower_bounds(own, other, apart, limit, resampled, moment, rest)
         d = _pair(own, other, resampled, exact, limit, rest, made, number, work)
         found[at] = d
         if d < near_d[k - 1]:
@@ -153,7 +159,7 @@ def farthest(
     for at in range(len(to)):
         if most[at] < best:
             continue
-        p, q = _brought(own, path_of(paths, to[at]), resampled, made, number)
+        p, q = _bring_together(own, path_of(paths, to[at]), resampled, made, number)
         a_x, a_y, b_x, b_y = made[0, :p], made[1, :p], made[3, :q], made[4, :q]
         n = rough_way(a_x, a_y, b_x, b_y, few, way)
         if along(a_x, a_y, b_x, b_y, way, n, weight) * SURE + SURE_M < best:
@@ -161,7 +167,7 @@ def farthest(
         looked += 1
         if within_longest(a_x, a_y, b_x, b_y, way, n, weight, work, squares) * SURE + SURE_M < best:
             continue
-        d = _apart(made, p, q, exact, np.inf, rest, work)
+        d = _distance(made, p, q, exact, np.inf, rest, work)
         if d > best or (d == best and (who < 0 or to[at] < who)):
             best, who = d, to[at]
         computed += 1

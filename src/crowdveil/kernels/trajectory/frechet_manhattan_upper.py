@@ -26,16 +26,16 @@ from crowdveil.kernels.trajectory.frechet_manhattan_distance import LANES, one_p
 
 PLACES = 16
 """Points of each path that are looked at first."""
-MOST_POINTS = 2_000
+MAX_POINTS = 2_000
 """Longer paths are not bounded by `within_longest`, whose buffer grows with the square of points: this many take 64 MiB."""
 
 
 @kernel
 def new_squares(points: int) -> Floats:
-    """Allocate the buffer of `within_longest` for paths of at most `points` points, or of `MOST_POINTS`. It must be kept free
+    """Allocate the buffer of `within_longest` for paths of at most `points` points, or of `MAX_POINTS`. It must be kept free
     of NaN.
     """
-    size = min(points, MOST_POINTS)
+    size = min(points, MAX_POINTS)
     return np.full((2 * size + 1) * (size + 2 + 2 * LANES), np.inf)
 
 
@@ -107,7 +107,7 @@ def within_longest(
     stride = p + 2 + 2 * LANES
     if (p + q) * stride > len(squares):
         return np.inf
-    _least_longest(first_x, first_y, second_x, second_y, work, squares, stride)
+    _least_longest_distance(first_x, first_y, second_x, second_y, work, squares, stride)
     wanted = work[5]
     for e in range(n):
         wanted[way[0, e]] = way[1, e]
@@ -137,7 +137,7 @@ def within_longest(
 
 
 @kernel
-def _least_longest(
+def _least_longest_distance(
     first_x: Floats, first_y: Floats, second_x: Floats, second_y: Floats, work: Floats, squares: Floats, stride: int
 ) -> None:
     """Compute the square of the least longest distance up to each pair (i, j): row i + j + 1 of `squares`, column i + 1; the

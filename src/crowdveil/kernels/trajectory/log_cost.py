@@ -39,7 +39,7 @@ def saved_by(a: Floats, i: int, b: Floats, j: int, costs: Costs) -> float:
 
 
 @kernel
-def most_saved(
+def best_saving(
     rows: Floats, low: int, high: int, columns: Floats, begin: int, end: int, costs: Costs, line: Floats
 ) -> float:
     """Return what the best matches of two sequences save: boxes low to high of one, begin to end of the other. `line` is a

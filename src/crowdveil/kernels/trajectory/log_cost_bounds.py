@@ -53,7 +53,7 @@ def surely(most: float, matches: int, costs: Costs) -> float:
 
 
 @kernel
-def shorten(boxes: Floats, low: int, high: int, chunks: Floats, begin: int, count: int) -> None:
+def summarize(boxes: Floats, low: int, high: int, chunks: Floats, begin: int, count: int) -> None:
     """Summarize boxes low to high, as columns of `chunks`: for x, y and t the greatest least value, the least greatest one, and
     the least length.
     """
@@ -72,17 +72,17 @@ def shorten(boxes: Floats, low: int, high: int, chunks: Floats, begin: int, coun
 
 
 @kernel
-def shorten_all(boxes: Floats, offsets: Ints, chunks: Floats, whole: Floats) -> None:
+def summarize_all(boxes: Floats, offsets: Ints, chunks: Floats, whole: Floats) -> None:
     """Summarize each sequence: its chunks from CHUNKS times its number on, and all of it as one."""
     for j in range(len(offsets) - 1):
         low, high = offsets[j], offsets[j + 1]
-        shorten(boxes, low, high, chunks, CHUNKS * j, min(CHUNKS, high - low))
+        summarize(boxes, low, high, chunks, CHUNKS * j, min(CHUNKS, high - low))
         if high > low:
-            shorten(boxes, low, high, whole, j, 1)
+            summarize(boxes, low, high, whole, j, 1)
 
 
 @kernel
-def most_by_whole(a: Floats, b: Floats, j: int, matches: int, costs: Costs) -> float:
+def bound_by_whole(a: Floats, b: Floats, j: int, matches: int, costs: Costs) -> float:
     """Return the bound by the whole: column 0 of a and column j of b summarize two sequences."""
     if matches == 0:
         return 0.0
@@ -99,7 +99,7 @@ def _length(least: float, greatest: float, greatest_least: float, least_greatest
 
 
 @kernel
-def most_by_chunks(
+def bound_by_chunks(
     rows: Floats, low: int, high: int, chunks: Floats, begin: int, count: int, costs: Costs, row: Floats
 ) -> float:
     """Return the bound by chunks: each box of the rows is matched with anything of a chunk, in the order of chunks.
@@ -131,10 +131,10 @@ def most_by_chunks(
 
 
 @kernel
-def most_by_rough_logs(
+def bound_by_rough_logs(
     rows: Floats, low: int, high: int, columns: Floats, begin: int, end: int, costs: Costs, line: Floats, row: Floats
 ) -> float:
-    """Return the bound by rough logs, as `most_saved`; `line` and `row` are buffers."""
+    """Return the bound by rough logs, as `best_saving`; `line` and `row` are buffers."""
     west, east = columns[0, begin:end], columns[1, begin:end]
     south, north = columns[2, begin:end], columns[3, begin:end]
     early, late = columns[4, begin:end], columns[5, begin:end]

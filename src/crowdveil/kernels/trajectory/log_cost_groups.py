@@ -11,15 +11,15 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints
-from crowdveil.kernels.trajectory.log_cost import most_saved, put_together
+from crowdveil.kernels.trajectory.log_cost import best_saving, put_together
 from crowdveil.kernels.trajectory.log_cost_bounds import (
     CHUNKS,
     SURE,
     SURE_COST,
-    most_by_chunks,
-    most_by_rough_logs,
-    most_by_whole,
-    shorten,
+    bound_by_chunks,
+    bound_by_rough_logs,
+    bound_by_whole,
+    summarize,
 )
 
 Costs = tuple[float, float, float]
@@ -56,16 +56,16 @@ def _heapify(heap: Ints, size: int, cost: Floats) -> None:
 
 
 @kernel
-def _most(
+def _saved_or_bound(
     how: int, rows: Floats, low: int, high: int, columns: Floats, begin: int, end: int, chunks: Floats, first_chunk: int,
     costs: Costs, line: Floats, row: Floats,
 ) -> float:  # fmt: skip
     """Return what matches of two sequences save, or a bound of it."""
     if how == BY_CHUNKS:
-        return most_by_chunks(rows, low, high, chunks, first_chunk, min(CHUNKS, end - begin), costs, line)
+        return bound_by_chunks(rows, low, high, chunks, first_chunk, min(CHUNKS, end - begin), costs, line)
     if how == BY_ROUGH_LOGS:
-        return most_by_rough_logs(rows, low, high, columns, begin, end, costs, line, row)
-    return most_saved(rows, low, high, columns, begin, end, costs, line)
+        return bound_by_rough_logs(rows, low, high, columns, begin, end, costs, line, row)
+    return best_saving(rows, low, high, columns, begin, end, costs, line)
 
 
 @kernel
@@ -86,9 +86,9 @@ def bring_nearest(
             line, row = np.empty(2 * q), np.empty(2 * q)
         how = known[j] + 1
         if p <= q:
-            most = _most(how, own, 0, p, boxes, low, high, chunks, CHUNKS * j, costs, line, row)
+            most = _saved_or_bound(how, own, 0, p, boxes, low, high, chunks, CHUNKS * j, costs, line, row)
         else:
-            most = _most(how, boxes, low, high, own, 0, p, own_chunks, 0, costs, line, row)
+            most = _saved_or_bound(how, boxes, low, high, own, 0, p, own_chunks, 0, costs, line, row)
         known[j] = how
         cost[j] = q * costs[0] - most if how == KNOWN else max(cost[j], q * costs[0] - most)
         computed[how] += 1
@@ -101,11 +101,11 @@ def begin(
 ) -> None:
     """Make a heap of candidates by the first bound."""
     own_whole = np.empty((9, 1))
-    shorten(own, 0, p, own_whole, 0, 1)
+    summarize(own, 0, p, own_whole, 0, 1)
     for at in range(size):
         j = heap[at]
         q = offsets[j + 1] - offsets[j]
-        cost[j] = q * costs[0] - most_by_whole(own_whole, whole, j, min(p, q), costs)
+        cost[j] = q * costs[0] - bound_by_whole(own_whole, whole, j, min(p, q), costs)
         known[j] = BY_WHOLE
     _heapify(heap, size, cost)
 
@@ -136,7 +136,7 @@ def gather(
     own = made if growing else made.copy()
     left = p
     own_chunks = np.empty((9, CHUNKS))
-    shorten(own, 0, p, own_chunks, 0, min(CHUNKS, p))
+    summarize(own, 0, p, own_chunks, 0, min(CHUNKS, p))
     cost, known = np.empty(len(offsets) - 1), np.empty(len(offsets) - 1, np.int64)
     heap, size = np.empty(len(alive), np.int64), 0
     for j in alive:
@@ -161,7 +161,7 @@ def gather(
         size -= 1
         heap[0] = heap[size]
         if growing:
-            shorten(own, 0, left, own_chunks, 0, min(CHUNKS, left))
+            summarize(own, 0, left, own_chunks, 0, min(CHUNKS, left))
             _begin_anew(heap, size, cost, known, offsets, costs)
         elif size > 0:
             _sift(heap, size, 0, cost)
@@ -175,7 +175,7 @@ def nearest(
     """Find the one of some sequences that costs least to be put together with `own`; of equal ones the first."""
     p, n = own.shape[1], len(offsets) - 1
     own_chunks = np.empty((9, CHUNKS))
-    shorten(own, 0, p, own_chunks, 0, min(CHUNKS, p))
+    summarize(own, 0, p, own_chunks, 0, min(CHUNKS, p))
     cost, known, heap = np.empty(n), np.empty(n, np.int64), np.arange(n)
     begin(heap, n, cost, known, own, p, offsets, whole, costs)
     bring_nearest(heap, n, cost, known, own, p, own_chunks, boxes, offsets, chunks, costs, computed)

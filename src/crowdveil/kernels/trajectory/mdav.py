@@ -16,7 +16,7 @@ from crowdveil.kernels._jit import bits_of, kernel
 from crowdveil.kernels._types import Floats, Ints, Mask
 from crowdveil.kernels.ordering import merge_sort
 from crowdveil.kernels.trajectory.aggregation import mean_lengths, mean_trajectories
-from crowdveil.kernels.trajectory.mdav_refine import exchange, squares_apart
+from crowdveil.kernels.trajectory.mdav_refine import exchange, squared_distances
 from crowdveil.kernels.trajectory.spatiotemporal import distances, look_around, mean_speeds, nearest_people
 from crowdveil.kernels.trajectory.structures import MdavState, Metric, Points
 
@@ -239,6 +239,8 @@ def _exchange_in(members: Ints, metric: Metric, state: MdavState, first: int, k:
         who[i], own[i] = number[p] - 1, group[members[i]] - first
     for i in range(n):
         number[person[members[i]]] = 0
-    exchange(squares_apart(members, metric.points, metric.speed, metric.weight), who, own, counts[GROUPS] - first, k)
+    exchange(
+        squared_distances(members, metric.points, metric.speed, metric.weight), who, own, counts[GROUPS] - first, k
+    )
     for i in range(n):
         group[members[i]] = own[i] + first

@@ -13,14 +13,14 @@ from crowdveil.kernels._types import Floats, Ints
 from crowdveil.kernels.trajectory.spatiotemporal import distances
 from crowdveil.kernels.trajectory.structures import Points
 
-LEAST_GAIN = 1e-6
+MIN_GAIN = 1e-6
 """Square meters; so that rounding never makes two members change places for ever."""
 ROUNDS = 20
 """Nearly all is gained in the first three."""
 
 
 @kernel
-def squares_apart(members: Ints, points: Points, speed: Floats, weight: float) -> Floats:
+def squared_distances(members: Ints, points: Points, speed: Floats, weight: float) -> Floats:
     """Return the squared distance of each pair of members."""
     x, y, t, offsets = points
     n = len(members)
@@ -80,7 +80,7 @@ def exchange(square: Floats, person: Ints, group: Ints, groups: int, k: int) -> 
         changed = False
         for i in range(n):
             a, p = group[i], person[i]
-            best, to, other = -LEAST_GAIN, -1, -1
+            best, to, other = -MIN_GAIN, -1, -1
             alone_a = held[a, p] == 1
             if people[a] - alone_a >= k:
                 less = (spread[a] - apart[i, a]) / (size[a] - 1) - spread[a] / size[a]

@@ -17,7 +17,7 @@ from crowdveil.kernels.trajectory.structures import Metric, Points
 
 
 @kernel
-def _apart(own: Points, i: int, other: Points, j: int, worth: float, enough: float) -> float:
+def _distance(own: Points, i: int, other: Points, j: int, worth: float, enough: float) -> float:
     """Return the distance of two trajectories, infinite if its square is sure to be above `enough`."""
     own_x, own_y, own_t, own_offsets = own
     x, y, t, offsets = other
@@ -36,7 +36,7 @@ def pair_distances(
     found = np.empty(len(those), np.float64)
     for row in range(len(those)):
         i, j = those[row], to[row]
-        found[row] = _apart(own, i, other, j, weight * (own_speed[i] + speed[j]) / 2, np.inf)
+        found[row] = _distance(own, i, other, j, weight * (own_speed[i] + speed[j]) / 2, np.inf)
     return found
 
 
@@ -55,7 +55,7 @@ def _ends(points: Points) -> tuple[Floats, Ints]:
 
 
 @kernel
-def least_distances(
+def nearest_distances(
     own_metric: Metric, those: Ints, guess: Floats, metric: Metric, to: Ints, begin: Ints, end: Ints
 ) -> tuple[Floats, Ints]:
     """Return the least distance from each of `those` to to[begin:end], and how many are at it.
@@ -91,7 +91,7 @@ def least_distances(
                 total += d * d
             if total > limit * limit * SURE * pairs * SURE:
                 continue
-            here = _apart(own, i, other, j, worth, limit * limit * SURE)
+            here = _distance(own, i, other, j, worth, limit * limit * SURE)
             if here < best:
                 best, ties = here, 1
                 limit = min(limit, here)
@@ -117,5 +117,5 @@ def farthest_pair(metric: Metric, low: int, high: int, sure: float) -> tuple[flo
             if most * SURE + SURE_M <= best:
                 continue
             computed += 1
-            best = max(best, _apart(points, i, points, j, worth, np.inf))
+            best = max(best, _distance(points, i, points, j, worth, np.inf))
     return best, computed

@@ -15,11 +15,11 @@ def summed(original: Flows, release: FlowRelease, level: Floats) -> tuple[Floats
 
     `level` is the share of each row in each of its cells. Where no two rows share a cell the result is `level` itself.
     """
-    from crowdveil.kernels.od.overlap_sums import summed_levels
+    from crowdveil.kernels.od.overlap_sums import sum_levels
 
     check_same_zones(original, release)
     areas = release.areas
-    return summed_levels(
+    return sum_levels(
         original.offsets, original.origin, original.destination, *rows_of_steps(original, release), release.origin,
         release.destination, frozen(level, np.float64), areas.offsets, areas.tiles, len(original.zones),
     )  # fmt: skip

@@ -56,7 +56,7 @@ from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.swapping import owners
-from crowdveil.solve.trajectory.visits import Visits, merged_tiles, shared_by_a_crowd, tiles_of
+from crowdveil.solve.trajectory.visits import Visits, merged_tiles, remove_rare_visits, tiles_of
 
 DAY = 86_400
 
@@ -93,7 +93,7 @@ def run(
     trajectory = np.repeat(np.arange(len(data)), np.diff(offsets))
     rows, trajectory = rows[tile[rows] >= 0], trajectory[tile[rows] >= 0]
     visits, visit = Visits.of(area[rows], trajectory, owner[by_owner])
-    kept = shared_by_a_crowd(visits, params.k, params.knowledge, progress)[visit]
+    kept = remove_rare_visits(visits, params.k, params.knowledge, progress)[visit]
     rows, trajectory, kept = (column[kept >= 0] for column in (rows, trajectory, kept))
     areas, number = _listed(zones, tile[rows], area[rows])
     lon, lat = _positions(data, params, areas, number, area[rows], rows)

@@ -50,7 +50,7 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.progress import Progress
-from crowdveil.solve.trajectory.rare_steps import corner_of, without_rare_steps
+from crowdveil.solve.trajectory.rare_steps import corner_of, remove_rare_steps
 from crowdveil.solve.trajectory.spacetime import build_grid
 from crowdveil.solve.trajectory.swapping import owners, release_of_points
 
@@ -98,7 +98,7 @@ def run(
     """Swap locations in clusters, then break rare steps."""
     owner = owners(data, params.count_trajectories)
     given = _swapped(data, params, owner, rng, progress)
-    given = without_rare_steps(data, given, owner, params.min_people, params.tile_size_m, corner_of(data))
+    given = remove_rare_steps(data, given, owner, params.min_people, params.tile_size_m, corner_of(data))
     release, points = release_of_points(data, given)
     return with_linkage(data, release, points, rng)
 

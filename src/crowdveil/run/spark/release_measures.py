@@ -25,7 +25,7 @@ from crowdveil.progress import Progress
 from crowdveil.report.measurement import Measurement, named_measures
 from crowdveil.run.spark.aligned_partitions import AlignedReader, align_partitions
 from crowdveil.run.spark.release_verification import moments_of, open_spark_release, rest_of
-from crowdveil.solve.od.assignment import refuse_missing_steps
+from crowdveil.solve.od.assignment import check_steps
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def measure_on_spark(
     wanted = tuple(named_measures(measures))
     with align_partitions(engine, release, original, given, notes, progress, members=False, all_areas=True) as both:
         listed = moments_of(both.read.release.steps["t"])
-        refuse_missing_steps(int((~np.isin(listed, both.original_moments)).sum()))
+        check_steps(int((~np.isin(listed, both.original_moments)).sum()))
 
         def gathered(function: TotalsOfPartition | MeasuresOfPartition) -> list[dict[str, Any]]:
             made = engine.map_groups(both.packed_rows, "partition_id", function, function.schema, both.partitions)

@@ -48,12 +48,12 @@ def steps_of_release(flows: Flows, release: FlowRelease) -> Ints:
     """Return the time step of the original that each step of the release is. A release may have fewer of them."""
     place = np.searchsorted(flows.t, release.t)
     known = (place < flows.steps) & (flows.t[np.minimum(place, flows.steps - 1)] == release.t if flows.steps else False)
-    refuse_missing_steps(int(len(release.t) - np.count_nonzero(known)))
+    check_steps(int(len(release.t) - np.count_nonzero(known)))
     require(bool(np.all(np.diff(place) > 0)), "release: time steps must be in order, each once.")
     return place.astype(np.int64)
 
 
-def refuse_missing_steps(missing: int) -> None:
+def check_steps(missing: int) -> None:
     """Raise if a release has time steps that the original has not."""
     if missing:
         raise InputError(

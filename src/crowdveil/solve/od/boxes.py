@@ -190,7 +190,7 @@ class BoxSpace:
             linked = here[of_link]
             part, of_part = self._parts(side.regions, mine, split[here], chosen[here], kind)
             place = np.cumsum(here) - 1
-            covered = _holding(side.regions, part, of_part, mine[box[linked]], place[of_link[linked]])
+            covered = _position_of_holder(side.regions, part, of_part, mine[box[linked]], place[of_link[linked]])
             bare = ~np.isin(np.arange(len(part)), covered)
             sides.append((part[bare], other[split[here]][of_part[bare]]))
         (to, to_origin), (start, start_destination) = sides
@@ -217,7 +217,7 @@ class BoxSpace:
         return gone
 
 
-def _holding(regions: Regions, part: Ints, of_part: Ints, wanted: Ints, of_wanted: Ints) -> Ints:
+def _position_of_holder(regions: Regions, part: Ints, of_part: Ints, wanted: Ints, of_wanted: Ints) -> Ints:
     """Return the position of the part of each box that holds a wanted region; a box has its parts in rising order."""
     if isinstance(regions, Hierarchy):
         # In post-order the child that holds a node is the first that is not before it.

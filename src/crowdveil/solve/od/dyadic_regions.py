@@ -15,7 +15,7 @@ from crowdveil.kernels.od.structures import DyadicArrays
 from crowdveil.model.arrays import AnyArray, Indices, Ints, Mask, frozen, row_slices, take_slices
 from crowdveil.model.zones import Zones
 
-MOST_REGIONS = 40_000
+MAX_REGIONS = 40_000
 """More are too many to hold against each other; a tree does for such maps."""
 
 
@@ -134,7 +134,7 @@ def _explore(x: Ints, y: Ints, span: int) -> tuple[list[Ints], list[list[tuple[i
             if (pair[0], pair[1]) not in halves[at]:
                 halves[at].append((pair[0], pair[1]))
         at += 1
-        if len(found) > MOST_REGIONS:
+        if len(found) > MAX_REGIONS:
             raise InputError(
                 f"dyadic splits of {len(x):,} zones give too many regions; use --splits tree for such a map."
             )

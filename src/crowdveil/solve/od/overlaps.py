@@ -167,7 +167,7 @@ def overlaps(shapes: Labels, zones: Zones) -> Shares:
     # Slivers count here: several of them may make up more than one may.
     full = np.bincount(area, share, len(shapes)) >= 1 - SLIVER
     touch = common > SLIVER * np.minimum(size[area], other[zone])
-    return _whole_again(full, len(zones), area[touch], zone[touch], share[touch])
+    return _without_slivers(full, len(zones), area[touch], zone[touch], share[touch])
 
 
 def _common(ours: Labels, theirs: Labels) -> tuple[Ints, Ints, Floats]:
@@ -185,7 +185,7 @@ def _common(ours: Labels, theirs: Labels) -> tuple[Ints, Ints, Floats]:
     return area, zone, common
 
 
-def _whole_again(full: Mask, zones: int, area: Ints, zone: Ints, share: Floats) -> Shares:
+def _without_slivers(full: Mask, zones: int, area: Ints, zone: Ints, share: Floats) -> Shares:
     """Return the shares with slivers given back to areas that zones cover in full."""
     areas = len(full)
     covered = np.bincount(area, share, areas)

@@ -129,11 +129,11 @@ class _Sequences:
 
     @classmethod
     def of(cls, boxes: Floats, offsets: Ints) -> _Sequences:
-        from crowdveil.kernels.trajectory.log_cost_bounds import CHUNKS, shorten_all
+        from crowdveil.kernels.trajectory.log_cost_bounds import CHUNKS, summarize_all
 
         n = len(offsets) - 1
         chunks, whole = np.empty((9, CHUNKS * n)), np.empty((9, n))
-        shorten_all(boxes, offsets, chunks, whole)
+        summarize_all(boxes, offsets, chunks, whole)
         return cls(boxes, offsets, chunks, whole)
 
     @classmethod

@@ -24,9 +24,9 @@ SLOW_BLOCK = 64
 """The same for distances without bounds."""
 BATCH = 512
 """Fewest trajectories of a task of small parts."""
-MOST_BATCHES = 64
+MAX_BATCHES = 64
 """Each task makes arrays as long as the data."""
-MOST_EXCHANGED = 128
+MAX_EXCHANGED = 128
 """Largest part whose groups exchange members: all its distances are needed for that."""
 
 
@@ -89,14 +89,14 @@ class Grouping:
         """Group many small parts, in batches on the engine."""
         from crowdveil.kernels.trajectory.mdav import group_parts
 
-        batches = _batches(parts, max(BATCH, len(group) // MOST_BATCHES))
+        batches = _batches(parts, max(BATCH, len(group) // MAX_BATCHES))
         ends = np.cumsum([0, *(sum(map(len, batch)) for batch in batches)])
         people = self.people
 
         def task(number: int) -> tuple[Ints]:
             batch = batches[number]
             offsets = np.cumsum([0, *map(len, batch)])
-            exchanged = MOST_EXCHANGED if self.exchange else 0
+            exchanged = MAX_EXCHANGED if self.exchange else 0
             recenter = self.center == "remaining"
             return (
                 group_parts(

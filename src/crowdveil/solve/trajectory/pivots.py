@@ -23,7 +23,7 @@ from crowdveil.solve.trajectory.distances import FrechetManhattan
 LeftOver = Literal["join", "drop"]
 PivotPath = Literal["sketched", "exact"]
 
-MOST_FOR_EXACT_PATHS = 2_000
+MAX_FOR_EXACT_PATHS = 2_000
 """Distances of all pairs are needed for them."""
 SURE = 1 - 1e-9
 """Sums are taken this much smaller than they are before others are held against them, so that their order does not matter."""
@@ -115,9 +115,9 @@ class Clustering:
     def all_squares(self) -> Floats:
         """Return the squares of the distances of all pairs, and 0 from a trajectory to itself."""
         n = len(self.person)
-        if n > MOST_FOR_EXACT_PATHS:
+        if n > MAX_FOR_EXACT_PATHS:
             raise InputError(
-                f"pivot_path: exact takes the distances of all pairs, and so at most {MOST_FOR_EXACT_PATHS:,} trajectories, "
+                f"pivot_path: exact takes the distances of all pairs, and so at most {MAX_FOR_EXACT_PATHS:,} trajectories, "
                 f"but got {n:,}; use sketched."
             )
         squares = np.zeros((n, n), np.float64)
@@ -248,14 +248,14 @@ class _Round:
 
     def _farthest(self, alive: Ints, i: int) -> int:
         """Return the farthest other one, the first in number of equal ones."""
-        from crowdveil.kernels.trajectory.frechet_manhattan_bounds import most_distances
+        from crowdveil.kernels.trajectory.frechet_manhattan_bounds import distance_upper_bounds
         from crowdveil.kernels.trajectory.frechet_manhattan_pairs import farthest
 
         to = alive[alive != i]
         if not self.clustering.bounded:
             return int(to[int(np.argmax(self.distance.from_one(i, to)))])
         most, rough = np.empty(len(to), np.float64), self._sketched(i, to)
-        most_distances(i, to, self.boxes, self.whole, self.distance.resampled, most)
+        distance_upper_bounds(i, to, self.boxes, self.whole, self.distance.resampled, most)
         # Those that look far come first: most others are passed over then.
         sure = float(self.distance.from_one(i, to[[int(np.argmax(rough))]])[0])
         there = np.flatnonzero(most >= sure)
@@ -273,7 +273,7 @@ class _Round:
         """Return the nearest trajectories until k people are together, `i` included, rising, and their distances; none if the
         squares are sure to sum up to more than `most`.
         """
-        from crowdveil.kernels.trajectory.frechet_manhattan_bounds import least_distances
+        from crowdveil.kernels.trajectory.frechet_manhattan_bounds import distance_lower_bounds
         from crowdveil.kernels.trajectory.frechet_manhattan_pairs import gather
         from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
 
@@ -281,7 +281,7 @@ class _Round:
         if self.clustering.bounded:
             least = np.empty(len(to), np.float64)
             columns, boxes, whole = self.distance.columns, self.boxes, self.whole
-            least_distances(i, to, columns, boxes, whole, self.distance.resampled, most**0.5, least)
+            distance_lower_bounds(i, to, columns, boxes, whole, self.distance.resampled, most**0.5, least)
             order = np.argsort(least, kind="stable")
             to, least = to[order], least[order]
             found = np.empty(len(to), np.float64)

@@ -7,7 +7,7 @@ import numpy as np
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.solve.trajectory.swapping import left_by_position
+from crowdveil.solve.trajectory.swapping import sort_left_by_position
 
 
 def corner_of(data: Trajectories) -> tuple[float, float]:
@@ -20,7 +20,7 @@ def corner_of(data: Trajectories) -> tuple[float, float]:
     return rough.lon0, rough.lat0
 
 
-def without_rare_steps(
+def remove_rare_steps(
     data: Trajectories, name: Ints, owner: Ints, least: int, tile_size_m: float, corner: tuple[float, float]
 ) -> Ints:
     """Return the trajectory of each point (-1: none), with points removed until every step from square to square that a
@@ -29,7 +29,7 @@ def without_rare_steps(
     from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time
     from crowdveil.kernels.trajectory.swap_locations import break_pairs
 
-    left = left_by_position(data, name)
+    left = sort_left_by_position(data, name)
     rows, _ = rows_by_group_and_time(name[left], data.t[left], group_offsets(name[left], len(data)))
     rows = left[rows]
     trajectory, tile = name[rows], _tiles(data, rows, tile_size_m, corner)

@@ -35,7 +35,7 @@ def sure_owners(owner: Ints, same: Ints) -> Ints:
     return np.where(least[same] == most[same], owner, -1)
 
 
-def left_by_position(data: Trajectories, name: Ints) -> Ints:
+def sort_left_by_position(data: Trajectories, name: Ints) -> Ints:
     """Return the points with a trajectory, by position: those of one time are published in this order, since any other would
     disclose which of them come from one trajectory.
     """
@@ -49,7 +49,7 @@ def release_of_points(data: Trajectories, name: Ints) -> tuple[TrajectoryRelease
     """
     from crowdveil.kernels.ordering import group_offsets, rows_by_group_and_time
 
-    left = left_by_position(data, name)
+    left = sort_left_by_position(data, name)
     source, number = np.unique(name[left], return_inverse=True)
     offsets = group_offsets(number.astype(np.int64), len(source))
     rows, _ = rows_by_group_and_time(number.astype(np.int64), data.t[left], offsets)

@@ -17,7 +17,7 @@ from crowdveil.progress import Progress
 
 BLOCK = 2**23
 """Combinations whose table is in memory at once."""
-MOST = 4 * 10**9
+MAX_COMBINATIONS = 4 * 10**9
 """Combinations that are counted at all: more would take hours."""
 
 
@@ -113,7 +113,7 @@ class Visits:
         return Visits(self.symbol[stays], before[self.offsets], self.owner), place
 
 
-def shared_by_a_crowd(visits: Visits, k: int, knowledge: int, progress: Progress) -> Ints:
+def remove_rare_visits(visits: Visits, k: int, knowledge: int, progress: Progress) -> Ints:
     """Remove visits until every combination of up to `knowledge` of them is shared by k owners.
 
     Returns the new place of each visit, -1 where it is gone; visits that became one have one place.
@@ -125,7 +125,7 @@ def shared_by_a_crowd(visits: Visits, k: int, knowledge: int, progress: Progress
         changed = True
         rounds = 0
         while changed:
-            visits, moved, changed = _broken(visits, k, size)
+            visits, moved, changed = _break_rare(visits, k, size)
             place = np.append(moved, -1)[place]  # what is gone, -1, stays so
             rounds += changed
         quiet = 1 if rounds else quiet + 1
@@ -134,7 +134,7 @@ def shared_by_a_crowd(visits: Visits, k: int, knowledge: int, progress: Progress
     return place
 
 
-def _broken(visits: Visits, k: int, size: int) -> tuple[Visits, Ints, bool]:
+def _break_rare(visits: Visits, k: int, size: int) -> tuple[Visits, Ints, bool]:
     """Count combinations of a size, and remove visits so that no combination that is rare now is left: one round."""
     from crowdveil.kernels.trajectory.combinations import break_combinations, table_of
 
@@ -143,16 +143,16 @@ def _broken(visits: Visits, k: int, size: int) -> tuple[Visits, Ints, bool]:
     names, symbol = np.unique(visits.symbol, return_inverse=True)
     pairs = table_of(np.zeros(0, np.int64))
     if size > 2:
-        _need_few(visits, 2)
-        pairs = table_of(_counted(visits, symbol, len(names), 2, 1, pairs))
-    _need_few(visits, size)
-    good = table_of(_counted(visits, symbol, len(names), size, k, pairs))
+        _check_combinations(visits, 2)
+        pairs = table_of(_shared_combinations(visits, symbol, len(names), 2, 1, pairs))
+    _check_combinations(visits, size)
+    good = table_of(_shared_combinations(visits, symbol, len(names), size, k, pairs))
     fate, changed = apart(lambda: break_combinations(size, symbol, len(names), visits.offsets, pairs, good))
     left, place = visits.without(fate)
     return left, place, changed > 0
 
 
-def _counted(visits: Visits, symbol: Ints, symbols: int, size: int, k: int, pairs: Ints) -> Ints:
+def _shared_combinations(visits: Visits, symbol: Ints, symbols: int, size: int, k: int, pairs: Ints) -> Ints:
     """Return the keys of all combinations that k owners share; block by block of first symbols, so that few tables are in
     memory.
     """
@@ -166,8 +166,8 @@ def _counted(visits: Visits, symbol: Ints, symbols: int, size: int, k: int, pair
     return np.concatenate(found)
 
 
-def _need_few(visits: Visits, size: int) -> None:
-    if visits.combinations(size) > MOST:
+def _check_combinations(visits: Visits, size: int) -> None:
+    if visits.combinations(size) > MAX_COMBINATIONS:
         raise InputError(
             f"knowledge: {visits.combinations(size):,} combinations of {size} visits are more than can be counted; choose less "
             "knowledge, larger tiles or a longer time interval, or cut trajectories into shorter ones."

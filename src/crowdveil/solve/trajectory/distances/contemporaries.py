@@ -12,7 +12,7 @@ from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.trajectory.distances.base import Paths
 
-MOST_EDGES = 60_000_000
+MAX_EDGES = 60_000_000
 """More pairs of contemporaries than this take more memory than most machines have: 24 bytes for each, and more to begin with."""
 
 
@@ -39,9 +39,9 @@ class Contemporaries:
         start, end = paths.t[paths.offsets[:-1]], paths.t[paths.offsets[1:] - 1]
         order = np.argsort(start, kind="stable")
         pairs = int(count_neighbors(order, start, end))
-        if pairs > MOST_EDGES:
+        if pairs > MAX_EDGES:
             raise InputError(
-                f"distance: {pairs:,} pairs of trajectories are on their way at the same time, and at most {MOST_EDGES:,} "
+                f"distance: {pairs:,} pairs of trajectories are on their way at the same time, and at most {MAX_EDGES:,} "
                 "can be held; use the spatiotemporal distance where there is a choice, or fewer trajectories."
             )
         first, second, length = edges(order, start, end, *paths.points, pairs)

@@ -18,7 +18,7 @@ BLOCK = 256
 """Paths of one task."""
 SWEEPS = 8
 """How often the farthest trajectory from the last one is looked for, to begin with."""
-MOST_EXACT = 2_000
+MAX_EXACT = 2_000
 """Most trajectories of which all pairs are compared where a distance has no bounds."""
 
 
@@ -90,12 +90,12 @@ class NearestNeighbors:
     def _with_bounds(
         self, distance: SpatioTemporal, those: Ints, known: Floats, to: Ints, begin: Ints, end: Ints
     ) -> Any:
-        from crowdveil.kernels.trajectory.nearest import least_distances
+        from crowdveil.kernels.trajectory.nearest import nearest_distances
 
         own = self._own(distance)
         if np.all(begin == 0) and np.all(end == len(to)) and len(to):
             known = np.minimum(known, self._pairs(distance, those, to[_with_near_ends(own, those, distance, to)]))
-        return lambda rows: least_distances(
+        return lambda rows: nearest_distances(
             own.metric, those[rows], known[rows], distance.metric, to, begin[rows], end[rows]
         )
 
@@ -136,7 +136,7 @@ def largest(distance: Distance, progress: Progress = no_progress) -> tuple[float
     if n < 2:
         return 0.0, True
     every, found, here = np.arange(n), 0.0, 0
-    if not isinstance(distance, SpatioTemporal) and n <= MOST_EXACT:
+    if not isinstance(distance, SpatioTemporal) and n <= MAX_EXACT:
         for i in range(n):
             found = max(found, _farthest(distance.from_one(i, every[i:]))[0])
             progress(i + 1, n)
