@@ -1,4 +1,4 @@
-"""`crowdveil anonymize METHOD INPUT`: a command for each method, drawn from the registry; or a run file."""
+"""`crowdveil anonymize METHOD INPUT`: a command for each registered method; or a run file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import click
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.main import StoppedError
 from crowdveil.cli.options import engine_options, given, options_of
-from crowdveil.cli.remote_jobs import Elsewhere, elsewhere, not_before_a_name, server_options
-from crowdveil.cli.remote_jobs import anonymize as run_there
+from crowdveil.cli.remote_jobs import RemoteTarget, not_before_a_name, remote_target, server_options
+from crowdveil.cli.remote_jobs import anonymize as run_remotely
 from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.engine import StoppedEarly
 from crowdveil.errors import ParameterError
@@ -31,11 +31,11 @@ class MethodCommands(click.Group):
     """A command for each method in the registry."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of the methods."""
+        """Return the names of the methods."""
         return list(all_methods())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a method, by its name or an alias."""
+        """Return the command of a method, by its name, its name in papers or in other software."""
         try:
             return method_command(find_method(cmd_name))
         except ParameterError as error:
@@ -43,13 +43,13 @@ class MethodCommands(click.Group):
 
 
 def method_command(method: Method) -> click.Command:
-    """Draw a command from a method's record."""
+    """Make a command from a method's record."""
     od = method.takes is Flows
     reading = READINGS[method.takes]
 
     def call(data: str, output: str, **values: Any) -> None:
-        there = elsewhere(values)
-        if there is not None and values["engine"] == "spark":
+        server = remote_target(values)
+        if server is not None and values["engine"] == "spark":
             raise click.UsageError("--engine spark is for a run from here; leave out --server, or the engine.")
         request = pipeline.Request(
             method.name,
@@ -68,7 +68,7 @@ def method_command(method: Method) -> click.Command:
             engine=values["engine"],
             master=values["master"],
         )
-        perform(request, there)
+        perform(request, server)
 
     example = f"crowdveil anonymize {method.name} {EXAMPLES[od]} -o out/"
     return click.Command(
@@ -93,39 +93,42 @@ def _path(values: dict[str, Any], name: str) -> Path | None:
 
 
 def _run_options() -> list[click.Option]:
-    """Options of every method."""
+    """Return the options of every method."""
     return [
         click.Option(["-o", "--output"], required=True, metavar="FOLDER", help="Folder to write the release to."),
         click.Option(["--format", "table_format"], type=click.Choice(["parquet", "csv"]), default="parquet",
-                     help="Form of the tables. [default parquet]"),
+                     help="File format of the tables. [default parquet]"),
         click.Option(["--seed"], type=click.IntRange(min=0), metavar="N",
-                     help="Makes the run reproducible. Keep it secret: who knows it can repeat every random choice. "
+                     help="Random seed, for a reproducible run. Keep it secret: with it every random choice can be repeated. "
                           "[default: fresh random numbers]"),
         click.Option(["--overwrite"], is_flag=True, help="Replace an earlier release in the folder."),
         click.Option(["--attack/--no-attack"], default=True,
-                     help="Attack the release before it is published; who beats a proven guarantee stops the run. [default on]"),
+                     help="Attack the release before it is published; the run fails if an attack succeeds more often than the "
+                          "guarantee allows. [default on]"),
         click.Option(["--no-report"], is_flag=True, help="Write no report.html into the release."),
         click.Option(["--private-report"], metavar="FILE",
-                     help="Also write a report with the original beside the release, outside its folder; not for release."),
+                     help="Also write a confidential report that compares with the original; do not publish it."),
     ]  # fmt: skip
 
 
 def _resume_option() -> click.Option:
-    """For methods that work in time steps."""
+    """Return the option of methods that work in time steps."""
     text = "Keep finished time steps in this folder, and go on from them after an interruption; removed at the end."
     return click.Option(["--resume"], metavar="FOLDER", help=text)
 
 
 def _pairing_option() -> click.Option:
-    """For methods whose trajectories get new ids."""
-    text = "Write which trajectory came of which to this private file outside the release, .csv or .parquet, for measuring."
+    """Return the option of methods whose trajectories get new ids."""
+    text = (
+        "Write the original of each published trajectory to this confidential file, .csv or .parquet, to measure with."
+    )
     return click.Option(["--pairing"], metavar="FILE", help=text)
 
 
-def perform(request: pipeline.Request, there: Elsewhere | None = None) -> None:
-    """Run a request, here or on a server, and tell where the release is and what it cost."""
-    if there is not None:
-        run_there(there, request, READINGS[find_method(request.method).takes])
+def perform(request: pipeline.Request, server: RemoteTarget | None = None) -> None:
+    """Run a request, here or on a server, and print where the release is and what it cost."""
+    if server is not None:
+        run_remotely(server, request, READINGS[find_method(request.method).takes])
         return
     try:
         with progress_bar() as (progress, stage):
@@ -134,11 +137,13 @@ def perform(request: pipeline.Request, there: Elsewhere | None = None) -> None:
         raise StoppedError(f"Stopped; {stopped}") from None
     show_notes(result.notes)
     if request.pairing is not None:
-        # Not among the notes, which are in the manifest: that must not tell that there is such a file.
-        click.echo(f"note: {request.pairing} tells whose each published trajectory is: keep it secret.", err=True)
+        # Not among the notes, which are in the manifest: the manifest must not show that such a file exists.
+        click.echo(
+            f"note: {request.pairing} links each published trajectory to its original: keep it secret.", err=True
+        )
     click.echo(f"{result.folder}: verified and written")
     if request.private_report is not None:
-        click.echo(f"{request.private_report}: report with the original, not for release")
+        click.echo(f"{request.private_report}: confidential report with the original; do not publish it")
     for line in result.lines():
         click.echo(line)
 
@@ -161,6 +166,6 @@ def command(ctx: click.Context, /, run_file: str | None, overwrite: bool, **valu
     if run_file is not None:
         if ctx.invoked_subcommand is not None:
             raise click.UsageError("give either a method or a run file with -f, not both.")
-        perform(read_run_file(Path(run_file), overwrite=overwrite), elsewhere(values))
+        perform(read_run_file(Path(run_file), overwrite=overwrite), remote_target(values))
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -13,7 +13,7 @@ _TYPES: dict[str, Any] = {"int": click.INT, "float": click.FLOAT, "text": click.
 
 
 def options_of(params: type[Params], *, first: tuple[str, ...] = ()) -> list[click.Option]:
-    """An option for each parameter; those in `first` lead."""
+    """Return an option for each parameter; those in `first` lead."""
     ordered = sorted(rows(params), key=lambda r: first.index(r.name) if r.name in first else len(first))
     return [_option(row) for row in ordered]
 
@@ -41,7 +41,7 @@ def _option(row: Row) -> click.Option:
 
 
 def engine_options() -> list[click.Option]:
-    """Where the work is done."""
+    """Return the options that choose the engine."""
     where = "Where the work is done: on this machine, or on a cluster with Spark (needs the extra spark, and Java)."
     master = "Master of the session of Spark that is started, such as yarn. [default local[*]]"
     return [
@@ -51,5 +51,5 @@ def engine_options() -> list[click.Option]:
 
 
 def given(params: type[Params], values: dict[str, Any]) -> dict[str, Any]:
-    """The values of a model's parameters that the user gave; the rest keep their defaults."""
+    """Return the values of a model's parameters that the user gave; the rest keep their defaults."""
     return {row.name: values[row.name] for row in rows(params) if values.get(row.name) is not None}
