@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -207,6 +208,7 @@ class SparkEngine:
 @contextmanager
 def spark_engine(spark: Any = None, master: str | None = None) -> Iterator[SparkEngine]:
     """An engine on the user's session, or on one that is started here and stopped at the end."""
+    _check_packages()
     engine = SparkEngine(spark if spark is not None else _start(master))
     try:
         yield engine
@@ -216,14 +218,19 @@ def spark_engine(spark: Any = None, master: str | None = None) -> Iterator[Spark
             engine.session.stop()
 
 
+def _check_packages() -> None:
+    """Raise where a package is missing: PySpark, or pandas, which PySpark imports in functions over Arrow tables."""
+    for package in ("pyspark", "pandas"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package, "spark", "--engine spark")
+
+
 def _start(master: str | None) -> Any:
     """A session of our own, on all cores of this machine by default. What spark-submit set already stays as it is."""
-    try:
-        from pyspark import SparkConf
-        from pyspark.errors import PySparkRuntimeError
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise MissingExtraError("pyspark", "spark", "--engine spark") from None
+    from pyspark import SparkConf
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         raise ParameterError("--engine spark needs Java 17 or newer: install it, or set JAVA_HOME to where it is.")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
