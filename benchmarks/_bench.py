@@ -54,7 +54,7 @@ def answer(job: Callable[[], Any], warm: Callable[[], Any] | None = None) -> Non
 
 
 def _peak_mib() -> float:
-    """Peak memory of this process alone: what getrusage tells includes the parent before the process was started."""
+    """Peak memory of this process alone: what getrusage reports includes the parent before the process was started."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
@@ -68,7 +68,7 @@ def best(runs: list[dict[str, float]], what: str = "wall") -> float:
 
 
 def oldenburg() -> Any:
-    """The road network of Oldenburg, or a made-up town where it is not there."""
+    """The road network of Oldenburg, or a synthetic town where it is not there."""
     from crowdveil.synth.network import read_network, street_grid
 
     folder = Path(__file__).resolve().parents[2] / "shared" / "data" / "oldenburg"

@@ -2,7 +2,7 @@
 
 100 people with 1,000 points between them at 100 places, two of them known: the twin in tests/ goes through all choices and all
 people by the definition; scikit-mobility took 191 s for as many people and points, measured once on two cores of the same kind.
-On San Francisco's cabs, where they are at hand (496 people, 240,280 points), all choices of two and three places, of tiles of
+On San Francisco's cabs, where they are available (496 people, 240,280 points), all choices of two and three places, of tiles of
 500 m and exact ones. Times are processor seconds, the best of some runs after a first one. The last figure is ours over the plain
 twin.
 """
@@ -70,7 +70,7 @@ def plain(data: Any, name: str) -> list[float]:
 
 
 def timed(job: Callable[[], Any], runs: int = RUNS) -> tuple[float, Any]:
-    """Processor seconds of the best of some runs, and what came of it."""
+    """Processor seconds of the best of some runs, and its result."""
     best, result = np.inf, None
     for _ in range(runs):
         start = time.process_time()

@@ -1,11 +1,11 @@
 """The Fréchet/Manhattan distance and microaggregation by its couplings, on the scale of their paper.
 
-`python benchmarks/frechet.py` tells how far the one pass is above the definition and clusters by sketched pivots are from those
+`python benchmarks/frechet.py` reports how far the one pass is above the definition and clusters by sketched pivots are from those
 by the exact path, makes the clusters of 5,000 trajectories of 98 points in the mean, k = 2 and 8 and 10 pivots, and times the
-distance of paths of 100 points beside the paper's programme in plain Python. The last line is how many times faster it is.
+distance of paths of 100 points against the paper's programme in plain Python. The last line is how many times faster it is.
 
 `growth` makes clusters of 1,000 to 20,000 trajectories with k = 8, or of the numbers that follow it. For the farthest one of each
-round it tells how many the boxes leave, which is about as many distances as were computed when there was no other bound; how
+round it reports how many the boxes leave, which is about as many distances as were computed when there was no other bound; how
 many the couplings leave, of which the longest distances of all pairs are computed; and how many distances are computed.
 """
 
@@ -71,7 +71,7 @@ def definition() -> dict[str, float]:
     from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 
     cabs = Path(__file__).resolve().parents[2] / "shared/data/sf_cabs/cabs_dataset_20080608_0700_0715.csv"
-    told = {}
+    found = {}
     sources = {"movers": movers(SMALL)} | ({"cabs": Paths.of(read_trajectories(str(cabs)))} if cabs.exists() else {})
     for name, data in sources.items():
         those, to = np.arange(0, len(data), len(data) // 30), np.arange(len(data))
@@ -81,9 +81,9 @@ def definition() -> dict[str, float]:
             over = one[far] / exact[far] - 1
             near = over[exact[far] <= np.quantile(exact[far], 0.05)]
             label = f"{name}_{'resampled' if resampled else 'as_they_are'}"
-            told |= {f"{label}_mean": 100 * over.mean(), f"{label}_most": 100 * over.max()}
-            told |= {f"{label}_differ": 100 * (over > 1e-9).mean(), f"{label}_mean_of_near": 100 * near.mean()}
-    return told
+            found |= {f"{label}_mean": 100 * over.mean(), f"{label}_most": 100 * over.max()}
+            found |= {f"{label}_differ": 100 * (over > 1e-9).mean(), f"{label}_mean_of_near": 100 * near.mean()}
+    return found
 
 
 def paths_of_pivots() -> dict[str, float]:
@@ -94,32 +94,32 @@ def paths_of_pivots() -> dict[str, float]:
     from crowdveil.solve.trajectory.pivots import Clustering
 
     distance = FrechetManhattan(movers(SMALL), resampled=True)
-    told = {}
+    found = {}
     for name, pivots, path in (("sketched", PIVOTS, "sketched"), ("exact", PIVOTS, "exact"), ("one", 1, "sketched")):
         clustering, losses = Clustering(distance, np.arange(SMALL), 3, pivots, path), []  # type: ignore[arg-type]
         for seed in range(5):
             made = clustering.clusters("join", np.random.default_rng(seed))
             far = [distance.from_one(p, np.flatnonzero(made.cluster == c)) for c, p in enumerate(made.pivot.tolist())]
             losses.append(np.concatenate(far).mean())
-        told[name] = float(np.mean(losses))
-    return told
+        found[name] = float(np.mean(losses))
+    return found
 
 
 def clusters(trajectories: int, k: int) -> dict[str, float]:
-    """Clusters of so many movers, and how many distances were asked for, left over by each bound, and computed to the end."""
+    """Clusters of that many movers, and how many distances were asked for, left over by each bound, and computed to the end."""
     import numpy as np
 
     from crowdveil.kernels.trajectory import frechet_manhattan_pairs
     from crowdveil.solve.trajectory import pivots
     from crowdveil.solve.trajectory.distances import FrechetManhattan
 
-    told, lock = dict.fromkeys(("asked", "around", "by_boxes", "by_couplings", "farthest"), 0), threading.Lock()
+    found, lock = dict.fromkeys(("asked", "around", "by_boxes", "by_couplings", "farthest"), 0), threading.Lock()
     gather, farthest, around = frechet_manhattan_pairs.gather, frechet_manhattan_pairs.farthest, pivots._Round._around
 
     def note(**more: int) -> None:
         with lock:
             for name, number in more.items():
-                told[name] += number
+                found[name] += number
 
     def counting_gather(*arguments: Any) -> Any:
         came = gather(*arguments)
@@ -140,7 +140,7 @@ def clusters(trajectories: int, k: int) -> dict[str, float]:
     distance = FrechetManhattan(movers(trajectories), resampled=True)
     clustering = pivots.Clustering(distance, np.arange(trajectories), k, PIVOTS)
     made = clustering.clusters("join", np.random.default_rng(0))
-    return {"clusters": len(made.pivot), **told}
+    return {"clusters": len(made.pivot), **found}
 
 
 def tell_clusters(trajectories: int, k: int = K) -> None:
@@ -168,10 +168,10 @@ def main() -> None:
         say(f"distance_to_pivot_{name}", paths[name], "m")
     for k in (2, K):
         tell_clusters(TRAJECTORIES, k)
-    told = measured(__file__, "distances")
-    say("distance_of_100_points", told["us"], "µs")
-    say("distance_in_plain_python", told["plain_ms"], "ms")
-    say("ratio", 1e3 * told["plain_ms"] / told["us"])
+    found = measured(__file__, "distances")
+    say("distance_of_100_points", found["us"], "µs")
+    say("distance_in_plain_python", found["plain_ms"], "ms")
+    say("ratio", 1e3 * found["plain_ms"] / found["us"])
 
 
 JOBS = {"distances": distances, "definition": definition, "paths_of_pivots": paths_of_pivots}

@@ -1,4 +1,4 @@
-"""Protected generalization, swapping of locations and SwapMob on San Francisco's cabs, beside mdl-anonymizer.
+"""Protected generalization, swapping of locations and SwapMob on San Francisco's cabs, against mdl-anonymizer.
 
 CPU seconds of the whole way (read, anonymize, write, verify), after a small run that loads libraries and compiled kernels,
 against the CPU seconds that mdl-anonymizer took on the same files with the same parameters, less two seconds for its imports; and
@@ -6,7 +6,7 @@ the trajectories that both remove. With its settings trajectories are counted, t
 makes alone. Then what our defaults remove, and what each guarantee costs. The last line is the least ratio on the largest files
 that mdl-anonymizer finished.
 
-`generalize_swap.py large` runs swap-locations on as many points as the document's Navitia set has, and SwapMob on 11 million.
+`generalize_swap.py large` runs swap-locations on as many points as MobiDataLab's Navitia set has, and SwapMob on 11 million.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def job(method: str, path: Path, parameters: dict[str, Any]) -> dict[str, float]
 
 
 def against_the_peer(sizes: dict[str, tuple[int, int]]) -> float:
-    """Seconds and removed trajectories beside those of mdl-anonymizer."""
+    """Seconds and removed trajectories against those of mdl-anonymizer."""
     ratios = []
     for method, parameters, name, seconds, removed, largest in PEER:
         runs = [job(method, CABS / FILES[name], parameters) for _ in range(ROUNDS)]
@@ -168,7 +168,7 @@ def large() -> None:
     worst = 0.0
     for k in (3, 10):
         done = job("swap-locations", planned, {"k": k})
-        say(f"swap-locations_759123_points_k{k}_wall", done["wall"] / 60, "minutes; the document took almost 12 hours")
+        say(f"swap-locations_759123_points_k{k}_wall", done["wall"] / 60, "minutes; MobiDataLab took almost 12 hours")
         say(f"swap-locations_759123_points_k{k}_peak", done["peak_mib"], "MiB")
         say(f"swap-locations_759123_points_k{k}_removed", 100 * (1 - done["published"] / 192_855), "% of trajectories")
         worst = max(worst, done["wall"] / 60)

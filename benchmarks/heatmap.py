@@ -1,8 +1,8 @@
-"""The heat map of San Francisco's cabs, beside the CPU seconds that mdl-anonymizer takes, and beside the plain twin of the tests.
+"""The heat map of San Francisco's cabs, against the CPU seconds that mdl-anonymizer takes, and with the plain twin of the tests.
 
 From reading the file to the GeoJSON that was checked against the original, in a process that has done a small run before; best of
 several runs, CPU seconds. The peer's figures were measured once on two cores of the same kind, and two seconds of imports are
-taken off. Ours counts people, and finds more sectors than the document's method does (`document`: long sectors are not halved,
+taken off. Ours counts people, and finds more sectors than MobiDataLab's method (`document`: long sectors are not halved,
 nothing is suppressed). The last line is the plain twin's CPU seconds over ours, for cutting the map of the whole day on the same
 cells.
 
@@ -40,7 +40,7 @@ def draw(path: str, k: int, **options: Any) -> Any:
 
 
 def best_cpu(work: Callable[[], Any], rounds: int = ROUNDS) -> tuple[float, Any]:
-    """CPU seconds of the run that the machine's other work disturbed least, and what came of it."""
+    """CPU seconds of the run that the machine's other work disturbed least, and its result."""
     taken = []
     for _ in range(rounds):
         start = time.process_time()

@@ -1,7 +1,7 @@
 """Exact MDAV on journeys of the shape of the Navitia set: 192,855 trajectories, about 759,000 points, k = 3.
 
 The document that describes the method calls this unfeasible. Here nearly no distance is computed: a ball around each trajectory
-tells of most that they are neither the farthest nor among the nearest, and most others are given up after a few points. What is
+shows of most that they are neither the farthest nor among the nearest, and most others are given up after a few points. What is
 found is what all distances would have found; tests hold the two against each other.
 
 `python benchmarks/mdav_large.py quick` takes an eighth of the trajectories. The last line is the share of ten minutes that it
@@ -61,18 +61,18 @@ def group(path: str) -> dict[str, float]:
     """Groups of the whole, with the share of distances that were computed to the end."""
     from crowdveil.kernels.trajectory import spatiotemporal
 
-    look, told, lock = spatiotemporal.look_around, [0, 0], threading.Lock()
+    look, found, lock = spatiotemporal.look_around, [0, 0], threading.Lock()
 
     def counting(*arguments: Any) -> Any:
         farthest, at, computed = look(*arguments)
         with lock:
-            told[0] += computed
-            told[1] += arguments[4] - arguments[3]
+            found[0] += computed
+            found[1] += arguments[4] - arguments[3]
         return farthest, at, computed
 
     spatiotemporal.look_around = counting  # type: ignore[assignment]
     published = run("microaggregation", path)
-    return {"published": published, "computed": told[0], "asked": told[1]}
+    return {"published": published, "computed": found[0], "asked": found[1]}
 
 
 def by_parts(path: str) -> dict[str, float]:

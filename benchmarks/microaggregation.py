@@ -1,14 +1,14 @@
-"""Microaggregation of San Francisco's cabs, whole and by parts of time, beside the CPU seconds that mdl-anonymizer takes.
+"""Microaggregation of San Francisco's cabs, whole and by parts of time, against the CPU seconds that mdl-anonymizer takes.
 
 Ours is measured from reading the file to the verified release, without attack and report, which the peer has not either; in a
 process that has done a small run before, the best of several runs. The peer's figures were measured once on two cores of the same
 kind, and two seconds of imports are taken off. The ratio is that of CPU seconds; the last line is the least one on the sets of
 6,581 and 23,830 trajectories. On the set of 643 the peer takes about as long as its imports, so that its ratios say little.
 
-The loss beside it is the root mean square over all trajectories of the spatio-temporal distance to what is published for them.
-The peer picks points in a way that misses the last ones, so ours is told by its picks too ("their points"). It counts
+The loss next to it is the root mean square over all trajectories of the spatio-temporal distance to what is published for them.
+The peer picks points in a way that misses the last ones, so ours is reported by its picks too ("their points"). It counts
 trajectories, so that some of its groups are one person's; ours counts people, and with `count_trajectories` what it counts. It
-sorts trajectories into parts by their first time, where the document says mean time: both are told. The peer's λ for measuring is
+sorts trajectories into parts by their first time, where MobiDataLab has mean time: both are given. The peer's λ for measuring is
 not known; with λ = 0.00658, taken here, time is worth a few meters.
 
 The data is looked for in ../shared/data/sf_cabs; without it there is nothing to measure.

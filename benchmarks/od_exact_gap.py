@@ -1,6 +1,6 @@
 """How far `atg-dual` is from the constrained optimum for the same origins (`atg-exact`), k = 10, at most 10 % suppressed.
 
-On matrices like those of the literature and on the yellow taxi sample by hour of day where it lies beside the checkout; the
+On matrices like those of the literature and on the yellow taxi sample by hour of day where it is available; the
 target volume is the best of the grid for each matrix. As published, and with what is left of the budget spent. The last figure is
 the mean generalization error of `atg-dual` over that of `atg-exact`, as published, the largest over the data sets.
 """

@@ -19,7 +19,7 @@ FLOWS = (10**3, 10**4, 10**5, 10**6)
 
 
 def matrix(flows: int) -> Any:
-    """A matrix of so many flows: gravity on scattered tiles, small volumes."""
+    """A matrix of a number of flows: gravity on scattered tiles, small volumes."""
     from crowdveil.io.flows import with_trees
     from crowdveil.model.flows import Flows
     from crowdveil.model.zones import Zones

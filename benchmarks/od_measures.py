@@ -39,7 +39,7 @@ def sparse(original: Any, release: Any) -> tuple[float, float]:
 
 
 def timed(job: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of the best of some runs, and what came of it."""
+    """Seconds of the best of some runs, and its result."""
     best, result = np.inf, None
     for _ in range(RUNS):
         start = time.perf_counter()

@@ -1,8 +1,8 @@
 """What is left of weekly profiles, and how long a year of hours takes to be reconstructed.
 
-Green taxis of ten months where they lie beside the checkout, k = 10, at most 10 % suppressed: for zones with at least 20 trips a
+Green taxis of ten months where they are available, k = 10, at most 10 % suppressed: for zones with at least 20 trips a
 day, leaving and reaching, the correlation and the error between the weekly profiles of the original and those of the release,
-medians over profiles. `joint` beside `atg-dual`, spread evenly and by what the rest of the release tells (`--weight release`);
+medians over profiles. `joint` against `atg-dual`, spread evenly and by what the rest of the release shows (`--weight release`);
 anonymized hour by hour, and with all weeks laid on one first (168 matrices). `busy_ends` are the profiles that have 20 trips
 a day by themselves. Then a year of hourly matrices like `nyc` on its 263 zones, released with `joint`: seconds from the folder of
 the release to a Parquet file of all estimates with their bounds, in a process of its own, and to one with hours of the week added

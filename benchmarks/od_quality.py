@@ -1,7 +1,7 @@
-"""Generalization and reconstruction error of `joint` beside `atg-dual` (best target volume of each matrix).
+"""Generalization and reconstruction error of `joint` against `atg-dual` (best target volume of each matrix).
 
 k = 10, at most 10 % suppressed. On matrices like those of the literature, and on the yellow taxi sample by hour of day where it
-lies beside the checkout. For each data set the mean generalization error and the reconstruction error of every method, and
+is available. For each data set the mean generalization error and the reconstruction error of every method, and
 their ratios to those of `atg-dual`; dyadic splits on maps of fewer than 1,500 tiles. The last figure is the largest ratio of the
 generalization error of `joint` on the tree, senegal_big aside, where nearly nothing is left to gain.
 """

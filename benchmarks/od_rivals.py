@@ -1,6 +1,6 @@
 """All OD methods side by side, k = 10 and at most 10 % suppressed: generalization Ḡ, reconstruction E, suppression S, seconds.
 
-On matrices like those of the literature, and on the yellow taxi sample by hour of day where it lies beside the checkout; one
+On matrices like those of the literature, and on the yellow taxi sample by hour of day where it is available; one
 thread, solving only. Ḡ is the mean over matrices of |o| + |d| over published trips, |o| the tiles that are published. For boxes
 of rivals that are no nodes of a tree (mondrian, glove, glove-sk) these are the tiles whose centroids lie in them, the finest way
 to count; `meets` counts the tiles whose outlines meet the box, as the paper does (Voronoi cells of the centroids where there are
@@ -53,7 +53,7 @@ BOXES = ("mondrian", "glove-small", "glove-any", "glove-sk")
 
 
 def timed(job: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds of a job, and what came of it."""
+    """CPU seconds of a job, and its result."""
     begin = time.process_time()
     result = job()
     return time.process_time() - begin, result

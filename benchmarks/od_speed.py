@@ -1,4 +1,4 @@
-"""Solving matrices: `atg-dual` beside the plain recursive twin, `joint` beside `atg-dual`, all on one thread and the same data.
+"""Solving matrices: `atg-dual` against the plain recursive twin, `joint` against `atg-dual`, all on one thread and the same data.
 
 k = 10, at most 10 % suppressed, target volumes as published (nyc 100, senegal 300). Solving only: flows lie in memory and
 nothing is written. The last figure is how many times as fast as the twin `atg-dual` is on matrices like `senegal`.

@@ -1,8 +1,8 @@
-"""SID and AID of 5,000 movers with about 98 points each: 100,000 range queries for each of five windows, beside a plain scan.
+"""SID and AID of 5,000 movers with about 98 points each: 100,000 range queries for each of five windows, against a plain scan.
 
 The scan looks at all legs for each query, with numpy, for a few queries of the same lists; both must find the same numbers. CPU
 seconds of one query, so that threads and other work on the machine do not count. Before the ratio, what microaggregation loses.
-The movers are on Oldenburg's roads where its network lies beside the checkout, otherwise on a made-up grid of streets.
+The movers are on Oldenburg's roads where its network is available, otherwise on a synthetic grid of streets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""10 million points of trajectories from Parquet to the model, beside pyarrow reading the same file.
+"""10 million points of trajectories from Parquet to the model, against pyarrow reading the same file.
 
 Twice: the file as it is usually written, in order, and the same rows shuffled.
 """

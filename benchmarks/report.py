@@ -1,4 +1,4 @@
-"""A run with its report beside the same run without: a week of hourly flows by `joint`.
+"""A run with its report against the same run without: a week of hourly flows by `joint`.
 
 Prints the size of that report and of one of 100,000 flows between 10,000 areas, the processor seconds that the latter takes, and
 last the processor seconds of the run with a report over those without.

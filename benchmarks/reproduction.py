@@ -1,8 +1,7 @@
-"""What two papers report, beside what the methods here give: the tables of docs/reproduction.md.
+"""What two papers report, against what the methods here give: the tables of docs/reproduction.md.
 
 - Matet et al., Adaptative generalization over a value hierarchy (Tables 3, 4 and 6): Ḡ, E, D, S and time at k = 10 and at most
-  10 % suppressed, on matrices made up after its Table 2, and on the yellow taxi sample by hour of day where it lies beside the
-  checkout.
+  10 % suppressed, on matrices made up after its Table 2, and on the yellow taxi sample by hour of day where it is available.
 - Matet et al., A lightweight approach for origin-destination matrix anonymization (Table 1): areas, cost and share k-anonymous on
   a grid of 64 × 64 cells of 200 m, on the taxi sample with coordinates; left out where that is missing.
 
@@ -408,7 +407,7 @@ def main() -> None:
     if LONLAT.exists():
         second_paper()
     else:
-        print("the taxi sample with coordinates is not beside the checkout: Table 1 left out")
+        print("the taxi sample with coordinates is not available: Table 1 left out")
     say("ratio", first_paper())
 
 

@@ -68,7 +68,7 @@ def upload(service: Running) -> Any:
 
 
 def attacked() -> Any:
-    """Files that attack whoever reads them, to a service that strace watches."""
+    """Files that attack their reader, to a service that strace watches."""
     with tempfile.TemporaryDirectory() as folder:
         service = Running(Path(folder))
         service.make_token("anna")

@@ -3,8 +3,8 @@
     python benchmarks/spark.py [TRIPS [METHOD]]
 
 5 million trips and joint, unless others are named; the full size is 50000000. Spark runs on executors in processes of their own,
-one a core, on this machine (`local-cluster`). Memory is told by kind of process: the driver (Python and Java), the largest
-executor (Java), and the largest Python beside one. Both sides write and verify a release, attack it, and draw no report. Before
+one a core, on this machine (`local-cluster`). Memory is reported by kind of process: the driver (Python and Java), the largest
+executor (Java), and the largest Python next to one. Both sides write and verify a release, attack it, and draw no report. Before
 the clock runs, each side does a small run: libraries and kernels are loaded on both. The ratio in processor seconds is the one to
 look at where the machine has other work to do.
 

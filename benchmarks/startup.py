@@ -1,4 +1,4 @@
-"""`crowdveil --help` beside `python -c "import click, pydantic"`: what a user waits before anything happens."""
+"""`crowdveil --help` against `python -c "import click, pydantic"`: what a user waits before anything happens."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Measures of trajectories on San Francisco's cabs, beside the CPU seconds that mdl-anonymizer takes for its own.
+"""Measures of trajectories on San Francisco's cabs, against the CPU seconds that mdl-anonymizer takes for its own.
 
-Each measure of the document is computed from files, the original and a release of `microaggregation` (k = 3, λ = 0.0055) with its
+Each measure of MobiDataLab is computed from files, the original and a release of `microaggregation` (k = 3, λ = 0.0055) with its
 pairing, in a process that has measured the small set once before, so that compiling and imports are not counted; the best of
 several runs. Reading the files is counted with every one of ours, and is most of what RMSE and linkage of the small set take;
-`all` are the five of the document at once, read once, against the sum of the peer's. The peer's figures are the least of those
+`all` are the five of MobiDataLab at once, read once, against the sum of the peer's. The peer's figures are the least of those
 that were measured on two cores of the same kind, and two seconds of imports are taken off each; its RMSE of the small set takes
 about as long as its imports, so that this ratio says little. What it computes is not the same: its linkage looks at a window, and
 its propensity score is that of a model on the rows that it learnt from.
@@ -31,7 +31,7 @@ FILES = {
     "L": "cabs_dataset_20080608.parquet",
 }
 LAMBDA = 0.005492628237142597
-"""Of the document's example."""
+"""Of MobiDataLab's example."""
 IMPORTS = 2.0
 PEER = {
     "ScikitMeasures": {"S": 24.0, "M": 67.0},
@@ -87,7 +87,7 @@ def ratios(folder: Path) -> float:
 
 
 def large(folder: Path) -> None:
-    """All measures in one command; and linkage alone, exact, by the λ of the document's example and by its formula."""
+    """All measures in one command; and linkage alone, exact, by the λ of MobiDataLab's example and by its formula."""
     anonymized("L", folder)
     command = [sys.executable, "-c", "from crowdveil.cli.main import main; main()"]
     files = [str(DATA / FILES["L"]), str(folder / "L"), "--pairing", str(folder / "L.parquet")]

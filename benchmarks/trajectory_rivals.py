@@ -1,4 +1,4 @@
-"""The two rivals of trajectory anonymization, each beside its twin in plain Python on the same movers in a made-up town.
+"""The two rivals of trajectory anonymization, each against its twin in plain Python on the same movers in a synthetic town.
 
 CPU seconds of the groups at a small log cost (`log-cost-generalization`) and of the swaps inside groups (`swap-locations-2012`),
 after a first run that loads compiled kernels. What comes out is the same, and the script fails where it is not. The twins are

@@ -1,4 +1,4 @@
-"""50 million trips in Parquet to hourly OD flows, beside the engine's own bare group-by on the same file.
+"""50 million trips in Parquet to hourly OD flows, against the engine's own bare group-by on the same file.
 
 The bare group-by counts trips and distinct people by hour, origin and destination, and stops there. Ours also matches
 zones, checks every row, cuts steps in a time zone, sorts, and makes the model. The bare query is measured in both of its

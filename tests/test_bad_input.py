@@ -104,7 +104,7 @@ def refused(command: Command, folder: Path, *args: object, code: int = 2) -> str
     ran = command(*args)
     sentence = ran.sentence
     assert ran.code == code, ran
-    assert "fault of ours" not in sentence
+    assert "Internal error" not in sentence
     assert tree_of(folder) == before, "something was written"
     for file in folder.iterdir():
         told = {v for v in values_in(file) if v in sentence}
@@ -486,7 +486,7 @@ def test_odd_types_of_trips_never_are_our_fault(
         assert column in ran.sentence
     else:
         assert ran.code == 0 or (zones and column in ran.sentence), ran.err
-    assert "fault of ours" not in ran.err
+    assert "Internal error" not in ran.err
     assert "broken" not in ran.err
 
 

@@ -479,7 +479,7 @@ def test_from_the_command_line(command: Any, city: Path, tmp_path: Path) -> None
     assert not (out / "report.html").exists()
     assert command("report", out).out.endswith("report.html: written\n") and (out / "report.html").exists()
     ran = command("report", out, "--private-report", tmp_path / "p.html", "--original", trips, "--zones", zones)
-    assert ran.code == 0 and "not for release" in ran.out
+    assert ran.code == 0 and "do not publish it" in ran.out
     assert command("report", out, "--private-report", out / "p.html", "--original", trips, "--zones", zones).code == 2
     assert command("report", out, "--original", trips).code == 2
     assert command("plot", "flows", out, "-o", tmp_path / "p.svg").code == 0

@@ -1,4 +1,4 @@
-"""Commands of analyses, each drawn from its record."""
+"""Commands of analyses, each made from its record."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.main import COMMANDS
 from crowdveil.cli.options import given, options_of
 from crowdveil.cli.remote_jobs import (
-    Elsewhere,
+    RemoteTarget,
     check_target_of,
-    elsewhere,
     form_of,
     put_file,
     put_files,
     put_folder,
+    remote_target,
     server_options,
     split_files,
 )
@@ -31,14 +31,14 @@ from crowdveil.registry import find_analysis
 
 
 def command_of(name: str) -> click.Command:
-    """The command of an analysis."""
+    """Return the command of an analysis."""
     analysis = find_analysis(name)
     reading = READINGS.get(analysis.takes, StudyReading)
 
     def call(data: str, output: str | None, overwrite: bool, **values: Any) -> None:
-        there = elsewhere(values)
+        server = remote_target(values)
         options = given(analysis.params, values) | given(reading, values)
-        perform(name, data, output, overwrite, options, values.get("original"), values.get("plot"), there)
+        perform(name, data, output, overwrite, options, values.get("original"), values.get("plot"), server)
 
     options = _of_study(analysis) if analysis.takes is Study else _of_trajectories(analysis)
     return click.Command(name, callback=call, params=options, help=_help(analysis), short_help=analysis.summary)
@@ -52,15 +52,15 @@ def perform(
     options: dict[str, Any],
     original: str | None = None,
     plot: str | None = None,
-    there: Elsewhere | None = None,
+    server: RemoteTarget | None = None,
 ) -> None:
-    """Run an analysis, here or on a server, tell what it found, and where it was written."""
-    if there is not None:
+    """Run an analysis, here or on a server, print what it found, and where it was written."""
+    if server is not None:
         analysis = find_analysis(name)
         if analysis.takes is Study:
-            lines = _study_there(there, name, data, original, output, plot, overwrite, options)
+            lines = _study_remotely(server, name, data, original, output, plot, overwrite, options)
         else:
-            lines = _map_there(there, analysis, data, output, overwrite, options)
+            lines = _map_remotely(server, analysis, data, output, overwrite, options)
         if lines is None:
             return
     else:
@@ -80,11 +80,11 @@ def perform(
             click.echo(f"{Path(file)}: written")
 
 
-def _study_there(
-    there: Elsewhere, name: str, release: str, original: str | None, output: str | None, plot: str | None,
+def _study_remotely(
+    server: RemoteTarget, name: str, release: str, original: str | None, output: str | None, plot: str | None,
     overwrite: bool, options: dict[str, Any],
 ) -> list[str] | None:  # fmt: skip
-    """Have a release analyzed on a server; the lines of what was found, None where it is left to itself."""
+    """Analyze a release on a server; return the lines of the result, None where the job is detached."""
     api.check_outputs(output, plot)
     for target in (output, plot):
         check_target_of(target, overwrite=overwrite)
@@ -98,17 +98,17 @@ def _study_there(
         else:
             put_files(result, {f"{name}.{form}": output, f"{name}.png": plot}, overwrite=overwrite)
 
-    job = there.run(
+    job = server.run(
         "analyses", name, {**values, "format": form, "plot": plot is not None}, uploads, take,
         fetch=output is not None or plot is not None,
     )  # fmt: skip
     return None if job is None else job["summary"]["lines"]
 
 
-def _map_there(
-    there: Elsewhere, analysis: Analysis, data: str, output: str | None, overwrite: bool, options: dict[str, Any]
+def _map_remotely(
+    server: RemoteTarget, analysis: Analysis, data: str, output: str | None, overwrite: bool, options: dict[str, Any]
 ) -> list[str] | None:
-    """Have trajectories analyzed on a server, likewise: all files into a folder, or the one that the ending says."""
+    """Analyze trajectories on a server: write all files into a folder, or the one that the ending names."""
     target = None if output is None else Path(output)
     if target is not None and analysis.check_output is not None:
         analysis.check_output(target, overwrite=overwrite)
@@ -122,7 +122,7 @@ def _map_there(
             put_file(result, Path(str(output)), overwrite=overwrite)
 
     parameters = {**options, "format": "geojson" if form == "json" else form}
-    job = there.run("analyses", analysis.name, parameters, {"data": data}, take, fetch=output is not None)
+    job = server.run("analyses", analysis.name, parameters, {"data": data}, take, fetch=output is not None)
     return None if job is None else job["summary"]["lines"]
 
 
@@ -130,7 +130,11 @@ def _of_trajectories(analysis: Analysis) -> list[click.Parameter]:
     return [
         click.Argument(["data"], metavar="TRAJECTORIES"),
         *options_of(analysis.params),
-        click.Option(["-o", "--output"], metavar="FOLDER_OR_FILE", help="Write all of it, or what the ending says."),
+        click.Option(
+            ["-o", "--output"],
+            metavar="FOLDER_OR_FILE",
+            help="Write all files into a folder, or the one that the ending names.",
+        ),
         click.Option(["--overwrite"], is_flag=True, help="Replace what exists."),
         *server_options(),
         *[o for o in options_of(TrajectoryReading) if o.name not in ("zones", "zone_id")],
@@ -140,7 +144,7 @@ def _of_trajectories(analysis: Analysis) -> list[click.Parameter]:
 def _of_study(analysis: Analysis) -> list[click.Parameter]:
     original = click.Option(
         ["--original"], metavar="TRIPS_OR_FLOWS",
-        help="What the release was made from, to be put beside it. What comes of it is exact and stays in the house.",
+        help="The data that the release was made from, to compare. Results are then exact and confidential: do not publish them.",
     )  # fmt: skip
     return [
         click.Argument(["data"], metavar="RELEASE_FOLDER"),
@@ -155,7 +159,7 @@ def _of_study(analysis: Analysis) -> list[click.Parameter]:
 
 
 def _help(analysis: Analysis) -> str:
-    """What it does, where it is documented, and examples."""
+    """Return the help of a command: what it does, the extra that it needs, examples."""
     command = analysis.name if analysis.name in COMMANDS else f"analyze {analysis.name}"
     examples = "\n".join(f"  crowdveil {command} {example}" for example in analysis.examples)
     extra = f" Needs the extra {analysis.extra}." if analysis.extra else ""

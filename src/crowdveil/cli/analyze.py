@@ -1,4 +1,4 @@
-"""`crowdveil analyze NAME INPUT`: every analysis, drawn from the registry; or a run file."""
+"""`crowdveil analyze NAME INPUT`: a command for each registered analysis; or a run file."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 import click
 
 from crowdveil.cli.analyses import command_of, perform
-from crowdveil.cli.remote_jobs import elsewhere, not_before_a_name, server_options
+from crowdveil.cli.remote_jobs import not_before_a_name, remote_target, server_options
 from crowdveil.compat.mobidatalab.runfiles import read_analysis_file
 from crowdveil.errors import ParameterError
 from crowdveil.registry import ANALYSES, find_analysis
 
 
 class AnalysisCommands(click.Group):
-    """A command for each analysis; those that have one of their own beside `analyze` are the same."""
+    """A command for each analysis. Those that are commands of `crowdveil` too are the same."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of the analyses."""
+        """Return the names of the analyses."""
         return list(ANALYSES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of an analysis, by its name or an alias."""
+        """Return the command of an analysis, by its name or a name in other software."""
         try:
             return command_of(find_analysis(cmd_name).name)
         except ParameterError as error:
@@ -47,6 +47,8 @@ def command(ctx: click.Context, /, run_file: str | None, overwrite: bool, **valu
         if ctx.invoked_subcommand is not None:
             raise click.UsageError("give either an analysis or a run file with -f, not both.")
         wanted = read_analysis_file(Path(run_file), overwrite=overwrite)
-        perform(wanted.analysis, wanted.data, wanted.output, wanted.overwrite, wanted.options, there=elsewhere(values))
+        perform(
+            wanted.analysis, wanted.data, wanted.output, wanted.overwrite, wanted.options, server=remote_target(values)
+        )
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -1,4 +1,4 @@
-"""`crowdveil anonymize METHOD INPUT`: a command for each method, drawn from the registry; or a run file."""
+"""`crowdveil anonymize METHOD INPUT`: a command for each registered method; or a run file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import click
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.main import StoppedError
 from crowdveil.cli.options import given, options_of
-from crowdveil.cli.remote_jobs import Elsewhere, elsewhere, not_before_a_name, server_options
-from crowdveil.cli.remote_jobs import anonymize as run_there
+from crowdveil.cli.remote_jobs import RemoteTarget, not_before_a_name, remote_target, server_options
+from crowdveil.cli.remote_jobs import anonymize as run_remotely
 from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.engine import StoppedEarlyError
 from crowdveil.errors import ParameterError
@@ -34,11 +34,11 @@ class MethodCommands(click.Group):
     """A command for each method in the registry."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of the methods."""
+        """Return the names of the methods."""
         return list(all_methods())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a method, by its name or an alias."""
+        """Return the command of a method, by its name, its name in papers or in other software."""
         try:
             return method_command(find_method(cmd_name))
         except ParameterError as error:
@@ -46,16 +46,16 @@ class MethodCommands(click.Group):
 
 
 def method_command(method: Method) -> click.Command:
-    """Draw a command from a method's record."""
+    """Make a command from a method's record."""
     od = method.takes is Flows
     reading = READINGS[method.takes]
 
     def call(data: str, output: str, **values: Any) -> None:
-        there = elsewhere(values)
-        if there is not None and values["engine"] == "spark":
+        server = remote_target(values)
+        if server is not None and values["engine"] == "spark":
             raise click.UsageError("--engine spark is for a run from here; leave out --server, or the engine.")
         parameters, input_options, options = (given(model, values) for model in (method.params, reading, RunOptions))
-        perform(pipeline.Request(method.name, data, output, parameters, input_options, options), there)
+        perform(pipeline.Request(method.name, data, output, parameters, input_options, options), server)
 
     example = f"crowdveil anonymize {method.name} {EXAMPLES[od]} -o out/"
     return click.Command(
@@ -74,10 +74,10 @@ def method_command(method: Method) -> click.Command:
     )
 
 
-def perform(request: pipeline.Request, there: Elsewhere | None = None) -> None:
-    """Run a request, here or on a server; show where the release is and what it cost."""
-    if there is not None:
-        run_there(there, request, READINGS[find_method(request.method).takes])
+def perform(request: pipeline.Request, server: RemoteTarget | None = None) -> None:
+    """Run a request, here or on a server, and print where the release is and what it cost."""
+    if server is not None:
+        run_remotely(server, request, READINGS[find_method(request.method).takes])
         return
     try:
         with progress_bar() as (progress, stage):
@@ -87,11 +87,11 @@ def perform(request: pipeline.Request, there: Elsewhere | None = None) -> None:
     show_notes(result.notes)
     pairing, private_report = (request.options.get(name) for name in ("pairing", "private_report"))
     if pairing is not None:
-        # Not among the notes, which are in the manifest: that must not show that there is such a file.
+        # Not among the notes, which are in the manifest: the manifest must not show that such a file exists.
         click.echo(f"note: {pairing} links each published trajectory to its original: keep it secret.", err=True)
     click.echo(f"{result.folder}: verified and written")
     if private_report is not None:
-        click.echo(f"{private_report}: report with the original, not for release")
+        click.echo(f"{private_report}: confidential report with the original; do not publish it")
     for line in result.lines():
         click.echo(line)
 
@@ -114,6 +114,6 @@ def command(ctx: click.Context, /, run_file: str | None, overwrite: bool, **valu
     if run_file is not None:
         if ctx.invoked_subcommand is not None:
             raise click.UsageError("give either a method or a run file with -f, not both.")
-        perform(read_run_file(Path(run_file), overwrite=overwrite), elsewhere(values))
+        perform(read_run_file(Path(run_file), overwrite=overwrite), remote_target(values))
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -12,7 +12,7 @@ from crowdveil import api
 from crowdveil.attacks.base import AllAttackParams, Attack
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import given, options_of
-from crowdveil.cli.remote_jobs import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
+from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
 from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.errors import ParameterError
 from crowdveil.io.notes import ReadNotes
@@ -29,11 +29,11 @@ class AttackCommands(click.Group):
     """A command for each attack in the registry, and one for all."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of the attacks."""
+        """Return the names of the attacks."""
         return [*ATTACKS, ALL]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of an attack, by its name or an alias."""
+        """Return the command of an attack, by its name or its name in scikit-mobility."""
         if cmd_name == ALL:
             return _command(
                 ALL, AllAttackParams, "All attacks on what is given: trajectories, or a release of flows.", True
@@ -46,17 +46,17 @@ class AttackCommands(click.Group):
 
 
 def _help(attack: Attack) -> str:
-    """What the adversary knows, without the sections below it."""
+    """Return what the adversary knows, without the sections below it."""
     return attack.doc.strip().split("\n\nNotes\n")[0].split("\n\nReferences\n")[0]
 
 
 def _command(name: str, params: type[Params], text: str, trajectories: bool) -> click.Command:
     def call(data: str, output: str | None, as_json: bool, overwrite: bool, **values: Any) -> None:
-        there, notes = elsewhere(values), ReadNotes()
+        server, notes = remote_target(values), ReadNotes()
         options = given(params, values) | (given(TrajectoryReading, values) if trajectories else {})
-        if there is not None:
+        if server is not None:
             also = {field: values[field] for field in ("release", "pairing") if values.get(field) is not None}
-            _run_there(there, name, {"data": data, **also}, options, output, as_json, overwrite)
+            _run_remotely(server, name, {"data": data, **also}, options, output, as_json, overwrite)
             return
         with progress_bar() as (progress, stage):
             found = api.attack(
@@ -93,8 +93,8 @@ def _command(name: str, params: type[Params], text: str, trajectories: bool) -> 
     )  # fmt: skip
 
 
-def _run_there(
-    there: Elsewhere, name: str, uploads: dict[str, str], options: dict[str, Any], output: str | None, as_json: bool,
+def _run_remotely(
+    server: RemoteTarget, name: str, uploads: dict[str, str], options: dict[str, Any], output: str | None, as_json: bool,
     overwrite: bool,
 ) -> None:  # fmt: skip
     api.check_outputs(output, None)
@@ -111,7 +111,7 @@ def _run_there(
         if as_json:
             shown.append(result.read_text(encoding="utf-8").rstrip("\n"))
 
-    job = there.run(
+    job = server.run(
         "attacks", name, {**options, "format": form}, uploads, take, fetch=as_json or output is not None
     )  # fmt: skip
     if job is not None:
@@ -128,9 +128,9 @@ def _of_trajectories() -> list[click.Option]:
 
 @click.command(cls=AttackCommands)
 def command() -> None:
-    """Find out what an adversary gets who knows a little: the probability of finding somebody.
+    """Estimate the re-identification risk: how likely an adversary with background knowledge finds a person.
 
-    Of trajectories in the original, and in a release beside it; of flows in the release alone.
+    Trajectories are attacked in the original and in a release of it, flows in the release alone.
 
     \b
     Examples:

@@ -52,7 +52,7 @@ def export(data_dir: Path | None, database_url: str | None, since: datetime | No
 @place_options
 @click.argument("earlier", required=False, type=click.Path(path_type=Path), metavar="[EXPORT]")
 def verify(data_dir: Path | None, database_url: str | None, earlier: Path | None) -> None:
-    """Check that no line of the log was changed or removed; with an earlier EXPORT, that all its lines are still there."""
+    """Check that no line of the log was changed or removed; with an earlier EXPORT, that all its lines remain."""
     lines = _lines(data_dir, database_url)
     wrong = audit.verified(lines)
     if wrong is None and earlier is not None:

@@ -64,7 +64,7 @@ def _nothing_else(values: dict[str, Any], settings: type[Params], reading: type[
 
 
 def crowds(text: str) -> list[int]:
-    """The k between commas, each once."""
+    """Return the values of k between commas, each once."""
     checked = [FlowComparisonParams.checked({"k": each}).k for each in listed(text)]
     if not checked:
         raise ParameterError("k: wanted a number, or several with commas between, but got none.")
@@ -72,7 +72,7 @@ def crowds(text: str) -> list[int]:
 
 
 def listed(text: str) -> list[str]:
-    """What stands between commas."""
+    """Return the texts between commas."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
@@ -110,7 +110,7 @@ command = click.Command(
     help="Run methods side by side on the same data, with the same k, and publish nothing.\n\n"
     "For flows the table has means over matrices: generalization Ḡ, reconstruction error E, distribution distance D, share of "
     "trips suppressed S, and seconds. For trajectories it has the distortion of range queries, SID and AID, by the longest time "
-    "of a query, and the share of trajectories removed. The numbers are exact: they stay in the house.\n\n"
+    "of a query, and the share of trajectories removed. The numbers are exact and confidential: do not publish them.\n\n"
     "\b\nExamples:\n"
     "  crowdveil compare trips.parquet --zones zones.geojson --sample 10\n"
     "  crowdveil compare flows.csv --methods joint,joint:splits=dyadic,atg-dual:v_target=sample -o compared/\n"

@@ -15,19 +15,19 @@ from crowdveil.run.pipeline import Stage
 
 
 def show_notes(notes: ReadNotes) -> None:
-    """Tell what was guessed and what was left out, apart from the output."""
+    """Print what was guessed and what was left out to standard error."""
     show_sentences(notes.sentences())
 
 
 def show_sentences(sentences: list[str]) -> None:
-    """Tell notes, apart from the output."""
+    """Print notes to standard error."""
     for sentence in sentences:
         click.echo(f"note: {sentence}", err=True)
 
 
 @contextmanager
 def progress_bar(first_stage: str = "working") -> Iterator[tuple[Progress, Stage]]:
-    """A bar and the name of the stage, where somebody looks at a terminal."""
+    """Show a bar and the name of the stage, on a terminal only."""
     if not sys.stderr.isatty():
         yield no_progress, lambda name: None
         return

@@ -9,7 +9,7 @@ import click
 
 from crowdveil.cli.console import progress_bar, show_notes
 from crowdveil.cli.options import engine_options, given, options_of
-from crowdveil.cli.remote_jobs import Elsewhere, check_target_of, elsewhere, form_of, put_file, server_options
+from crowdveil.cli.remote_jobs import RemoteTarget, check_target_of, form_of, put_file, remote_target, server_options
 from crowdveil.compat.mobidatalab.runfiles import read_filter_file
 from crowdveil.errors import ParameterError
 from crowdveil.filters import FILTER_NAMES, Filter, FilterResult, check_filters, filter_file
@@ -44,14 +44,14 @@ def _call(
     **values: Any,
 ) -> None:  # fmt: skip
     filters: list[Filter] = click.get_current_context().ensure_object(list)
-    there = elsewhere(values)
+    server = remote_target(values)
     if run_file is not None:
         asked = read_filter_file(Path(run_file))
         data, output, filters = asked.data, output or asked.output, [*asked.filters, *filters]
     if data is None or output is None:
         raise ParameterError("wanted a file to filter and -o FILE to write to, or a run file with -f; give them.")
-    if there is not None:
-        _run_there(there, data, output, filters, overwrite, given(TrajectoryReading, values))
+    if server is not None:
+        _run_remotely(server, data, output, filters, overwrite, given(TrajectoryReading, values))
         return
     notes, reading = ReadNotes(), given(TrajectoryReading, values)
     if engine == "spark":
@@ -74,22 +74,22 @@ def _on_spark(
     options = TrajectoryReading.checked(reading)
     with progress_bar() as (progress, stage):
         stage("starting Spark")
-        with spark_engine(None, master) as there:
+        with spark_engine(None, master) as cluster:
             stage("filtering")
             return filter_on_spark(
-                there, data, output, filters, options, overwrite=overwrite, notes=notes, progress=progress
+                cluster, data, output, filters, options, overwrite=overwrite, notes=notes, progress=progress
             )
 
 
-def _run_there(
-    there: Elsewhere, data: str, output: str, filters: list[Filter], overwrite: bool, options: dict[str, Any]
+def _run_remotely(
+    server: RemoteTarget, data: str, output: str, filters: list[Filter], overwrite: bool, options: dict[str, Any]
 ) -> None:
     check_filters(filters)
     check_ending(Path(output))
     check_target_of(output, overwrite=overwrite)
     listed = [{f.name: list(f.values)} for f in filters]
     parameters = {**options, "filters": listed, "format": form_of(output, "csv")}
-    job = there.run(
+    job = server.run(
         "filter", "trajectories", parameters, {"data": data},
         lambda job, result: put_file(result, Path(output), overwrite=overwrite),
     )  # fmt: skip

@@ -11,7 +11,7 @@ import click
 
 from crowdveil import __version__
 from crowdveil.cli.stopping import SENTENCE, end_now, interrupted, prompt_stop, threads_left
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, MissingExtraError
 
 ANALYSES = "crowdveil.cli.analyses"
 """The module that makes the command of an analysis from its record."""
@@ -19,39 +19,47 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("crowdveil.cli.demo", "Make a synthetic city, anonymize it, verify it."),
     "anonymize": ("crowdveil.cli.anonymize", "Anonymize trips, flows or trajectories with a method."),
     "verify": ("crowdveil.cli.verify", "Check a release from its files alone."),
-    "report": ("crowdveil.cli.report", "Write the report of a release, one HTML file, anew."),
+    "report": ("crowdveil.cli.report", "Write the report of a release again, one HTML file."),
     "plot": ("crowdveil.cli.plot", "Draw flows, areas, profiles, heat maps or Pareto curves, as PNG or SVG."),
     "measure": ("crowdveil.cli.measure", "Measure what a release lost of the original flows or trajectories."),
     "attack": (
         "crowdveil.cli.attack",
-        "Find out what an adversary gets from trajectories, before and after, or from flows.",
+        "Estimate the re-identification risk of trajectories, before and after, or of flows.",
     ),
     "compare": ("crowdveil.cli.compare", "Run methods side by side on the same matrices, and publish nothing."),
     "sweep": ("crowdveil.cli.sweep", "Run a method with several k and budgets, and publish nothing."),
     "analyze": (
         "crowdveil.cli.analyze",
-        "Learn from a release, or draw a heat map of trajectories that can be published.",
+        "Analyze a release, or draw a heat map of trajectories that can be published.",
     ),
     "reconstruct": (ANALYSES, "Estimate the flows of a release between any zones, with bounds."),
     "profiles": (ANALYSES, "Trips by hour of the week that leave and reach each zone."),
     "land-use": (ANALYSES, "Group zones by the shape of their profiles."),
     "topics": (ANALYSES, "Find flows that come up together at the same hours."),
-    "methods": ("crowdveil.cli.methods", "List the methods, or tell all about one."),
+    "methods": ("crowdveil.cli.methods", "List the methods, or describe one."),
     "flows": ("crowdveil.cli.flows", "Turn trips to OD flows, or flows from one format to another."),
-    "filter": ("crowdveil.cli.filter", "Leave out trajectories: too short, too fast, elsewhere, other times."),
+    "filter": ("crowdveil.cli.filter", "Leave out trajectories: too short, too fast, outside a box or a time window."),
     "hierarchy": ("crowdveil.cli.hierarchy", "Make a tree over zones."),
     "serve": ("crowdveil.cli.serve", "Run jobs for others: an API over HTTP, a queue and workers."),
     "worker": ("crowdveil.cli.worker", "Run jobs of a service, on this machine or another."),
-    "task": ("crowdveil.cli.task", "Show, fetch or end a job that was left to a server."),
+    "task": ("crowdveil.cli.task", "Show, fetch or cancel a job on a server."),
     "review": ("crowdveil.cli.review", "Approve or reject results of others on a server."),
     "token": ("crowdveil.cli.token", "Make and revoke the tokens that people use a service with."),
     "audit": ("crowdveil.cli.audit", "Export and verify the audit log of a service."),
-    "synth": ("crowdveil.cli.synth", "Make up a city: trips, trajectories, OD matrices."),
+    "synth": ("crowdveil.cli.synth", "Make a synthetic city: trips, trajectories, OD matrices."),
 }
 
 
+EXTRAS: dict[str, str] = {
+    "alembic": "server", "fastapi": "server", "h11": "server", "prometheus_client": "server", "python_multipart": "server",
+    "sqlalchemy": "server", "starlette": "server", "uvicorn": "server", "psycopg": "postgres", "sklearn": "analysis",
+    "h5py": "omx", "matplotlib": "report", "pandas": "pandas", "geopandas": "pandas", "pyspark": "spark",
+}  # fmt: skip
+"""The extra that installs a module, for what no import has checked before."""
+
+
 class StoppedError(CrowdveilError):
-    """The user, or the machine, stopped the run."""
+    """The run was stopped, by the user or by a signal."""
 
 
 def load_command(name: str) -> click.Command:
@@ -65,7 +73,7 @@ class Commands(click.Group):
     """A group whose commands are modules that are imported when they are needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names, in the order that people see them."""
+        """Return the names in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -77,7 +85,7 @@ class Commands(click.Group):
         return load_command(cmd_name) if cmd_name in COMMANDS else None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. An interrupt is told here, since click would put an empty line before the sentence."""
+        """Run the command. Report an interrupt here, since click would put an empty line before the sentence."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -100,7 +108,9 @@ def _show_version(ctx: click.Context, _option: Any, wanted: bool) -> None:
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
 )
 def cli() -> None:
-    """Hide every traveler in a crowd of at least k, and prove it on the file that is written.
+    """Anonymize mobility data for publication: OD matrices and trajectories.
+
+    k-anonymity is verified on the published files.
 
     \b
     crowdveil demo
@@ -111,7 +121,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command; whatever goes wrong is told in one sentence."""
+    """Run the command; report any error in one sentence."""
     with prompt_stop() as watch:
         try:
             _main()
@@ -136,7 +146,7 @@ def _main() -> None:
     except (click.Abort, KeyboardInterrupt):
         raise StoppedError(SENTENCE) from None
     except BrokenPipeError:
-        # Whoever read our output went away, as `head` does: there is nobody to tell.
+        # The reader of our output closed it, as `head` does: no message can reach it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(2)
     except MemoryError:
@@ -144,9 +154,15 @@ def _main() -> None:
     except Exception as error:
         if interrupted(error):
             raise StoppedError(SENTENCE) from None
+        missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+        if missing in EXTRAS:
+            _stop(str(MissingExtraError(missing, EXTRAS[missing], "this command")), MissingExtraError.exit_code)
         if os.environ.get("CROWDVEIL_DEBUG"):
             raise
-        _stop(f"This is a fault of ours ({type(error).__name__}); set CROWDVEIL_DEBUG=1 and run again to see where.", 1)
+        _stop(
+            f"Internal error ({type(error).__name__}), please report it; set CROWDVEIL_DEBUG=1 and run again to see where.",
+            1,
+        )
 
 
 def _stop(sentence: str, code: int) -> None:

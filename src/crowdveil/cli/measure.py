@@ -15,12 +15,12 @@ from crowdveil.cli.compare import listed
 from crowdveil.cli.console import progress_bar, show_notes, show_sentences
 from crowdveil.cli.options import engine_options, given, options_of
 from crowdveil.cli.remote_jobs import (
-    Elsewhere,
+    RemoteTarget,
     check_target_of,
-    elsewhere,
     form_of,
     put_file,
     put_files,
+    remote_target,
     server_options,
     split_files,
 )
@@ -50,13 +50,13 @@ def _call(
     if original is None or release is None:
         raise ParameterError("wanted an original and a release to measure, or a file with -f; give them.")
     api.check_outputs(output, plot)
-    there, notes = elsewhere(values), ReadNotes()
+    server, notes = remote_target(values), ReadNotes()
     options = given(FlowReading, values) | given(TrajectoryReading, values)
-    if there is not None and engine == "spark":
+    if server is not None and engine == "spark":
         raise ParameterError("wanted a server or an engine, but got both; give --server or --engine.")
-    if there is not None:
+    if server is not None:
         uploads = {"original": original, "release": release, **({} if pairing is None else {"pairing": pairing})}
-        _run_there(there, uploads, names, as_json, output, plot, overwrite, options)
+        _run_remotely(server, uploads, names, as_json, output, plot, overwrite, options)
         return
     with ExitStack() as files:
         table, picture = (
@@ -77,8 +77,9 @@ def _call(
     click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
 
 
-def _run_there(
-    there: Elsewhere, uploads: dict[str, str], names: Sequence[str | MeasureRequest] | None, as_json: bool, output: str | None,
+def _run_remotely(
+    server: RemoteTarget, uploads: dict[str, str], names: Sequence[str | MeasureRequest] | None, as_json: bool,
+    output: str | None,
     plot: str | None, overwrite: bool, options: dict[str, Any],
 ) -> None:  # fmt: skip
     form = form_of(output, "json")
@@ -101,7 +102,7 @@ def _run_there(
         if as_json:
             shown.append(table.read_text(encoding="utf-8").rstrip("\n"))
 
-    job = there.run(
+    job = server.run(
         "measures", "all", {**values, **wanted, "format": form, "plot": plot is not None}, {**uploads, **files}, take,
         fetch=as_json or output is not None or plot is not None,
     )  # fmt: skip
@@ -110,7 +111,7 @@ def _run_there(
 
 
 def _reading_options() -> list[click.Option]:
-    """Options of reading flows and trajectories, each once."""
+    """Return the input options of flows and trajectories, each once."""
     both = {option.name: option for kind in (TrajectoryReading, FlowReading) for option in options_of(kind)}
     return [option for name, option in both.items() if name not in _TREES]
 
@@ -139,10 +140,11 @@ command = click.Command(
         *server_options(),
         *_reading_options(),
     ],
-    help="Measure what a release lost of the original flows or trajectories. The numbers are exact: they stay in the house.\n\n"
-    "RELEASE is the folder of a release. Trajectories that others published may be a CSV or Parquet file: ids that are the "
-    "original's tell then which came of which. "
-    "Options of reading are those of the release unless given; files, such as zones, must be given again. "
+    help="Measure what a release lost of the original flows or trajectories. The numbers are exact and confidential: do not "
+    "publish them.\n\n"
+    "RELEASE is the folder of a release. Trajectories that others published may be a CSV or Parquet file: where its ids are "
+    "the original's, they link both. "
+    "Input options are those of the release unless given; files, such as zones, must be given again. "
     "↓ lower is better, ↑ higher is better, – undefined.\n\n"
     "\b\nExamples:\n"
     "  crowdveil measure trips.parquet out/ --zones zones.geojson\n"

@@ -1,4 +1,4 @@
-"""`crowdveil methods [NAME]`: what there is, and all about one."""
+"""`crowdveil methods [NAME]`: list the methods, or describe one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crowdveil.registry import all_methods, find_method
 @click.argument("name", required=False)
 @click.option("--schema", is_flag=True, help="Print the JSON schema of the parameters.")
 def command(name: str | None, schema: bool) -> None:
-    """List the methods, or tell all about one.
+    """List the methods, or describe one.
 
     \b
     Examples:

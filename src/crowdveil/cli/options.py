@@ -47,10 +47,10 @@ def _option(row: Row) -> click.Option:
 
 
 def engine_options() -> list[click.Option]:
-    """Return the options that say where the work is done."""
+    """Return the options that choose the engine."""
     return options_of(EngineOptions)
 
 
 def given(params: type[Params], values: dict[str, Any]) -> dict[str, Any]:
-    """The values of a model's parameters that the user gave; the rest keep their defaults."""
+    """Return the values of a model's parameters that the user gave; the rest keep their defaults."""
     return {row.name: values[row.name] for row in rows(params) if values.get(row.name) is not None}

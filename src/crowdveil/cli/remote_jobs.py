@@ -1,6 +1,7 @@
-"""The same commands on a server: what a command adopts to have `--server`.
+"""Run commands on a server: what a command needs to have `--server`.
 
-A command adds `server_options()` to its options, and asks `elsewhere(values)`: None to go on here, or where to send the work.
+A command adds `server_options()` to its options, and calls `remote_target(values)`, which gives the server that the job is sent
+to, or None for this machine.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from crowdveil.run import pipeline, releases
 from crowdveil.run.options import ReleaseOptions, RunOptions
 
 LARGEST = 1 << 50
-"""A result may be as large as it is: who asked for it has a limit at the server."""
+"""No limit of size for a result: the server has one."""
 
 
 def server_options() -> list[click.Option]:
-    """`--server` and `--detach`."""
+    """Return `--server` and `--detach`."""
     return [
         click.Option(["--server"], envvar="CROWDVEIL_SERVER", metavar="URL",
                      help="Run it on this server (crowdveil serve), with the token in CROWDVEIL_TOKEN. [CROWDVEIL_SERVER]"),
@@ -40,7 +41,7 @@ def server_options() -> list[click.Option]:
 
 
 def not_before_a_name(ctx: click.Context) -> None:
-    """Refuse these options before the name of a method or an analysis: they are its own, and would be passed over there."""
+    """Refuse these options before the name of a method or an analysis, where they would have no effect."""
     if ctx.invoked_subcommand is not None:
         for option in ("server", "detach"):
             if ctx.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE:
@@ -48,7 +49,7 @@ def not_before_a_name(ctx: click.Context) -> None:
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class RemoteTarget:
     """A server to run a command on."""
 
     server: Remote
@@ -64,7 +65,7 @@ class Elsewhere:
         *,
         fetch: bool = True,
     ) -> dict[str, Any] | None:
-        """Send a job, follow it, and hand its result over as a file; None if it is left to itself.
+        """Send a job, follow it, and hand its result over as a file; return None if it is detached.
 
         `files` are paths by field; a folder is sent as a zip file. `done` gets the job and the fetched file.
         """
@@ -72,7 +73,7 @@ class Elsewhere:
             job = self.server.start(room, name, parameters, ready, progress)
             if self.detach:
                 click.echo(job["id"])
-                show_sentences([f"the job is queued; fetch what comes of it with crowdveil task {job['id']} -o OUT."])
+                show_sentences([f"the job is queued; fetch its result with crowdveil task {job['id']} -o OUT."])
                 return None
             job = self.server.follow(job["id"], progress, stage)
             if fetch:
@@ -104,24 +105,24 @@ def refuse_unapproved(job: dict[str, Any]) -> None:
 
 
 def _comment(review: dict[str, Any]) -> str:
-    """What a reviewer said, as a part of a sentence."""
+    """Return the comment of a review, as a part of a sentence."""
     said = " ".join(str(review.get("comment") or "").split()).rstrip(".")
     return f" ({said})" if said else ""
 
 
-def elsewhere(values: dict[str, Any]) -> Elsewhere | None:
-    """Where a command is to run; takes its options out of `values`."""
+def remote_target(values: dict[str, Any]) -> RemoteTarget | None:
+    """Return the server that a command runs on, None for this machine; remove its options from `values`."""
     url, detach = values.pop("server", None), values.pop("detach", False)
     if not url:
         if detach:
             raise ParameterError("detach: wanted a server to leave the job to; name it with --server.")
         return None
-    return Elsewhere(remote(url), detach)
+    return RemoteTarget(remote(url), detach)
 
 
 @contextmanager
 def _sendable(files: Mapping[str, Any]) -> Iterator[dict[str, Path]]:
-    """Files as they are; folders packed."""
+    """Yield files as they are, and folders packed."""
     with scratch_folder() as folder:
         ready: dict[str, Path] = {}
         for field, given in files.items():
@@ -135,7 +136,7 @@ def _sendable(files: Mapping[str, Any]) -> Iterator[dict[str, Path]]:
 
 
 def split_files(model: type[Params], values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options that name a file that is there, apart from those that are plain values."""
+    """Split options into plain values and those that name an existing file."""
     files = {
         n: v
         for n, v in values.items()
@@ -147,7 +148,7 @@ def split_files(model: type[Params], values: dict[str, Any]) -> tuple[dict[str, 
     return {n: v for n, v in values.items() if n not in files}, files
 
 
-def anonymize(there: Elsewhere, request: pipeline.Request, reading: type[Params]) -> None:
+def anonymize(server: RemoteTarget, request: pipeline.Request, reading: type[Params]) -> None:
     """Run a request on a server; the release is verified here again before it gets its name."""
     run_options = RunOptions.checked(request.options)
     if run_options.resume is not None:
@@ -162,7 +163,7 @@ def anonymize(there: Elsewhere, request: pipeline.Request, reading: type[Params]
     named = {} if request.data_name is None else {"data_name": request.data_name}
     of_run = {n: v for n, v in request.options.items() if n in ReleaseOptions.model_fields and v is not None}
     parameters = {**request.parameters, **options, **of_run, **named}
-    job = there.run(
+    job = server.run(
         "methods", request.method, parameters, {"data": request.data, **files},
         lambda job, result: put_release(result, Path(request.output), overwrite=run_options.overwrite),
     )  # fmt: skip
@@ -203,7 +204,7 @@ def put_folder(packed: Path, target: Path, *, overwrite: bool, mark_file: str) -
 
 
 def form_of(output: str | Path | None, default: str) -> str:
-    """The form of a result, from the ending of the file that it goes to."""
+    """Return the format of a result, from the ending of the file that it goes to."""
     endings = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json"}
     return default if output is None else endings[Path(output).suffix.lower()]
 

@@ -19,9 +19,9 @@ from crowdveil.cli.verify import EitherReading
 @click.option("--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier private report.")
 def command(folder: str, private_report: str | None, original: str | None, overwrite: bool, **values: Any) -> None:
-    """Write report.html of a release anew, from its files alone.
+    """Write report.html of a release again, from its files alone.
 
-    With --private-report the original stands beside the release, in a file that is not for release; it is read as it was for
+    With --private-report it compares with the original, in a confidential file outside the release; it is read as it was for
     the release, and only files, such as zones, must be given again.
 
     \b

@@ -11,7 +11,7 @@ from crowdveil.remote import LOCAL_SERVER, remote
 
 _server = click.option("--server", envvar="CROWDVEIL_SERVER", default=LOCAL_SERVER, metavar="URL",
                        help=f"The server that has it. [CROWDVEIL_SERVER, or {LOCAL_SERVER}]")  # fmt: skip
-_comment = click.option("--comment", default="", metavar="TEXT", help="What the submitter is told. [nothing]")
+_comment = click.option("--comment", default="", metavar="TEXT", help="Message to the submitter. [none]")
 
 
 @click.group()
@@ -44,7 +44,7 @@ def listing(server: str) -> None:
 @click.option(
     "-o", "--output", required=True, metavar="FILE", help="Where the report is written: a page, or the manifest."
 )
-@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@click.option("--overwrite", is_flag=True, help="Replace what exists.")
 def report(task: str, output: str, overwrite: bool, server: str) -> None:
     """Fetch the report that is to be approved."""
     target = Path(output)
@@ -68,6 +68,6 @@ def approve(task: str, comment: str, server: str) -> None:
 @_comment
 @click.argument("task", metavar="ID")
 def reject(task: str, comment: str, server: str) -> None:
-    """Reject a result: nobody can fetch it. This cannot be undone."""
+    """Reject a result, so that it cannot be fetched. This cannot be undone."""
     remote(server).decide(task, "reject", comment)
     click.echo(f"{task}: rejected")

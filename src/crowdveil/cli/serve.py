@@ -18,7 +18,7 @@ from crowdveil.server.tokens import Limits
 
 
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that say where jobs lie: the same for the server, its workers and its tokens."""
+    """Add the options of the data directory and the database: the same for the server, its workers and its tokens."""
     for option in (
         click.option("--database-url", envvar="CROWDVEIL_DATABASE_URL", metavar="URL",
                      help="Store and queue in PostgreSQL, for several machines. [a SQLite file in the data directory]"),
@@ -30,13 +30,13 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def log_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option that says how lines of the log look."""
+    """Add the option of the format of the log."""
     return click.option("--log-format", type=click.Choice(["text", "json"]), default="text",
                         help="Lines on standard error: text (warnings), or JSON with every request. [text]")(command)  # fmt: skip
 
 
 def place(data_dir: Path | None, database_url: str | None, **more: Any) -> Settings:
-    """Settings from these options."""
+    """Return settings from these options."""
     return Settings((data_dir or default_folder()).absolute(), database_url, **more)
 
 
@@ -47,7 +47,7 @@ SANDBOX_HELP = "Refuse to start where the kernel cannot confine the processes th
 
 
 def memory_bytes(mib: int | None, at_once: int) -> int:
-    """Memory that one job may hold, as asked for or for so many at once."""
+    """Return the bytes of memory that one job may hold: as given, or a share for `at_once` jobs."""
     from crowdveil.server.workers.process import default_memory
 
     return default_memory(at_once) if mib is None else mib << 20
@@ -127,8 +127,8 @@ def command(
 ) -> None:
     """Run jobs for others: an API over HTTP, a queue, and workers, with nothing else to install.
 
-    Whoever is on this machine may use it; for anybody else, make tokens first (crowdveil token create NAME), and put a
-    proxy with TLS in front. Limits are those of tokens that have none of their own.
+    Users of this machine need no token. For others, make tokens first (crowdveil token create NAME), and put a proxy
+    with TLS in front. Limits are those of tokens that have none of their own.
 
     \b
     Examples:

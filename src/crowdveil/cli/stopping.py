@@ -23,7 +23,7 @@ SENTENCE = "Stopped; nothing was written."
 
 
 class Watch:
-    """What is known of a signal that was to end the command."""
+    """State of a signal that ends the command."""
 
     def __init__(self) -> None:
         self.number: int = signal.SIGINT
@@ -31,7 +31,7 @@ class Watch:
 
     @property
     def code(self) -> int:
-        """The exit code that shells give a command ended by the signal: 130 or 143."""
+        """Return the exit code that shells give a command ended by the signal: 130 or 143."""
         return 128 + self.number
 
     def terminated(self, _number: int, _frame: Any) -> None:
@@ -50,7 +50,7 @@ class Watch:
                 end(self.code, SENTENCE)
 
     def _ours(self) -> bool:
-        """Whether a signal is to end the command: a server has its own way, and Spark must first end what runs elsewhere."""
+        """Return whether a signal ends the command: a server handles it itself, and Spark must first end its jobs."""
         return signal.getsignal(signal.SIGTERM) == self.terminated and "pyspark" not in sys.modules
 
 
@@ -58,10 +58,10 @@ class Watch:
 def prompt_stop() -> Iterator[Watch]:
     """Listen to signals while a command runs."""
     watch = Watch()
-    heard, told = os.pipe()
-    os.set_blocking(told, False)
+    heard, signaled = os.pipe()
+    os.set_blocking(signaled, False)
     signal.signal(signal.SIGTERM, watch.terminated)
-    before = signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    before = signal.set_wakeup_fd(signaled, warn_on_full_buffer=False)
     process, hook = os.getpid(), sys.unraisablehook
     # An interrupt that reaches Python inside the compiler is lost there; the thread ends the process then, with one sentence.
     sys.unraisablehook = lambda lost: None if issubclass(lost.exc_type, KeyboardInterrupt) else hook(lost)
@@ -73,15 +73,15 @@ def prompt_stop() -> Iterator[Watch]:
         watch.ended.set()
         sys.unraisablehook = hook
         if os.getpid() == process:  # a worker that was forked inside has a thread less
-            if signal.set_wakeup_fd(-1) == told:
+            if signal.set_wakeup_fd(-1) == signaled:
                 signal.set_wakeup_fd(before)
-            os.close(told)
+            os.close(signaled)
             thread.join()
             os.close(heard)
 
 
 def interrupted(error: BaseException) -> bool:
-    """Whether an interrupt is behind an error: one that comes in the middle of compiled code ends as a SystemError."""
+    """Return whether an interrupt is behind an error: one that comes in the middle of compiled code ends as a SystemError."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, KeyboardInterrupt):
         cause = cause.__cause__ or cause.__context__
@@ -89,7 +89,7 @@ def interrupted(error: BaseException) -> bool:
 
 
 def threads_left() -> bool:
-    """Whether threads of a pool are at work, which Python would wait for at its end."""
+    """Return whether threads of a pool are at work, which Python would wait for at its end."""
     return any(thread.name.startswith("ThreadPoolExecutor-") for thread in threading.enumerate())
 
 
@@ -104,7 +104,7 @@ def end_now(code: int, sentence: str) -> None:
 
 
 def _forget() -> None:
-    """Keep a forked process from telling its parent of the signals that it gets."""
+    """Keep a forked process from passing its signals to its parent."""
     with suppress(ValueError):
         signal.set_wakeup_fd(-1)
 

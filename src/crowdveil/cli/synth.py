@@ -87,7 +87,7 @@ _TRAFFIC: list[tuple[str, str, str]] = [
     ("external-per-stamp", "N", "External objects that appear at each time-stamp."),
     ("lifespan", "N", "Time-stamps at which a mover is seen at most."),
     ("speed", "X", "Divisor of the width and height of the network: the larger, the slower."),
-    ("report", "N", "Probability, in thousandths, to tell the position at a time-stamp."),
+    ("report", "N", "Probability, in thousandths, to report the position at a time stamp."),
 ]
 _PLACE: list[tuple[str, str, str]] = [
     ("lon", "DEGREES", "Longitude of the middle of the network."),
@@ -99,12 +99,12 @@ _PLACE: list[tuple[str, str, str]] = [
 
 
 def _fields(of: Any, options: list[tuple[str, str, str]]) -> Callable[[Any], Any]:
-    """Options for the fields of a data class, with its defaults."""
+    """Return options for the fields of a data class, with its defaults."""
 
     def add(function: Any) -> Any:
-        for name, metavar, told in reversed(options):
+        for name, metavar, text in reversed(options):
             default = getattr(of, name.replace("-", "_"))
-            function = click.option(f"--{name}", default=default, show_default=True, metavar=metavar, help=told)(
+            function = click.option(f"--{name}", default=default, show_default=True, metavar=metavar, help=text)(
                 function
             )
         return function

@@ -1,4 +1,4 @@
-"""`crowdveil task ID`: what became of a job that was left to a server."""
+"""`crowdveil task ID`: show, fetch or cancel a job on a server."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from crowdveil.remote import LOCAL_SERVER, Remote, remote
 @click.command()
 @click.argument("task", metavar="ID")
 @click.option("-o", "--output", metavar="OUT", help="Wait for its end, and write the result here: a folder or a file.")
-@click.option("--overwrite", is_flag=True, help="Replace what is there.")
-@click.option("--cancel", is_flag=True, help="End it, and have its files removed.")
+@click.option("--overwrite", is_flag=True, help="Replace what exists.")
+@click.option("--cancel", is_flag=True, help="Cancel it, and remove its files.")
 @click.option("--server", envvar="CROWDVEIL_SERVER", default=LOCAL_SERVER, metavar="URL",
               help=f"The server that has it. [CROWDVEIL_SERVER, or {LOCAL_SERVER}]")  # fmt: skip
 def command(task: str, output: str | None, overwrite: bool, cancel: bool, server: str) -> None:
-    """Show how far a job on a server is, fetch what came of it, or end it.
+    """Show how far a job on a server is, fetch its result, or cancel it.
 
     \b
     Examples:
@@ -29,18 +29,18 @@ def command(task: str, output: str | None, overwrite: bool, cancel: bool, server
       crowdveil task 30c2ad9df0f9470abfd8198b4cb4f86a -o out/
       crowdveil task 30c2ad9df0f9470abfd8198b4cb4f86a --cancel
     """
-    there = remote(server)
+    client = remote(server)
     if cancel:
         if output is not None:
             raise ParameterError("cancel: a job that is ended has no result; leave out -o.")
-        click.echo(f"{task}: {there.cancel(task)['state']}")
+        click.echo(f"{task}: {client.cancel(task)['state']}")
     elif output is None:
-        click.echo("\n".join(_told(there.job(task))))
+        click.echo("\n".join(_lines_of(client.job(task))))
     else:
-        get(there, task, Path(output), overwrite=overwrite)
+        get(client, task, Path(output), overwrite=overwrite)
 
 
-def get(there: Remote, task: str, output: Path, *, overwrite: bool) -> None:
+def get(client: Remote, task: str, output: Path, *, overwrite: bool) -> None:
     """Wait for a job, and write its result."""
 
     def put(job: dict[str, Any], result: Path) -> None:
@@ -52,15 +52,15 @@ def get(there: Remote, task: str, output: Path, *, overwrite: bool) -> None:
             put_file(result, output, overwrite=overwrite)
 
     with progress_bar("waiting") as (progress, stage):
-        job = there.follow(task, progress, stage)
+        job = client.follow(task, progress, stage)
         stage("fetching")
-        fetched(there, job, put, progress)
+        fetched(client, job, put, progress)
     show_sentences(job["summary"]["notes"])
     click.echo(f"{output}: {'verified and written' if job['kind'] == 'anonymize' else 'written'}")
     click.echo("\n".join(job["summary"]["lines"]))
 
 
-def _told(job: dict[str, Any]) -> list[str]:
+def _lines_of(job: dict[str, Any]) -> list[str]:
     progress, total = job["progress"], job["progress"]["total"]
     at = f", {progress['stage']}" if job["state"] == "running" else ""
     far = f", {100 * progress['done'] // total} %" if job["state"] == "running" and total else ""

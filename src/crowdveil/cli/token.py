@@ -102,19 +102,19 @@ def listing(data_dir: Path | None, database_url: str | None) -> None:
         rows = service.tokens.all()
     names = {row["id"]: row["name"] for row in rows}
     for row in rows:
-        click.echo(f"{row['name']}: {', '.join(_told(row, names))}")
+        click.echo(f"{row['name']}: {', '.join(_found(row, names))}")
 
 
-def _told(row: dict[str, Any], names: dict[str, str]) -> list[str]:
-    """What there is to say of a token."""
-    told = [f"may {' and '.join(row['scopes'].split())}", f"made {_day(row['created'])}"]
-    told.append("never used" if row["last_used"] is None else f"last used {_day(row['last_used'])}")
+def _found(row: dict[str, Any], names: dict[str, str]) -> list[str]:
+    """Return what is known of a token, as short phrases."""
+    found = [f"may {' and '.join(row['scopes'].split())}", f"made {_day(row['created'])}"]
+    found.append("never used" if row["last_used"] is None else f"last used {_day(row['last_used'])}")
     for what in ("expires", "revoked"):
         if row[what] is not None:
-            told.append(f"{what} {_day(row[what])}")
+            found.append(f"{what} {_day(row[what])}")
     if row["owner"] is not None:
-        told.append(f"jobs of {names.get(row['owner'], row['owner'])}")
-    return told + [f"{name.replace('_', ' ')} {value:,}" for name, value in json.loads(row["limits"]).items()]
+        found.append(f"jobs of {names.get(row['owner'], row['owner'])}")
+    return found + [f"{name.replace('_', ' ')} {value:,}" for name, value in json.loads(row["limits"]).items()]
 
 
 @command.command("revoke")

@@ -17,7 +17,7 @@ from crowdveil.run import releases
 
 
 class EitherReading(FlowReading, TrajectoryReading):
-    """Options of reading flows or trajectories; those of the other kind are refused when the original is read."""
+    """Input options of flows or trajectories; those of the other kind are refused when the original is read."""
 
 
 @click.command(params=[*engine_options(), *options_of(EitherReading)])
@@ -79,7 +79,7 @@ def _is_file(folder: str) -> bool:
 
 
 def _as_json(finding: Finding) -> dict[str, Any]:
-    """A finding in plain values."""
+    """Return a finding in plain values."""
     return {
         "outcome": finding.outcome.value,
         "counts": finding.counts,

@@ -31,7 +31,7 @@ def command(
 ) -> None:
     """Run jobs of a service that has its queue in PostgreSQL; any number of these, on any number of machines.
 
-    All machines share the data directory (NFS or the like). A worker that is told to stop puts its job back.
+    All machines share the data directory (NFS or the like). A worker that is stopped puts its job back into the queue.
 
     \b
     Example:

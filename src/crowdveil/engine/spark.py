@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -221,12 +221,10 @@ def spark_engine(spark: Any = None, master: str | None = None) -> Iterator[Spark
 
 
 def _check_packages() -> None:
-    """Raise unless pyspark is installed, and pandas, which it wants for every exchange with Arrow."""
+    """Raise unless pyspark is installed, and pandas, which PySpark imports in functions over Arrow tables."""
     for package in ("pyspark", "pandas"):
-        try:
-            import_module(package)
-        except ImportError:
-            raise MissingExtraError(package, "spark", "--engine spark") from None
+        if find_spec(package) is None:
+            raise MissingExtraError(package, "spark", "--engine spark")
 
 
 def _start(master: str | None) -> Any:

@@ -33,7 +33,7 @@ class ReleaseOptions(Params):
     format: Literal["parquet", "csv"] = "parquet"
     """File format of the tables."""
     attack: bool = Field(True, strict=True)
-    """Attack the release before it is published; the run fails if an attack beats a proven guarantee."""
+    """Attack the release before it is published; the run fails if an attack succeeds more often than the guarantee allows."""
     report: bool = Field(True, strict=True)
     """Write report.html into the release."""
 
