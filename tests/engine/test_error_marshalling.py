@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from crowdveil.engine.error_marshalling import in_one_sentence, telling, told
+from crowdveil.engine.error_marshalling import call_marked, iterate_marked, restored
 from crowdveil.errors import GuaranteeViolatedError, InputError, MissingExtraError, OutputError, ParameterError
 
 
@@ -16,9 +16,9 @@ def test_an_error_of_ours_crosses(kind: type[Exception]) -> None:
         raise kind('time step 3 of 7: "k" is [too] large')
 
     with pytest.raises(RuntimeError) as sent:
-        told(fail, None)
+        call_marked(fail, None)
     text = f"An exception was thrown from the Python worker:\nTraceback …\nRuntimeError: {sent.value}\n\n\tat org.apache.spark"
-    arrived = in_one_sentence(Exception(text))
+    arrived = restored(Exception(text))
     assert type(arrived) is kind and str(arrived) == 'time step 3 of 7: "k" is [too] large'
 
 
@@ -29,15 +29,15 @@ def test_an_error_between_pieces_crosses_too() -> None:
                 raise MissingExtraError("scikit-learn", "analysis", "glove-sk")
             yield number
 
-    made = telling(pieces, iter([0, 1, 2]))
+    made = iterate_marked(pieces, iter([0, 1, 2]))
     assert [next(made), next(made)] == [0, 1]
     with pytest.raises(RuntimeError) as sent:
         next(made)
-    assert "glove-sk needs the package scikit-learn" in str(in_one_sentence(Exception(str(sent.value))))
+    assert "glove-sk needs the package scikit-learn" in str(restored(Exception(str(sent.value))))
 
 
 def test_what_spark_says_is_told_where_a_user_can_mend_it() -> None:
-    missing = in_one_sentence(Exception("ModuleNotFoundError: No module named 'crowdveil'"))
+    missing = restored(Exception("ModuleNotFoundError: No module named 'crowdveil'"))
     assert isinstance(missing, ParameterError) and "docs/spark.md" in str(missing)
     other = Exception("java.lang.OutOfMemoryError")
-    assert in_one_sentence(other) is other
+    assert restored(other) is other

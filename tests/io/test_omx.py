@@ -68,7 +68,7 @@ def test_what_the_reference_package_writes_is_read(tmp_path: Path) -> None:
         (1, 0, 4),
         (2, 0, 10),
     ]
-    with pytest.raises(InputError, match="2 matrices whose names are no times; choose one with --matrix"):
+    with pytest.raises(InputError, match="2 matrices whose names are no times; choose one with matrix="):
         read_omx(tmp_path / "ref.omx")
     known = Zones.from_ids(["10", "20", "30", "40"])
     placed = read_omx(tmp_path / "ref.omx", matrix="AM", zones=known, lookup="taz")

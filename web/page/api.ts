@@ -1,6 +1,7 @@
 // The service as the page sees it; the types of jobs are generated from its models. The token lives in this tab's session storage and in no other place.
 
-import type { JobView as Job, ReviewView as Review } from "./views";
+import type { ErrorView, JobView as Job, ReviewView as Review } from "./views";
+import { sentence } from "./words";
 
 export interface Field {
   name: string; kind: "int" | "float" | "bool" | "text" | "choice" | "share" | "file"; default: unknown; required: boolean; choices: string[];
@@ -24,7 +25,7 @@ export interface Reviewed {
 export interface Seen {
   columns: { name: string; type: string }[]; rows: (string | null)[][]; looks_like: Takes | null; takes: Takes;
   roles: Record<string, string>; counts: Record<string, number>; crowd_of?: string; notes: string[];
-  problems: { message: string; rows: number }[]; error: string | null; part: boolean;
+  problems: { message: string; rows: number }[]; error: ErrorView | null; part: boolean;
 }
 export type { JobView as Job } from "./views";
 export interface Manifest {
@@ -33,8 +34,8 @@ export interface Manifest {
   risk?: Record<string, unknown>[]; files: Record<string, { name: string; sha256: string }>;
 }
 
-/** What the service says is wrong, in its own sentence. */
-export class Wrong extends Error {
+/** An error that the service answered with; its message names the fields of this page. */
+export class ServiceError extends Error {
   constructor(readonly status: number, readonly code: string, message: string) { super(message); }
 }
 
@@ -52,18 +53,18 @@ function headers(): Record<string, string> {
   return known === null ? {} : { Authorization: `Bearer ${known}` };
 }
 
-async function wrong(status: number, text: string): Promise<Wrong> {
-  let error: { code: string; message: string } = { code: "fault", message: `The service answered with ${status} and no reason; try again.` };
+async function wrong(status: number, text: string): Promise<ServiceError> {
+  let error: Pick<ErrorView, "code" | "parts"> = { code: "fault", parts: [`The service answered with ${status} and no reason; try again.`] };
   try { error = JSON.parse(text).error ?? error; } catch { /* no JSON: something between us and the service answered */ }
   if (status === 401 && token() !== null) refused();
-  return new Wrong(status, error.code, error.message);
+  return new ServiceError(status, error.code, sentence(error));
 }
 
 async function asked(path: string, how: RequestInit = {}): Promise<Response> {
   let answer: Response;
   try { answer = await fetch(path, { ...how, headers: { ...headers(), ...(typeof how.body === "string" ? { "Content-Type": "application/json" } : {}) }, cache: "no-store" }); } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Wrong(0, "away", AWAY);
+    throw new ServiceError(0, "away", AWAY);
   }
   if (!answer.ok) throw await wrong(answer.status, await answer.text());
   return answer;
@@ -86,7 +87,7 @@ export function send<T>(path: string, form: FormData, told: (share: number) => v
       if (request.status < 300) resolve(JSON.parse(request.responseText) as T);
       else reject(await wrong(request.status, request.responseText));
     };
-    request.onerror = () => reject(new Wrong(0, "away", AWAY));
+    request.onerror = () => reject(new ServiceError(0, "away", AWAY));
     request.onabort = () => reject(new DOMException("ended", "AbortError"));
     signal?.addEventListener("abort", () => request.abort());
     request.send(form);

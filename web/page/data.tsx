@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { blob, said } from "./api";
 import { Alert } from "./parts";
-import { size, told } from "./words";
+import { size } from "./words";
 
 const MAP = /\.(geojson|json|gpkg|geoparquet)$/i;
 
@@ -47,6 +47,6 @@ export function DataChoice({ data, endings, choose }: { data: File | null; endin
       <button type="button" onClick={() => trial("trips")} disabled={wait !== ""}>{wait === "trips" ? "Making it…" : "Trips"}</button>
       <button type="button" onClick={() => trial("drives")} disabled={wait !== ""}>{wait === "drives" ? "Making it…" : "Trajectories"}</button>
     </div>
-    {error && <Alert>{told(error)}</Alert>}
+    {error && <Alert>{error}</Alert>}
   </>;
 }

@@ -1,7 +1,7 @@
 // The page of the service: who asks, which page is shown, and what all pages share.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { type Form, json, remember, said, type Session, token, whenRefused, Wrong } from "./api";
+import { type Form, json, remember, said, type Session, token, whenRefused, ServiceError } from "./api";
 import { again } from "./draft";
 import { Compare } from "./compare";
 import { History } from "./history";
@@ -11,7 +11,6 @@ import { Alert, Title } from "./parts";
 import { go, route } from "./router";
 import { ReviewPage, Reviews } from "./review";
 import { SignIn } from "./signin";
-import { told } from "./words";
 
 interface Inside { form: Form; session: Session }
 const may = (inside: Inside, scope: string): boolean => inside.session.scopes.includes(scope);
@@ -38,7 +37,7 @@ function App() {
     whenRefused(leave);
     json<{ token_needed: boolean }>("/door")
       .then(({ token_needed }) => (token_needed && token() === null ? setDoor("closed") : enter()))
-      .catch((problem) => (problem instanceof Wrong && problem.status === 401 ? undefined : setError(said(problem))));
+      .catch((problem) => (problem instanceof ServiceError && problem.status === 401 ? undefined : setError(said(problem))));
     return () => window.removeEventListener("hashchange", moved);
   }, []);
   return <>
@@ -53,7 +52,7 @@ function App() {
       {inside && token() !== null && <span class="who"><span>{inside.session.name}</span><button type="button" class="quiet" onClick={leave}>Sign out</button></span>}
     </div></header>
     <main id="main" tabIndex={-1}>
-      {error && <Alert>{told(error)}</Alert>}
+      {error && <Alert>{error}</Alert>}
       {door === "closed" && <SignIn enter={enter} />}
       {inside && <Page at={at} inside={inside} work={work} setWork={setWork} />}
     </main>

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { blob, download, type Job, said } from "./api";
-import { label, shown, spoken, told } from "./words";
+import { label, shown, spoken } from "./words";
 
 /** The heading of a page; it takes the focus when the page changes, so that a screen reader says where one is. */
 export function Title({ children, above }: { children: ComponentChildren; above?: ComponentChildren }) {
@@ -35,7 +35,7 @@ export function Action({ act, children, kind = "", busy = "…" }: { act: () => 
   };
   return <>
     <button type="button" class={kind} onClick={click} disabled={wait}>{wait ? busy : children}</button>
-    {error && <Alert>{told(error)}</Alert>}
+    {error && <Alert>{error}</Alert>}
   </>;
 }
 
@@ -83,7 +83,7 @@ export function ReportFrame({ path, title, at = "" }: { path: string; title: str
     }, (problem) => setError(said(problem)));
     return () => { gone = true; URL.revokeObjectURL(made); };
   }, [path]);
-  if (error) return <Alert>{told(error)}</Alert>;
+  if (error) return <Alert>{error}</Alert>;
   return <div class="frame" ref={stage}>
     <div class="bar"><span>{title}</span><button type="button" class="quiet" onClick={() => {
       if (document.fullscreenElement) void document.exitFullscreen();

@@ -2,7 +2,6 @@
 import { useState } from "preact/hooks";
 import { remember, said } from "./api";
 import { Alert, Title } from "./parts";
-import { told } from "./words";
 
 export function SignIn({ enter }: { enter: () => Promise<void> }) {
   const [given, setGiven] = useState(""), [wait, setWait] = useState(false), [error, setError] = useState("");
@@ -25,7 +24,7 @@ export function SignIn({ enter }: { enter: () => Promise<void> }) {
       <div class="field"><label for="token">Token</label>
         <input id="token" type="password" autocomplete="off" spellcheck={false} value={given} aria-describedby="token-hint" onInput={(event) => setGiven(event.currentTarget.value)} />
         <p class="hint" id="token-hint">It begins with cv_</p></div>
-      {error && <Alert>{told(error)}</Alert>}
+      {error && <Alert>{error}</Alert>}
       <p class="go"><button type="submit" class="main" disabled={wait}>{wait ? "Asking…" : "Sign in"}</button></p>
     </form>
   </div>;

@@ -1,5 +1,6 @@
 // What things are called on the page.
 import type { Field, Takes } from "./api";
+import type { ErrorView, ReferenceView } from "./views";
 
 const LABELS: Record<string, string> = {
   k: "Smallest crowd (k)", suppress: "Share that may be suppressed", suppress_trips: "Trips that may be suppressed", min_tiles: "Least tiles of an area", min_inhabited_tiles: "Least visited tiles of an area",
@@ -49,11 +50,12 @@ export function spoken(name: string): string {
   return upper(name.replace(/[_-]/g, " "));
 }
 
-/** A sentence of the command line with its options as they are called here. */
-export function told(sentence: string): string {
-  const file = /^\S+\.\w+: /.test(sentence); // it begins with the name of a file, which stays as it is
-  const about = sentence.replace(/^([a-z][a-z0-9_]*)(?=: )/, (name) => label({ name }));
-  return (file ? sentence : upper(about)).replace(/--([a-z][a-z0-9-]*)/g, (_, option: string) => `“${label({ name: option.replace(/-/g, "_") })}”`);
+/** An error as one sentence: parameters have the labels of their fields, and files keep their names. */
+export function sentence({ parts }: Pick<ErrorView, "parts">): string {
+  const named = (part: string | ReferenceView, at: number): string =>
+    typeof part === "string" ? part : part.kind === "name" ? part.name : at === 0 ? label(part) : `“${label(part)}”`;
+  const text = parts.map(named).join(""), first = parts[0];
+  return typeof first === "object" && first.kind === "name" ? text : upper(text);
 }
 
 export const number = (value: number): string => value.toLocaleString("en");

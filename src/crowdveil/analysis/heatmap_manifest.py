@@ -107,8 +107,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST_FILE
     if not path.is_file():
         raise InputError(
-            f"{folder}: wanted a heat map with its {MANIFEST_FILE}, but there is none; make the map again, or verify {GEOJSON} "
-            "alone."
+            folder,
+            f"wanted a heat map with its {MANIFEST_FILE}, but there is none; make the map again, or verify {GEOJSON} "
+            "alone.",
         )
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -117,24 +118,22 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         if {role: entry["name"] for role, entry in manifest["files"].items()} != _FILES:
             raise ValueError
     except (ValueError, RecursionError):
-        raise InputError(f"{path}: the manifest is broken; the heat map cannot be verified.") from None
+        raise InputError(path, "the manifest is broken; the heat map cannot be verified.") from None
     return manifest
 
 
 def _refuse_changed(folder: Path, manifest: dict[str, Any]) -> None:
     gone = [name for name in _FILES.values() if not (folder / name).is_file()]
     if gone:
-        raise InputError(f"{folder}: the heat map lacks {', '.join(gone)}; it cannot be verified.")
+        raise InputError(folder, f"the heat map lacks {', '.join(gone)}; it cannot be verified.")
     changed = [e["name"] for e in manifest["files"].values() if file_hash(folder / e["name"]) != e["sha256"]]
     if changed:
-        raise GuaranteeViolatedError(
-            f"{folder}: {', '.join(changed)} changed since the map was made; do not publish it."
-        )
+        raise GuaranteeViolatedError(folder, f"{', '.join(changed)} changed since the map was made; do not publish it.")
 
 
 def _read_map(path: Path) -> WrittenSectors:
     """Read a map that may come from anybody."""
-    wrong = InputError(f"{path}: wanted a heat map as crowdveil writes it, but this is something else.")
+    wrong = InputError(path, "wanted a heat map as crowdveil writes it, but this is something else.")
     try:
         SectorFile.model_validate(json.loads(path.read_text(encoding="utf-8")))
         written = read_sectors(path)
@@ -155,8 +154,9 @@ def _guarantees_of(path: Path, written: WrittenSectors, stated: list[dict[str, A
     complete = [type(guarantee) for guarantee in within] == list(_EVERY)
     if not complete or k != {written.k} or (stated is not None and _made(stated) != within):
         raise GuaranteeViolatedError(
-            f"{path}: it does not state the guarantees of a heat map, or its {MANIFEST_FILE}, its {ABOUT} member and its k "
-            "contradict one another; do not publish it."
+            path,
+            f"it does not state the guarantees of a heat map, or its {MANIFEST_FILE}, its {ABOUT} member and its k "
+            "contradict one another; do not publish it.",
         )
     return within
 

@@ -47,7 +47,7 @@ from crowdveil.analysis.calendar import DAY_S, GAPS, Period, Slots
 from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, estimates
 from crowdveil.analysis.reconstruction import aligned
 from crowdveil.analysis.study import Study, StudySide
-from crowdveil.errors import ParameterError, counted
+from crowdveil.errors import Option, ParameterError, counted
 from crowdveil.io.growing import growing_table
 from crowdveil.measures.base import ratio
 from crowdveil.model.arrays import Floats, Ints, Mask
@@ -349,8 +349,9 @@ def _ends(zones: Zones, word: str) -> list[tuple[int, int]]:
         if min(pair) >= 0:
             return [pair]
     raise ParameterError(
-        f"select: wanted ids of zones such as 74, or of two with a colon such as 74:75, but {word!r} names none; the zones "
-        f"begin with {', '.join(map(str, zones.ids[:5]))}."
+        Option("select"),
+        f"wanted ids of zones such as 74, or of two with a colon such as 74:75, but {word!r} names none; the zones "
+        f"begin with {', '.join(map(str, zones.ids[:5]))}.",
     )
 
 

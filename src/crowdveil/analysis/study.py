@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from crowdveil.errors import InputError, ParameterError, counted
+from crowdveil.errors import InputError, Option, ParameterError, counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.read_back import flow_release_alone, flow_release_from
 from crowdveil.io.steps import step_seconds
@@ -209,7 +209,7 @@ def study_of(release: Opened, reading: StudyReading, original: Flows | None, not
     if targets is not None and tiles is None and reading.weight is None:
         notes.say(
             "the release does not tell the outlines of its tiles, so that areas are spread evenly over their surface "
-            "(give the zones that it was made with by --zones, and they are spread over tiles)."
+            "(give the zones that it was made with by zones, and they are spread over tiles)."
         )
     beside = None if original is None else _side_of_original(original, tiles)
     return Study(areas.zones if targets is None else targets, side, beside, release.rows)
@@ -250,7 +250,7 @@ def _shapes(release: Opened) -> Labels:
         return outlines(areas.zones, np.unique(areas.tiles))
     known = release.outlines[[shape is not None for shape in release.outlines]]
     if not len(known):
-        raise InputError("the release has no outlines; give the zones that it was made with by --zones.")
+        raise InputError(f"the release has no outlines; give the zones that it was made with by {Option('zones')}.")
     return known
 
 
@@ -271,7 +271,9 @@ def _shares(
     if tiles is not None:
         return in_zones(areas, tiles, weight)
     if weight is not None:
-        raise InputError("a weight of tiles needs their outlines, which are not in the release; give them by --zones.")
+        raise InputError(
+            f"a weight of tiles needs their outlines, which are not in the release; give them by {Option('zones')}."
+        )
     return overlaps(release.outlines, targets), 0
 
 
@@ -289,7 +291,9 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
         if not tiles.located and (reading.to_zones, reading.to_grid, reading.to_h3) != (None, None, None):
             return None  # the surface of areas is spread as it is
         if not np.all(np.isfinite(tiles.area_m2)):
-            raise InputError("weight: the size of tiles needs their outlines; give them by --zones.")
+            raise InputError(
+                Option("weight"), f"the size of tiles needs their outlines; give them by {Option('zones')}."
+            )
         return tiles.area_m2
     if not isinstance(reading.weight, str | Path) or Path(reading.weight).exists():
         weight = read_tile_values(reading.weight, reading.weight_column, tiles, notes=notes)
@@ -297,11 +301,12 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
         weight = read_tile_values(reading.zones, str(reading.weight), tiles, zone_id=reading.zone_id, notes=notes)
     else:
         raise InputError(
-            f"weight: there is no file {reading.weight}, and no --zones with such a column; give one of them, area or release."
+            Option("weight"),
+            f"there is no file {reading.weight}, and no {Option('zones')} with such a column; give one of them, area or release.",
         )
     missing = int(np.isnan(weight[used]).sum())
     if missing:
-        raise InputError(f"weight: wanted one of every tile of the release, but {counted(missing, 'tile')} of "
+        raise InputError(Option("weight"), f"wanted one of every tile of the release, but {counted(missing, 'tile')} of "
                          f"{len(used):,} {'has' if missing == 1 else 'have'} none; add them.")  # fmt: skip
     return weight
 

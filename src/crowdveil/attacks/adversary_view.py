@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Floats, Ints, distinct, row_slices, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -172,7 +172,8 @@ class AttackScenario:
             return targets, None
         if linked and release.person is None:
             raise InputError(
-                "units: the release does not link the trajectories of a person; let units be trajectories, or leave them out."
+                Option("units"),
+                "the release does not link the trajectories of a person; let units be trajectories, or leave them out.",
             )
         label = None if release.source is None else whose[release.source]
         person = release.person if linked else None

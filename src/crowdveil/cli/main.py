@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from crowdveil.cli.stopping import SENTENCE, end_now, interrupted, prompt_stop, threads_left
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, as_command_line, render
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("crowdveil.cli.demo", "Make a synthetic city, anonymize it, verify it."),
@@ -127,7 +127,7 @@ def _main() -> None:
     except StoppedError:
         raise
     except CrowdveilError as error:
-        _stop(str(error), error.exit_code)
+        _stop(render(error.text, as_command_line), error.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(2)

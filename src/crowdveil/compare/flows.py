@@ -154,7 +154,7 @@ def matrices(flows: Flows, wanted: int | None, k: int) -> Flows:
     Time steps of fewer than k people are suppressed whole by every method, and say nothing: they are not taken.
     """
     if len(flows) == 0:
-        raise InputError("input: there is no flow in it, so that nothing can be compared.")
+        raise InputError("input", "there is no flow in it, so that nothing can be compared.")
     held = np.flatnonzero(slice_sums(flows.offsets, flows.people) >= k)
     steps = held[evenly(len(held), wanted)] if len(held) else np.arange(flows.steps)
     taken = flows if len(steps) == flows.steps else flows.at_steps(steps)

@@ -156,7 +156,7 @@ def trajectory_candidates(names: Sequence[str] | None, ks: Sequence[int]) -> lis
 def sampled(data: Trajectories, wanted: int | None, seed: int) -> Trajectories:
     """The trajectories that are compared on."""
     if len(data) == 0:
-        raise InputError("input: there is no trajectory in it, so that nothing can be compared.")
+        raise InputError("input", "there is no trajectory in it, so that nothing can be compared.")
     if wanted is None or wanted >= len(data):
         return data
     keep = np.zeros(len(data), np.bool_)

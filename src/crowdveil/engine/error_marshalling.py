@@ -1,64 +1,60 @@
-"""Errors that cross from executors to the driver, where only their text arrives, and come out as the one sentence they were."""
+"""Errors that cross from Spark's executors to the driver, where only the text of an exception arrives."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from crowdveil import errors
-from crowdveil.errors import CrowdveilError, InputError, MissingExtraError, ParameterError
+from crowdveil.errors import ERRORS, CrowdveilError, InputError, Option, ParameterError
 
 T = TypeVar("T")
-_MARK = "crowdveil-says:"
+_MARK = "crowdveil-error:"
 
 
-def told(function: Callable[[Any], T], argument: Any) -> T:
-    """In a worker: an error of ours reaches the driver as text only, so it is marked to be found there."""
+def call_marked(function: Callable[[Any], T], argument: Any) -> T:
+    """Call a function on an executor; an error of ours is sent as a marked JSON record."""
     try:
         return function(argument)
     except CrowdveilError as error:
-        raise RuntimeError(_MARK + json.dumps([type(error).__name__, str(error)])) from None
+        raise RuntimeError(_MARK + json.dumps({"code": error.code, "text": error.text})) from None
 
 
-def telling(function: Callable[[Any], Iterator[T]], pieces: Any) -> Iterator[T]:
-    """The same for what comes piece by piece."""
-    made = function(pieces)
-    while (piece := told(lambda it: next(it, None), made)) is not None:
-        yield piece
+def iterate_marked(function: Callable[[Any], Iterator[T]], chunks: Any) -> Iterator[T]:
+    """Iterate over what a function yields on an executor; an error of ours is sent as a marked JSON record."""
+    made = function(chunks)
+    while (chunk := call_marked(lambda it: next(it, None), made)) is not None:
+        yield chunk
 
 
-def in_one_sentence(error: Exception) -> Exception:
-    """An error of ours as it was raised on an executor; one of Spark that a user can mend; or the error itself."""
+def restored(error: Exception) -> Exception:
+    """Return the error of ours that an executor sent, one that explains a known error of Spark, or the error itself."""
     text = str(error)
-    found = re.search(re.escape(_MARK) + r"(\[.*\])", text)
-    if found:
-        name, message = json.loads(found[1])
-        kind = getattr(errors, name, InputError)
-        made: Exception = InputError(message) if kind is MissingExtraError else kind(message)
-        return made
-    return next((kind(sentence) for part, kind, sentence in _KNOWN if part in text), error)
+    _, mark, rest = text.partition(_MARK)
+    if mark:
+        sent, _ = json.JSONDecoder().raw_decode(rest)
+        return ERRORS.get(sent["code"], InputError).from_text(sent["text"])
+    return next((made for words, made in _KNOWN if words in text), error)
 
 
-_KNOWN: tuple[tuple[str, type[CrowdveilError], str], ...] = (
+_ROW = InputError("a row of the CSV has too few or too many values; fix it, or its quotes.")
+_KNOWN: tuple[tuple[str, CrowdveilError], ...] = (
     (
         "No module named 'crowdveil'",
-        ParameterError,
-        "--engine spark: the workers' Python has no crowdveil; pack it for them, as docs/spark.md says.",
+        ParameterError(
+            Option("engine", "spark"), "the workers' Python has no crowdveil; pack it for them, as docs/spark.md says."
+        ),
     ),
-    (
-        "MALFORMED_RECORD_IN_PARSING",
-        InputError,
-        "a row of the CSV has too few or too many values; mend it, or its quotes.",
-    ),
-    ("MALFORMED_CSV_RECORD", InputError, "a row of the CSV has too few or too many values; mend it, or its quotes."),
+    ("MALFORMED_RECORD_IN_PARSING", _ROW),
+    ("MALFORMED_CSV_RECORD", _ROW),
     (
         "Illegal Parquet type",
-        InputError,
-        "a column has a type that Spark cannot read, such as times in nanoseconds; write microseconds.",
+        InputError("a column has a type that Spark cannot read, such as times in nanoseconds; write microseconds."),
     ),
-    ("UNABLE_TO_INFER_SCHEMA", InputError, "there is no data in the folder; wanted CSV or Parquet files."),
-    ("CANNOT_READ_FILE_FOOTER", InputError, "the file is broken or of another format; wanted CSV (.csv) or Parquet."),
+    ("UNABLE_TO_INFER_SCHEMA", InputError("there is no data in the folder; wanted CSV or Parquet files.")),
+    (
+        "CANNOT_READ_FILE_FOOTER",
+        InputError("the file is broken or of another format; wanted CSV (.csv) or Parquet."),
+    ),
 )
-"""What Spark says, by a part of its words, that a user can do something about."""
+"""Errors of Spark that a user can fix, by Spark's name for them."""

@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from crowdveil.engine.error_marshalling import in_one_sentence, telling, told
+from crowdveil.engine.error_marshalling import call_marked, iterate_marked, restored
 from crowdveil.engine.hadoop import HadoopFiles
 from crowdveil.engine.local import TICK_S
-from crowdveil.errors import InputError, MissingExtraError, ParameterError
+from crowdveil.errors import InputError, MissingExtraError, Option, ParameterError
 from crowdveil.progress import Progress, no_progress
 
 Frame = Any
@@ -64,7 +64,8 @@ class SparkEngine:
     def __init__(self, session: Any) -> None:
         if not hasattr(session, "newSession") or type(session).__module__.startswith("pyspark.sql.connect"):
             raise ParameterError(
-                "spark: wanted a session of the classic kind, but got another; make it with SparkSession.builder.master(...)."
+                Option("spark"),
+                "wanted a session of the classic kind, but got another; make it with SparkSession.builder.master(...).",
             )
         self.session = session.newSession()
         for name, value in SETTINGS.items():
@@ -90,7 +91,7 @@ class SparkEngine:
             return self.session.table(f"global_temp.{name}")
         path = str(data)
         if not self.files.exists(path):
-            raise InputError(f"{path}: there is no such file.")
+            raise InputError(path, "there is no such file.")
         plain = re.sub(r"\.(gz|bz2|zst)$", "", path.rstrip("/").lower())
         if plain.endswith((".csv", ".tsv", ".txt")):
             separator = "\t" if plain.endswith(".tsv") else self._separator(path)
@@ -102,7 +103,7 @@ class SparkEngine:
         """The sign that stands most often in the first line."""
         first = self.session.read.text(path).limit(1).collect()
         if not first:
-            raise InputError(f"{path}: the file is empty; wanted a header and at least one row.")
+            raise InputError(path, "the file is empty; wanted a header and at least one row.")
         line: str = first[0][0]
         return max(",;\t|", key=line.count)
 
@@ -133,7 +134,7 @@ class SparkEngine:
         """The rows that a function makes of pieces of the rows, wherever they lie; it is sent to each executor once."""
         sent = self.context.broadcast(function)
         with _quiet():
-            return frame.mapInArrow(lambda pieces: telling(sent.value, pieces), _spark_schema(schema))
+            return frame.mapInArrow(lambda pieces: iterate_marked(sent.value, pieces), _spark_schema(schema))
 
     def map_groups(self, frame: Frame, key: str, function: Group, schema: pa.Schema, groups: int) -> Frame:
         """The rows that a function makes of all rows with one value in column `key`; there are about so many `groups`."""
@@ -142,7 +143,7 @@ class SparkEngine:
         tasks = min(max(2 * groups, self.slots), 20_000)
         placed = frame.repartition(tasks, key)
         with _quiet():
-            return placed.groupBy(key).applyInArrow(lambda table: told(sent.value, table), _spark_schema(schema))
+            return placed.groupBy(key).applyInArrow(lambda table: call_marked(sent.value, table), _spark_schema(schema))
 
     @contextmanager
     def kept(self, frame: Frame) -> Iterator[Frame]:
@@ -186,7 +187,7 @@ class SparkEngine:
                 self.context.cancelJobGroup(group)
                 raise
             except Exception as error:
-                raise in_one_sentence(error) from error
+                raise restored(error) from error
 
     def _tell(self, group: str, progress: Progress) -> None:
         tracker = self.context.statusTracker()
@@ -223,13 +224,17 @@ def _start(master: str | None) -> Any:
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
     except ImportError:
-        raise MissingExtraError("pyspark", "spark", "--engine spark") from None
+        raise MissingExtraError("pyspark", "spark", str(Option("engine", "spark"))) from None
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
-        raise ParameterError("--engine spark needs Java 17 or newer: install it, or set JAVA_HOME to where it is.")
+        raise ParameterError(
+            f"{Option('engine', 'spark')} needs Java 17 or newer: install it, or set JAVA_HOME to where it is."
+        )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf()
     if SparkSession.getActiveSession() is not None:
-        raise ParameterError("--engine spark: a session of Spark runs here already; give it as spark=.")
+        raise ParameterError(
+            Option("engine", "spark"), f"a session of Spark runs here already; give it as {Option('spark')}."
+        )
     if master is not None:
         conf.set("spark.master", master)
     settings = {"spark.master": "local[*]", **_OWN}
@@ -244,11 +249,12 @@ def _start(master: str | None) -> Any:
             return SparkSession.builder.config(conf=conf).getOrCreate()
     except PySparkRuntimeError:
         raise ParameterError(
-            "--engine spark: Java did not start; install Java 17 or newer, or set JAVA_HOME to where it is."
+            Option("engine", "spark"), "Java did not start; install Java 17 or newer, or set JAVA_HOME to where it is."
         ) from None
     except Exception as error:
         raise ParameterError(
-            f"--engine spark: no session could be started on {conf.get('spark.master')} ({type(error).__name__}); check --master."
+            Option("engine", "spark"),
+            f"no session could be started on {conf.get('spark.master')} ({type(error).__name__}); check {Option('master')}.",
         ) from error
 
 

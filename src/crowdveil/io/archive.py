@@ -59,16 +59,16 @@ def _entries(archive: zipfile.ZipFile, name: str, most: int) -> list[zipfile.Zip
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
     if not entries or len(entries) > FILES_MOST or len({n.lower() for n in names}) < len(names):
-        raise InputError(f"{name}: wanted a zip file of 1 to {FILES_MOST} files with different names.")
+        raise InputError(name, f"wanted a zip file of 1 to {FILES_MOST} files with different names.")
     if not all(PLAIN_NAME.fullmatch(n) for n in names):
-        raise InputError(f"{name}: wanted plain files without folders in the zip file; pack those of a release alone.")
+        raise InputError(name, "wanted plain files without folders in the zip file; pack those of a release alone.")
     for entry in entries:
         if not is_plain_entry(entry):
-            raise InputError(f"{name}: wanted plain files in the zip file, no links and nothing encrypted.")
+            raise InputError(name, "wanted plain files in the zip file, no links and nothing encrypted.")
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise InputError(f"{name}: wanted files that are stored or deflated in the zip file.")
+            raise InputError(name, "wanted files that are stored or deflated in the zip file.")
     if sum(entry.file_size for entry in entries) > most:
-        raise InputError(f"{name}: the zip file is too large once it is unpacked; at most {most >> 20:,} MiB may be.")
+        raise InputError(name, f"the zip file is too large once it is unpacked; at most {most >> 20:,} MiB may be.")
     return entries
 
 
@@ -100,4 +100,4 @@ def _pieces(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Iter
 
 
 def _broken(name: str) -> InputError:
-    return InputError(f"{name}: the zip file is broken; pack it anew.")
+    return InputError(name, "the zip file is broken; pack it anew.")

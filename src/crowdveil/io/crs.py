@@ -45,4 +45,4 @@ def known_crs(given: Any, name: str) -> Any:
 
 
 def _unknown(name: str) -> InputError:
-    return InputError(f"{name}: its coordinate system is not known; name one as EPSG:4326 does.")
+    return InputError(name, "its coordinate system is not known; name one as EPSG:4326 does.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.engine import engine, fetch
 from crowdveil.io.grouping import engine_can_read, group_sql, read_in_engine, read_piecewise, to_flows
 from crowdveil.io.hierarchy import build_hierarchy
@@ -113,11 +113,11 @@ def read_flows(
 
 def by_place(zones: Any, grid: Any, h3: Any, voronoi: Any) -> bool:
     """Whether zones are to be made around coordinates; only one way to have zones can be asked for."""
-    ways = (("--grid", grid), ("--h3", h3), ("--voronoi", voronoi), ("--zones", zones))
+    ways = (("grid", grid), ("h3", h3), ("voronoi", voronoi), ("zones", zones))
     tiled = [option for option, value in ways if value is not None]
     if len(tiled) > 1:
-        raise ParameterError(f"{' and '.join(tiled)} were given, but only one way to make zones can be used.")
-    return bool(tiled) and tiled[0] != "--zones"
+        raise ParameterError(f"{' and '.join(str(Option(name)) for name in tiled)} were given; give one of them.")
+    return bool(tiled) and tiled[0] != "zones"
 
 
 def with_trees(flows: Flows, hierarchy: Any, destination_hierarchy: Any = None) -> Flows:
@@ -147,7 +147,7 @@ def read_trips(
     found = find_od_columns(source, columns, False, notes)
     if found.is_flows:
         raise InputError(
-            f"{source.name}: wanted trips, one a row, but column {found.volume} holds volumes; read it as flows."
+            source.name, f"wanted trips, one a row, but column {found.volume} holds volumes; read it as flows."
         )
     given = zones_for(source, found, zones, zone_id, None, None, None, notes)
     form, ids = TimeForm(time_format, any_years), IdRules(user_case_sensitive, user_ignore_case)
@@ -180,7 +180,7 @@ def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UT
     if trips.weight is not None:
         reasons = [reason for reason, rows in unusable(trips.weight).items() if rows.any()]
         if reasons:
-            raise InputError(f"trips: some weights {reasons[0]}; give weights of a usual size.")
+            raise InputError("trips", f"some weights {reasons[0]}; give weights of a usual size.")
         columns["weight"] = in_units(trips.weight)
     with engine() as connection:
         connection.register("rows", pa.table(columns))
@@ -196,9 +196,10 @@ def step_of(step: str | int | None, columns: OdColumns, notes: ReadNotes) -> int
     if columns.time is None:
         if step not in (None, "all"):
             raise InputError(
-                "--step needs a column of times, and none was found; name it with --time, or leave --step out."
+                f"{Option('step')} needs a column of times, and none was found; name it with {Option('time')}, "
+                f"or leave {Option('step')} out."
             )
         return None
     if step is None and not columns.is_flows:
-        notes.say("time steps of one hour are made (choose another length with --step, or all for one matrix).")
+        notes.say("time steps of one hour are made (choose another length with step, or all for one matrix).")
     return step_seconds(DEFAULT_STEP if step is None else step)

@@ -145,7 +145,7 @@ def _unzipped(path: Path, folder: Path) -> Path:
             for ending, entry in entries.items():
                 write_entry(archive, entry, folder / f"zones{ending}", str(path))
     except (zipfile.BadZipFile, OSError, NotImplementedError, OverflowError, zlib.error):
-        raise InputError(f"{path}: the zip file is broken; pack it again.") from None
+        raise InputError(path, "the zip file is broken; pack it again.") from None
     return folder / "zones.shp"
 
 
@@ -153,13 +153,11 @@ def _members(path: Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     found = [e for e in archive.infolist() if not e.is_dir() and not Path(e.filename).name.startswith("._")]
     shapes = [e for e in found if e.filename.lower().endswith(".shp")]
     if len(shapes) != 1:
-        raise InputError(f"{path}: wanted exactly one shapefile in the zip file, but it has {len(shapes)}.")
+        raise InputError(path, f"wanted exactly one shapefile in the zip file, but it has {len(shapes)}.")
     stem = shapes[0].filename[:-4].lower()
     parts = [e for e in found if e.filename.lower() in [stem + ending for ending in _PARTS]]
     if not all(is_plain_entry(e) for e in parts):
-        raise InputError(f"{path}: wanted plain files in the zip file, no links and nothing encrypted.")
+        raise InputError(path, "wanted plain files in the zip file, no links and nothing encrypted.")
     if sum(e.file_size for e in parts) > ZIP_MOST:
-        raise InputError(
-            f"{path}: the zip file is too large once it is unpacked; at most {ZIP_MOST >> 20:,} MiB may be."
-        )
+        raise InputError(path, f"the zip file is too large once it is unpacked; at most {ZIP_MOST >> 20:,} MiB may be.")
     return parts

@@ -28,7 +28,7 @@ def read_geojson(path: Path) -> tuple[pa.Table, Labels, Any]:
     """
     if path.stat().st_size > BYTES_MOST:
         raise InputError(
-            f"{path}: wanted at most {BYTES_MOST >> 30} GiB of GeoJSON; write it as GeoParquet or GeoPackage."
+            path, f"wanted at most {BYTES_MOST >> 30} GiB of GeoJSON; write it as GeoParquet or GeoPackage."
         )
     content = json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_refuse)
     if not isinstance(content, dict):
@@ -80,9 +80,7 @@ def _crs(content: dict[str, Any], path: Path) -> Any:
         case {"type": "name", "properties": {"name": str(name)}}:
             return name
         case {"type": "link"}:
-            raise InputError(
-                f"{path}: its coordinate system is a link, which is not followed; name it as EPSG:4326 does."
-            )
+            raise InputError(path, "its coordinate system is a link, which is not followed; name it as EPSG:4326 does.")
     raise ValueError("no coordinate system")
 
 

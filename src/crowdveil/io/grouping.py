@@ -267,10 +267,10 @@ def _in_one_sentence(name: str, error: Exception) -> CrowdveilError:
     import duckdb
 
     if isinstance(error, duckdb.OutOfMemoryException):
-        return InputError(f"{name}: grouping it needs more memory or temporary disk space than there is.")
+        return InputError(name, "grouping it needs more memory or temporary disk space than there is.")
     if "No space" in str(error):
-        return OutputError(f"{name}: the disk for temporary files is full; free some space, or set TMPDIR elsewhere.")
-    return InputError(f"{name}: the file is broken, or changed while it was read; write it anew.")
+        return OutputError(name, "the disk for temporary files is full; free some space, or set TMPDIR elsewhere.")
+    return InputError(name, "the file is broken, or changed while it was read; write it anew.")
 
 
 def read_piecewise(
@@ -320,8 +320,9 @@ def refuse_repeated(repeated: int, name: str) -> None:
     """Raise if people of several rows would have to be added up."""
     if repeated:
         raise InputError(
-            f"{name}: {counted(repeated, 'pair')} of zones have several rows in a time step, and people of different rows "
-            "cannot be added up; give one row for each, or leave the column of people out."
+            name,
+            f"{counted(repeated, 'pair')} of zones have several rows in a time step, and people of different rows "
+            "cannot be added up; give one row for each, or leave the column of people out.",
         )
 
 
@@ -330,7 +331,7 @@ def _grouped(reader: OdReader, steps: Steps | None, members: bool) -> pa.Table:
     columns, name, batches = reader.columns, reader.source.name, reader.batches()
     first = next(batches, None)
     if first is None:
-        raise InputError(f"{name}: there are no rows; wanted at least one.")
+        raise InputError(name, "there are no rows; wanted at least one.")
     schema = first.schema
     failed: list[BaseException] = []
 
@@ -399,7 +400,7 @@ def to_flows(
         o, d, step, volume, people = (a[kept] for a in (o, d, step, volume, people))
         grouped = grouped.filter(pa.array(kept))
     if len(o) == 0:
-        raise InputError(f"{name or 'trips'}: no row can be used, or all volumes are zero; wanted at least one.")
+        raise InputError(name or "trips", "no row can be used, or all volumes are zero; wanted at least one.")
     order = _order(step, o, d, len(zones))
     o, d, step, volume, people = side_by_side(*(partial(np.take, a, order) for a in (o, d, step, volume, people)))
     members = _members(grouped["members"].take(pa.array(order))) if "members" in grouped.column_names else (None, None)
@@ -433,7 +434,7 @@ def without_empty_steps(flows: Flows, name: str | None) -> Flows:
 
 def refuse_tiny_weights(name: str) -> NoReturn:
     """Raise because all time steps are rounded to nothing."""
-    raise InputError(f"{name}: the weights of every time step add up to less than half a trip; check them.")
+    raise InputError(name, "the weights of every time step add up to less than half a trip; check them.")
 
 
 def _members(lists: Any) -> tuple[Ints, Ints]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, ParameterError, rows_that
+from crowdveil.errors import InputError, Option, ParameterError, rows_that
 from crowdveil.io.columns import find_columns, listed
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import in_order
@@ -85,7 +85,7 @@ def find_od_columns(source: Source, named: dict[str, str | None], by_place: bool
     """Find the columns. `by_place`: the user asked for a tessellation, so coordinates are wanted, not ids."""
     strange = [name for name in named if name not in ROLES]
     if strange:
-        raise ParameterError(f"{strange[0]}: there is no such option; columns are named by {', '.join(ROLES)}.")
+        raise ParameterError(Option(strange[0]), f"there is no such option; columns are named by {', '.join(ROLES)}.")
     roles = {role: named.get(role) for role in ROLES}
     by_place = by_place or (roles["origin"] is None and roles["origin_lon"] is not None)
     wanted = {r: n for r, n in roles.items() if not _skip(r, by_place)}
@@ -94,16 +94,17 @@ def find_od_columns(source: Source, named: dict[str, str | None], by_place: bool
         found = OdColumns(**find_columns(source, {r: n for r, n in roles.items() if r not in PLACES}, notes))
         missing = [r for r in ROLES[2:6] if getattr(found, r) is None]
         if missing:
+            asked = [Option(role) for role in (ROLES[2:6] if by_place else ROLES[:2])]
             wanted_text = "coordinates of origin and destination" if by_place else "columns origin and destination"
             raise InputError(
-                f"{source.name}: wanted {wanted_text}, but {listed(source)}; name them with "
-                + ("--origin-lon, --origin-lat, --destination-lon and --destination-lat." if by_place
-                   else "--origin and --destination.")
-            )  # fmt: skip
+                source.name,
+                f"wanted {wanted_text}, but {listed(source)}; name them with {', '.join(map(str, asked[:-1]))} and {asked[-1]}.",
+            )
     if found.is_flows and found.weight is not None:
         raise InputError(
-            f"{source.name}: wanted volumes or weights, but there are both (columns {found.volume} and {found.weight}); "
-            "weights are for trips, so leave out --weight."
+            source.name,
+            f"wanted volumes or weights, but there are both (columns {found.volume} and {found.weight}); "
+            f"weights are for trips, so leave out {Option('weight')}.",
         )
     return found
 
@@ -134,9 +135,13 @@ class Problems:
         """Stop with the first reason, or note what was left out."""
         for reason, n in self.count.items():
             if not drop_invalid:
-                hint = "name the form of the times with --time-format, " if reason.startswith(NO_TIME) else ""
+                hint = (
+                    f"name the form of the times with {Option('time_format')}, " if reason.startswith(NO_TIME) else ""
+                )
                 raise InputError(
-                    f"{name}: {rows_that(self.first[reason], n, reason)}; {hint}mend them, or leave them out with --drop-invalid."
+                    name,
+                    f"{rows_that(self.first[reason], n, reason)}; {hint}fix them, "
+                    f"or leave them out with {Option('drop_invalid')}.",
                 )
             notes.drop(reason, n)
 
@@ -329,7 +334,9 @@ class OdReader:
             return index
         zones = self.names.zones
         if zones is None:
-            raise InputError("coordinates need zones; give --zones, --grid, --h3 or --voronoi.")
+            raise InputError(
+                f"coordinates need zones; give {Option('zones')}, {Option('grid')}, {Option('h3')} or {Option('voronoi')}."
+            )
         lon, lat = read_place(batch, self.columns.coordinates(place), self.source.name, problem)
         index = locate(zones, lon, lat)
         problem(f"have their {place} outside all zones", index < 0)

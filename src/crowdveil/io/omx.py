@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, MissingExtraError, OutputError, counted
+from crowdveil.errors import InputError, MissingExtraError, Option, OutputError, counted
 from crowdveil.io.hdf5 import check_hdf5
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.times import iso_times, read_seconds
@@ -44,23 +44,23 @@ def read_omx(
     """Read flows from an OMX file. Empty and missing (NaN) cells are no flows; numbers must be whole."""
     h5py, notes = _h5py(), notes if notes is not None else ReadNotes()
     if not path.exists():
-        raise InputError(f"{path}: there is no such file.")
+        raise InputError(path, "there is no such file.")
     try:
         with h5py.File(path, "r") as file:
             check_hdf5(file, path)
             if "data" not in file or not len(file["data"]):
-                raise InputError(f"{path}: the file holds no matrices; wanted at least one.")
+                raise InputError(path, "the file holds no matrices; wanted at least one.")
             _check_groups(path, file)
             t, names, timed = _matrices(path, list(file["data"]), matrix)
             index, known = _zones_of(path, file, zones, lookup, notes)
             parts = [_cells(path, name, file["data"][name], len(index)) for name in names]
     except (OSError, LookupError, AttributeError, TypeError, ValueError, RuntimeError):
-        raise InputError(f"{path}: the file is broken or is no OMX; write it anew.") from None
+        raise InputError(path, "the file is broken or is no OMX; write it anew.") from None
     origin = np.concatenate([index[o] for o, _, _ in parts])
     destination = np.concatenate([index[d] for _, d, _ in parts])
     volume = np.concatenate([v for _, _, v in parts])
     if len(volume) == 0:
-        raise InputError(f"{path}: all cells are zero or missing; wanted at least one flow.")
+        raise InputError(path, "all cells are zero or missing; wanted at least one flow.")
     when = np.repeat(t, [len(v) for _, _, v in parts])
     step_s = (int(np.diff(np.sort(t)).min()) if len(t) > 1 else 3600) if timed else None
     return Flows.from_rows(known, when, origin, destination, volume, step_s=step_s)
@@ -72,31 +72,31 @@ def _check_groups(path: Path, file: Any) -> None:
     for matrix in file["data"].values():
         if len(matrix.shape) != 2 or matrix.dtype.kind not in "iuf":
             raise InputError(
-                f"{path}: the file is broken or is no OMX: a matrix is no table of numbers in rows and columns."
+                path, "the file is broken or is no OMX: a matrix is no table of numbers in rows and columns."
             )
         cells += int(matrix.size)
     if cells > MOST_CELLS:
         raise InputError(
-            f"{path}: the matrices have more than {MOST_CELLS:,} cells together; give fewer, or flows as a table."
+            path, f"the matrices have more than {MOST_CELLS:,} cells together; give fewer, or flows as a table."
         )
     for lookup in file["lookup"].values() if "lookup" in file else ():
         if len(lookup.shape) != 1 or lookup.shape[0] > ZONES_MOST:
-            raise InputError(
-                f"{path}: a lookup is no list of at most {ZONES_MOST:,} zones; wanted one id for each row."
-            )
+            raise InputError(path, f"a lookup is no list of at most {ZONES_MOST:,} zones; wanted one id for each row.")
 
 
 def _matrices(path: Path, names: list[str], matrix: str | None) -> tuple[Ints, list[str], bool]:
     """The matrices to read, the time of each, and whether they have times."""
     if matrix is not None and matrix not in names:
-        raise InputError(f"{path}: there is no matrix {matrix}; it has {', '.join(names[:12])}.")
+        raise InputError(path, f"there is no matrix {matrix}; it has {', '.join(names[:12])}.")
     chosen = names if matrix is None else [matrix]
     times = read_seconds(pa.array(chosen, pa.string()), str(path)) if all("-" in n for n in chosen) else None
     if times is not None and not times.bad.any():
         return times.values, chosen, True
     if len(chosen) > 1:
         raise InputError(
-            f"{path}: it holds {counted(len(chosen), 'matrix', 'matrices')} whose names are no times; choose one with --matrix."
+            path,
+            f"it holds {counted(len(chosen), 'matrix', 'matrices')} whose names are no times; "
+            f"choose one with {Option('matrix')}.",
         )
     return np.zeros(1, np.int64), chosen, False
 
@@ -107,7 +107,7 @@ def _zones_of(
     """The zone of each row of the matrices, and all zones."""
     lookups = list(file["lookup"]) if "lookup" in file else []
     if lookup is not None and lookup not in lookups:
-        raise InputError(f"{path}: there is no lookup {lookup}; it has {', '.join(lookups) or 'none'}.")
+        raise InputError(path, f"there is no lookup {lookup}; it has {', '.join(lookups) or 'none'}.")
     name = lookup or (LOOKUP if LOOKUP in lookups else lookups[0] if lookups else None)
     rows = int(file["data"][next(iter(file["data"]))].shape[0])
     if name is None:
@@ -116,13 +116,14 @@ def _zones_of(
     else:
         ids = [v.decode() if isinstance(v, bytes) else str(v) for v in file["lookup"][name][:].tolist()]
     if len(ids) != rows:
-        raise InputError(f"{path}: the lookup has {len(ids):,} zones, but the matrices have {rows:,} rows.")
+        raise InputError(path, f"the lookup has {len(ids):,} zones, but the matrices have {rows:,} rows.")
     if zones is None:
         zones = in_order_of_ids(Zones.from_ids(ids))
     index = np.array([zones.index_of(i) for i in ids], np.int32)
     if (index < 0).any():
         raise InputError(
-            f"{path}: {int((index < 0).sum()):,} zones of the lookup are not among the zones; name another with --origin."
+            path,
+            f"{int((index < 0).sum()):,} zones of the lookup are not among the zones; name another with {Option('origin')}.",
         )
     return index, zones
 
@@ -130,7 +131,7 @@ def _zones_of(
 def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, Ints]:
     """Rows, columns and values of the cells above zero, read a band of rows at a time."""
     if data.shape != (zones, zones):
-        raise InputError(f"{path}: matrix {name} is not square, or not of the size of the lookup.")
+        raise InputError(path, f"matrix {name} is not square, or not of the size of the lookup.")
     bands = []
     for start in range(0, zones, _ROWS_AT_ONCE):
         band: Floats = np.asarray(data[start : start + _ROWS_AT_ONCE], np.float64)
@@ -142,9 +143,7 @@ def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, In
             (values > 2**53, "too large"),
         ):
             if bad.any():
-                raise InputError(
-                    f"{path}: {int(bad.sum()):,} cells of matrix {name} are {what}; volumes must be whole."
-                )
+                raise InputError(path, f"{int(bad.sum()):,} cells of matrix {name} are {what}; volumes must be whole.")
         bands.append((row + start, column, values.astype(np.int64)))
     return tuple(np.concatenate([b[i] for b in bands]) for i in range(3))  # type: ignore[return-value]
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import CrowdveilError, InputError, OutputError, counted
+from crowdveil.errors import CrowdveilError, InputError, Option, OutputError, counted
 from crowdveil.io.atomic import new_file, write_errors
 from crowdveil.io.source import open_source
 from crowdveil.io.tables import check_ending, write_table
@@ -44,24 +44,26 @@ def kept_pairing(file: Path | None, release: Path, *, overwrite: bool) -> Iterat
     with new_file(file, overwrite=overwrite) as temporary:
         yield lambda original, source: write_pairing(temporary, original, source)
         if not temporary.exists():
-            raise OutputError(f"{file}: there was nothing to write.")
+            raise OutputError(file, "there was nothing to write.")
 
 
 def _check_place(file: Path, release: Path, overwrite: bool) -> None:
-    try:
-        check_ending(file)
-    except OutputError as error:
-        raise OutputError(str(error).replace("with -o", "with --pairing")) from None
+    check_ending(file, option="pairing")
     place = file.resolve()
     if place.is_relative_to(release.resolve()) or (place.parent / MANIFEST_FILE).exists():
         raise OutputError(
-            f"{file}: it says whose each published trajectory is, so it must not lie in the folder of a release; "
-            "name another place with --pairing."
+            file,
+            f"it says whose each published trajectory is, so it must not lie in the folder of a release; "
+            f"name another place with {Option('pairing')}.",
         )
     if file.exists() and not overwrite:
-        raise OutputError(f"{file}: the file exists; name another with --pairing, or replace it with --overwrite.")
+        raise OutputError(
+            file, f"the file exists; name another with {Option('pairing')}, or replace it with {Option('overwrite')}."
+        )
     if file.exists() and not _is_pairing(file):
-        raise OutputError(f"{file}: the file holds no pairing, so it is not replaced; name another with --pairing.")
+        raise OutputError(
+            file, f"the file holds no pairing, so it is not replaced; name another with {Option('pairing')}."
+        )
 
 
 def _is_pairing(file: Path) -> bool:
@@ -74,7 +76,10 @@ def _is_pairing(file: Path) -> bool:
 def write_pairing(file: Path, original: Trajectories, source: Ints | None) -> None:
     """Write the original id of each published trajectory, which are numbered 1, 2, …"""
     if source is None:
-        raise InputError("pairing: this method does not tell which trajectory came of which; leave --pairing out.")
+        raise InputError(
+            Option("pairing"),
+            f"this method does not tell which trajectory came of which; leave {Option('pairing')} out.",
+        )
     columns: dict[str, Any] = {PUBLISHED: np.arange(1, len(source) + 1), TRAJECTORY: _column(original.ids[source])}
     if not _unique(original):
         columns[USER] = _column(original.people_ids[original.person[source]])
@@ -117,8 +122,9 @@ def read_pairing(pairing: Any, original: Trajectories, published: list[str]) -> 
     needs_user = bool(keys) and len(keys[0]) == 2
     if missing or (needs_user and USER not in source.columns):
         raise InputError(
-            f"{file}: wanted a pairing, but it has no column {(missing or [USER])[0]}; "
-            "give the file that was kept with --pairing."
+            file,
+            f"wanted a pairing, but it has no column {(missing or [USER])[0]}; "
+            f"give the file that was kept with {Option('pairing')}.",
         )
     names = [PUBLISHED, TRAJECTORY, *([USER] if needs_user else [])]
     table = source.read(names, as_is=True)
@@ -127,8 +133,9 @@ def read_pairing(pairing: Any, original: Trajectories, published: list[str]) -> 
     again = len(new) - len(set(new))
     if again:
         raise InputError(
-            f"{file}: {_trajectories(again)} {'is' if again == 1 else 'are'} there more than once as published; "
-            "give the pairing that was kept with the release."
+            file,
+            f"{_trajectories(again)} {'is' if again == 1 else 'are'} there more than once as published; "
+            "give the pairing that was kept with the release.",
         )
     place = {key: i for i, key in enumerate(keys)}
     of_new = dict(zip(new, (place.get(key, -1) for key in old), strict=True))
@@ -137,8 +144,9 @@ def read_pairing(pairing: Any, original: Trajectories, published: list[str]) -> 
     lost = sum(name not in of_new for name in published)
     if lost:
         raise InputError(
-            f"{file}: {_trajectories(lost)} of the release {'is' if lost == 1 else 'are'} not in it; "
-            "give the pairing that was kept with the release."
+            file,
+            f"{_trajectories(lost)} of the release {'is' if lost == 1 else 'are'} not in it; "
+            "give the pairing that was kept with the release.",
         )
     return np.array([of_new[name] for name in published], np.int64)
 
@@ -150,8 +158,9 @@ def _texts(column: Any, what: str) -> list[str]:
 def _must_fit(file: str, what: str, strange: int) -> None:
     if strange:
         raise InputError(
-            f"{file}: {_trajectories(strange)} in it {'is' if strange == 1 else 'are'} not in {what}; "
-            "give the pairing that was kept with the release."
+            file,
+            f"{_trajectories(strange)} in it {'is' if strange == 1 else 'are'} not in {what}; "
+            "give the pairing that was kept with the release.",
         )
 
 

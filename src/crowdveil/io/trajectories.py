@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, counted, rows_that
+from crowdveil.errors import InputError, Option, counted, rows_that
 from crowdveil.io.columns import find_column, listed, need_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.parallel import side_by_side
@@ -154,8 +154,9 @@ def find_point_columns(
     columns = PointColumns(*needed, *ids)
     if columns.trajectory is None and columns.user is None:
         raise InputError(
-            f"{source.name}: wanted a column trajectory_id or user_id, but {listed(source)}; "
-            "name it with --trajectory or --user."
+            source.name,
+            f"wanted a column trajectory_id or user_id, but {listed(source)}; "
+            f"name it with {Option('trajectory')} or {Option('user')}.",
         )
     if columns.trajectory is None:
         notes.say("there is no column of trajectories: all points of a user are one trajectory.")
@@ -208,9 +209,7 @@ def with_normalized_ids(table: Any, source: Source, columns: PointColumns, rules
 
 def no_ids(source: Source, columns: PointColumns) -> InputError:
     """What is said where no row tells whose it is."""
-    return InputError(
-        f"{source.name}: no row has a value in column {' and in column '.join(columns.ids)}; name another."
-    )
+    return InputError(source.name, f"no row has a value in column {' and in column '.join(columns.ids)}; name another.")
 
 
 def say_pairs(notes: ReadNotes) -> None:
@@ -323,13 +322,13 @@ def _with_commas(found: dict[str, Mask], columns: PointColumns, table: Any) -> d
 def _hint(found: dict[str, Mask], columns: PointColumns, lon: Floats, lat: Floats) -> str:
     """What may help with the first reason why rows cannot be used."""
     if next(iter(found), None) == no_value(columns.time):
-        return "name the form of the times with --time-format, "
+        return f"name the form of the times with {Option('time_format')}, "
     return _swap_hint(lon, lat) if found else ""
 
 
 def _swap_hint(lon: Floats, lat: Floats) -> str:
     swapped = len(lat) and np.abs(lat).max() > 90 and np.abs(lat).max() <= 180 and np.abs(lon).max() <= 90
-    return "longitude and latitude look swapped; exchange --lon and --lat, " if swapped else ""
+    return f"longitude and latitude look swapped; exchange {Option('lon')} and {Option('lat')}, " if swapped else ""
 
 
 def _refuse_or_drop(
@@ -366,8 +365,9 @@ def no_value(column: str) -> str:
 def bad_rows(source: Source, reason: str, rows: list[int], n: int, hint: str = "") -> InputError:
     """What is said of `n` rows that stop the run; the first of them where they are known."""
     return InputError(
-        f"{source.name}: {rows_that(rows, n, reason)}; "
-        f"{hint}mend them, or leave their trajectories out with --drop-invalid."
+        source.name,
+        f"{rows_that(rows, n, reason)}; "
+        f"{hint}mend them, or leave their trajectories out with {Option('drop_invalid')}.",
     )
 
 
@@ -415,4 +415,4 @@ def _without(model: Trajectories, points: Points, source: Source, notes: ReadNot
 
 def none_usable(source: Source, n: int) -> InputError:
     """What is said where all trajectories have an unusable point."""
-    return InputError(f"{source.name}: none of the {counted(n, 'trajectory', 'trajectories')} is usable.")
+    return InputError(source.name, f"none of the {counted(n, 'trajectory', 'trajectories')} is usable.")

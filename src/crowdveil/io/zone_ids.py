@@ -19,6 +19,7 @@ def refuse_other_spelling(unknown: Iterable[str], zones: Zones, what: str) -> No
     known = set(normalized_ids(pa.array([str(i) for i in zones.ids], pa.string()), what).to_pylist()) - {None}
     if known.intersection(normalized_ids(pa.array(strange, pa.string()), what).to_pylist()):
         raise InputError(
-            f"{what}: ids differ from those of the zones only in how they are written, such as 01 and 1 where leading zeros were "
-            "lost on one side, or in blanks; write them alike on both sides."
+            what,
+            "ids differ from those of the zones only in how they are written, such as 01 and 1 where leading zeros were "
+            "lost on one side, or in blanks; write them alike on both sides.",
         )

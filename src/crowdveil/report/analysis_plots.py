@@ -14,7 +14,7 @@ from crowdveil.analysis.land_use import Clustering, LandUse
 from crowdveil.analysis.profiles import Profiles, shown
 from crowdveil.analysis.reconstruction import Reconstruction
 from crowdveil.analysis.topics import Topics
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.io.figure import new_figure
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.tessellation import outlines
@@ -25,7 +25,7 @@ RELEASED, ORIGINAL = "#0072b2", "#d55e00"
 GROUPS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6d31", "#444444", "#b2df8a", "#6a3d9a")
 LEFT_OUT, BORDER = "#eeeeee", "#ffffff"
 HATCH: dict[str, Any] = {"facecolor": "none", "edgecolor": "#c4c4c4", "hatch": "/////", "linewidth": 0}
-_GIVE_ZONES = "give the zones that the release was made with by --zones."
+_GIVE_ZONES = f"give the zones that the release was made with by {Option('zones')}."
 MOST_PROFILES, MOST_TOPICS = 6, 6
 """More than these do not fit into one picture; the largest are drawn."""
 
@@ -58,7 +58,7 @@ def flows(found: Reconstruction, file: Path) -> None:
 def profiles(found: Profiles, file: Path) -> None:
     """The largest profiles, one above the other, from the release and beside it from the original."""
     if not len(found):
-        raise InputError("there is no profile to draw; lower --least-trips.")
+        raise InputError(f"there is no profile to draw; lower {Option('least_trips')}.")
     chosen = found.largest(MOST_PROFILES)
     figure = new_figure(10, 1.0 + 1.35 * len(chosen))
     axes = np.atleast_1d(figure.subplots(len(chosen), 1, sharex=True))

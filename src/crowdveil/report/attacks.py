@@ -15,7 +15,7 @@ from crowdveil.attacks.adversary_view import AttackScenario, Units
 from crowdveil.attacks.base import USUAL_K, AllParams, Attack, Exposure, Interval, Risk, SightParams
 from crowdveil.attacks.od.published import Published
 from crowdveil.compare.candidates import aligned
-from crowdveil.errors import InputError, ParameterError, counted
+from crowdveil.errors import InputError, Option, ParameterError, counted
 from crowdveil.io.tables import write_table
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -68,7 +68,7 @@ class Attacked:
             notes.append("Before → after: in the original, and in the release.")
             if not after.paired:
                 notes.append(
-                    "Which published trajectory is whose was not given (--pairing): risks after are those of whoever matches."
+                    "Which published trajectory is whose was not given (pairing): risks after are those of whoever matches."
                 )
         if any(not side.average.exact for sides in self.risks.values() for side in sides if side is not None):
             notes.append(
@@ -195,7 +195,7 @@ def attacked(
 ) -> Attacked:
     """Attack trajectories, and a release of them where there is one."""
     if len(data) == 0:
-        raise InputError("input: there is no trajectory in it, so that nobody can be found.")
+        raise InputError("input", "there is no trajectory in it, so that nobody can be found.")
     scene = AttackScenario(data, release, _units(params[0].units, data, release), data.counts)
     risks = {}
     for attack, chosen in zip(attacks, params, strict=True):
@@ -215,7 +215,9 @@ def exposed(published: Published, attacks: Sequence[Attack], params: Sequence[An
 def _units(wanted: str, data: Trajectories, release: TrajectoryRelease | None) -> Units:
     """Whose records go together, as asked for or as is known."""
     if wanted == "people" and data.counts != "people":
-        raise ParameterError("units: people are not known here; name their column with --user, or leave units out.")
+        raise ParameterError(
+            Option("units"), f"people are not known here; name their column with {Option('user')}, or leave units out."
+        )
     if wanted == "people" or (
         wanted == "auto" and data.counts == "people" and (release is None or release.person is not None)
     ):

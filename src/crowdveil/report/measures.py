@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import CrowdveilError, InputError, ParameterError
+from crowdveil.errors import CrowdveilError, InputError, Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_table
 from crowdveil.io.times import time_column
@@ -168,12 +168,13 @@ def named_measures(names: Sequence[str | Asked] | None, takes: type = Flows) -> 
         for asked in [name] if isinstance(name, Asked) else parsed(name):
             if asked.measure.takes is not takes:
                 raise ParameterError(
-                    f"{asked.measure.name}: wanted a measure of {_KINDS[takes]}, but this one is of "
-                    f"{_KINDS[asked.measure.takes]}; name another."
+                    asked.measure.name,
+                    f"wanted a measure of {_KINDS[takes]}, but this one is of "
+                    f"{_KINDS[asked.measure.takes]}; name another.",
                 )
             found.setdefault(asked.label, asked)
     if not found:
-        raise ParameterError("measures: wanted at least one, but got none; leave it out for all of them.")
+        raise ParameterError(Option("measures"), "wanted at least one, but got none; leave it out for all of them.")
     return list(found.values())
 
 
@@ -190,7 +191,7 @@ def asked_for(name: str, values: Mapping[str, Any]) -> list[Asked]:
     unknown = [key for key in values if key not in known]
     if unknown:
         listed = f"known are {', '.join(sorted(known))}" if known else "it has none"
-        raise ParameterError(f"{name}: {unknown[0]}: there is no such parameter; {listed}.")
+        raise ParameterError(name, f"{unknown[0]}: there is no such parameter; {listed}.")
     return [
         Asked.of(measure, {key: v for key, v in values.items() if key in getattr(measure.params, "model_fields", {})})
         for measure in measures
@@ -209,7 +210,7 @@ def measured(
     """Compute measures of a release. One that cannot be computed is an error, or left out where `all_of_them` were wanted."""
     if len(original) == 0:
         what = "flow" if isinstance(original, Flows) else "trajectory"
-        raise InputError(f"original: there is no {what} in it, so that nothing can have been lost.")
+        raise InputError("original", f"there is no {what} in it, so that nothing can have been lost.")
     compared = _compared(original, release, progress)
     found, left_out = [], {}
     for asked in measures:
@@ -235,7 +236,8 @@ def _compared(
     if isinstance(original, Trajectories) and not isinstance(release, FlowRelease):
         return TrajectoryComparison(original, release, progress, ReadNotes())
     raise InputError(
-        "release: wanted one of flows beside flows, or one of trajectories beside trajectories; give its own original."
+        "release",
+        "wanted one of flows beside flows, or one of trajectories beside trajectories; give its own original.",
     )
 
 

@@ -39,7 +39,7 @@ def caller(request: Request) -> Caller:
         try:
             found = service.tokens.caller(token.strip()) if kind.lower() == "bearer" else None
         except ExpiredError as error:
-            raise _who(str(error)) from None
+            raise _who(error.text) from None
         if found is None:
             raise _who("the token is not known, or it was revoked; ask whoever runs the server for one.")
         request.scope["crowdveil.caller"] = found.who

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import MissingExtraError, OutputError, ParameterError
+from crowdveil.errors import MissingExtraError, Option, OutputError, ParameterError
 from crowdveil.server import logs
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.workers.sandbox.trial import check_sandbox
@@ -197,7 +197,7 @@ def listen(settings: Settings) -> socket.socket:
     except OSError as error:
         listening.close()
         raise OutputError(
-            f"port: {settings.port} of {settings.host} cannot be had ({error.strerror}); take another."
+            Option("port"), f"{settings.port} of {settings.host} cannot be had ({error.strerror}); take another."
         ) from None
     listening.listen(2048)
     return listening
@@ -210,16 +210,16 @@ def _listen_unix(path: Path, mode: int) -> socket.socket:
     try:
         if path.exists():
             if not stat.S_ISSOCK(path.stat().st_mode):
-                raise OutputError(f"socket: {path} is a file, and no socket; name another path.")
+                raise OutputError(Option("socket"), f"{path} is a file, and no socket; name another path.")
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
                 if asked.connect_ex(str(path)) == 0:
-                    raise OutputError(f"socket: {path} is in use by another server; name another path.")
+                    raise OutputError(Option("socket"), f"{path} is in use by another server; name another path.")
             path.unlink()
         listening.bind(str(path))
         listening.listen(2048)
     except OSError as error:
         listening.close()
-        raise OutputError(f"socket: {path} cannot be had ({error.strerror}); name another path.") from None
+        raise OutputError(Option("socket"), f"{path} cannot be had ({error.strerror}); name another path.") from None
     except OutputError:
         listening.close()
         raise

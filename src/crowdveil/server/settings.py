@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from crowdveil.errors import OutputError, ParameterError
+from crowdveil.errors import Option, OutputError, ParameterError
 from crowdveil.server.audit import Refusals
 from crowdveil.server.limits import ClientLimits
 from crowdveil.server.queue import data_dir
@@ -126,7 +126,7 @@ class Settings:
             data_dir.check_folder(self.data, own_database=own) is None and data_dir.is_new(self.data)
         ):
             raise ParameterError(
-                f"data-dir: {self.data} is no data directory of Crowdveil; name the one of the service."
+                Option("data_dir"), f"{self.data} is no data directory of Crowdveil; name the one of the service."
             )
         return self._service(Files(self.data, create=False), Store(open_database(self.url), create=False))
 

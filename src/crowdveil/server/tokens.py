@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import Field
 
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.params import Params
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.schema import now, tokens
@@ -112,17 +112,21 @@ class Tokens:
     ) -> str:
         """Make a token; it is returned once, and only its hash is kept. With `jobs_of`, it works on the jobs of another token."""
         if not name or len(name) > 100 or not name.isprintable():
-            raise ParameterError("name: wanted up to 100 printable signs.")
+            raise ParameterError(Option("name"), "wanted up to 100 printable signs.")
         Limits.checked(limits)
         strange = sorted(set(scopes) - set(SCOPES))
         if strange or not scopes:
-            raise ParameterError(f"scope: wanted one or more of {', '.join(SCOPES)}.")
+            raise ParameterError(Option("scope"), f"wanted one or more of {', '.join(SCOPES)}.")
         rows = [row for row in self.all() if row["revoked"] is None]
         if any(row["name"] == name for row in rows):
-            raise ParameterError("name: there is a token of that name; revoke it first, or take another name.")
+            raise ParameterError(
+                Option("name"), "there is a token of that name; revoke it first, or take another name."
+            )
         other = next((row for row in rows if row["name"] == jobs_of), None)
         if jobs_of is not None and other is None:
-            raise ParameterError("jobs-of: there is no such token, or it was revoked; see crowdveil token list.")
+            raise ParameterError(
+                Option("jobs_of"), "there is no such token, or it was revoked; see crowdveil token list."
+            )
         secret = _secret()
         row = sa.insert(tokens).values(
             id=secrets.token_hex(8), name=name, hash=hashed(secret), limits=json.dumps(limits), created=now(),
@@ -144,9 +148,13 @@ class Tokens:
             values["expires"] = _after(expires_s)
         with self.store.db.transaction() as do:
             if not do(sa.select(tokens.c.id).where(*mine)):
-                raise ParameterError("name: there is no such token, or it was revoked; see crowdveil token list.")
+                raise ParameterError(
+                    Option("name"), "there is no such token, or it was revoked; see crowdveil token list."
+                )
             if not do(sa.update(tokens).where(*mine, *good).values(**values).returning(tokens.c.id)):
-                raise ParameterError("expires: the token has expired; say until when it is to be good, such as 90d.")
+                raise ParameterError(
+                    Option("expires"), "the token has expired; say until when it is to be good, such as 90d."
+                )
             self.store.record(do, "operator", f"rotated the token {name}")
         return secret
 
@@ -157,7 +165,7 @@ class Tokens:
             rows = do(sa.update(tokens).where(*mine).values(revoked=now(), old_hash=None).returning(tokens.c.id))
             if not rows:
                 raise ParameterError(
-                    "name: there is no such token, or it was revoked before; see crowdveil token list."
+                    Option("name"), "there is no such token, or it was revoked before; see crowdveil token list."
                 )
             self.store.record(do, by, f"revoked the token {name}")
 
@@ -216,7 +224,7 @@ def length_s(text: str, name: str) -> float:
     match = re.fullmatch(r"(\d{1,6})\s*(min|h|d|w)", text.strip())
     seconds = int(match[1]) * _UNITS[match[2]] if match else -1
     if not 0 <= seconds <= _LONGEST_S:
-        raise ParameterError(f"{name}: wanted a length of time such as 90d, 12h, 4w or 30min.")
+        raise ParameterError(Option(name), "wanted a length of time such as 90d, 12h, 4w or 30min.")
     return float(seconds)
 
 

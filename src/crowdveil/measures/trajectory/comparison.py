@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.arrays import Floats, Ints, require
 from crowdveil.model.release import TrajectoryRelease
@@ -59,8 +59,9 @@ class TrajectoryComparison:
         """The original trajectory that each published one comes from; an error where nobody knows."""
         if self.release.source is None:
             raise InputError(
-                "release: which trajectory came of which is not known, since ids are new; "
-                "keep it with --pairing when anonymizing, and give it here."
+                "release",
+                "which trajectory came of which is not known, since ids are new; "
+                f"keep it with {Option('pairing')} when anonymizing, and give it here.",
             )
         return self.release.source
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
 from crowdveil.method import Method, apart
 from crowdveil.model.arrays import Ints
@@ -58,7 +58,7 @@ def blocks(zones: Zones, side: int) -> Ints:
     """The block of each cell."""
     if zones.column is None or zones.row is None:
         raise InputError(
-            "uniform needs cells of a grid, but the zones are no grid; lay one with --grid, such as --grid 200m."
+            f"uniform needs cells of a grid, but the zones are no grid; lay one with {Option('grid')}, such as 200m."
         )
     column, row = (np.asarray(c, np.int64) - int(c.min()) for c in (zones.column, zones.row))
     wide = int(column.max()) // side + 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from crowdveil import engine
 from crowdveil.attacks.risk import against_guarantees
 from crowdveil.engine import LocalEngine
 from crowdveil.entropy import apart
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, StepError
 from crowdveil.guarantees import Guarantee
 from crowdveil.io.release import area_properties, drawn_areas, flow_table, step_table
 from crowdveil.io.values import one_array
@@ -31,8 +30,6 @@ from crowdveil.run.resume import ATTACKS
 from crowdveil.run.spark.merge_partitions import AREA, ROW, TOLD
 from crowdveil.run.spark.rows import PartReader
 from crowdveil.run.verification import check
-
-_NUMBERED = re.compile(r"^time step [\d,]+ of [\d,]+: ")
 
 
 def row_schema(counts: FlowCounts) -> pa.Schema:
@@ -129,8 +126,7 @@ class StepsPart:
             except InputError as again:
                 starts = steps.starts(self.numbers) if steps else np.zeros(1, np.int64)
                 number = int(np.searchsorted(starts, flows.t[step])) + 1
-                said = _NUMBERED.sub("", str(again))
-                return InputError(f"time step {number:,} of {len(self.numbers):,}: {said}")
+                return StepError(again.error if isinstance(again, StepError) else again, number, len(self.numbers))
         return error
 
     def _rows(self, data: pa.Table) -> pa.Table:

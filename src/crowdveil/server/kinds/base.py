@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.reading import TrajectoryReading
@@ -104,14 +104,16 @@ class Kind:
         known = [option for model in models for option in model.model_fields]
         for option in values:
             if option not in known:
-                raise ParameterError(f"{option}: there is no such parameter; known are {', '.join(known) or 'none'}.")
+                raise ParameterError(
+                    Option(option), f"there is no such parameter; known are {', '.join(known) or 'none'}."
+                )
         for model in models:
             for option in file_options(model):
                 check_word(option, values.get(option), option in uploaded)
             model.checked({n: v for n, v in values.items() if n in model.model_fields})
         for need in self.needs(name):
             if need not in uploaded:
-                raise ParameterError(f"{need}: wanted a file in this field of the form; add it.")
+                raise ParameterError(Option(need), "wanted a file in this field of the form; add it.")
         self.check(name, values)
 
     def schema(self, name: str) -> dict[str, Any]:
@@ -142,10 +144,11 @@ def check_word(option: str, value: Any, uploaded: bool) -> None:
     if value is None:
         return
     if uploaded:
-        raise ParameterError(f"{option}: wanted a file in the form or a word among the parameters, but got both.")
+        raise ParameterError(Option(option), "wanted a file in the form or a word among the parameters, but got both.")
     if not isinstance(value, str) or not re.fullmatch(WORD, value):
         raise ParameterError(
-            f"{option}: wanted a file in the field {option} of the form, or a plain word; upload the file."
+            Option(option),
+            f"wanted a file in the field {Option(option)} of the form, or a plain word; upload the file.",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from crowdveil import api
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.measures.base import Asked
 from crowdveil.model.flows import Flows
@@ -51,7 +51,9 @@ def _wanted(name: str, values: dict[str, Any]) -> list[Asked] | None:
 
 def _check(name: str, values: dict[str, Any]) -> None:
     if name != ALL and values.get("measures") is not None:
-        raise ParameterError("measures: one measure is named in the address already; leave it out, or ask for all.")
+        raise ParameterError(
+            Option("measures"), "one measure is named in the address already; leave it out, or ask for all."
+        )
     if _wanted(name, values) == []:
         named_measures([])  # says what is wrong with that
 

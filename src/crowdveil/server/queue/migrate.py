@@ -76,7 +76,7 @@ def _copy(path: Path, found: str) -> Path:
     """A whole copy of a database file beside it, which only its owner can read."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     target = path.with_name(f"{path.name}.{found}-{moment}.backup")
-    wrong = OutputError(f"{target}: the backup before the migration cannot be written; make room for it.")
+    wrong = OutputError(target, "the backup before the migration cannot be written; make room for it.")
     try:
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError:

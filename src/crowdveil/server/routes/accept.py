@@ -26,7 +26,7 @@ def known(kind: Kind, name: str) -> str:
     try:
         return kind.find(name)
     except ParameterError as error:
-        raise ApiError(404, "not_found", str(error)) from None
+        raise ApiError(404, "not_found", error.text) from None
 
 
 async def accept(

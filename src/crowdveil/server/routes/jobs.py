@@ -14,6 +14,7 @@ from typing import IO, Annotated, Any, BinaryIO
 from fastapi import FastAPI, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from crowdveil.errors import as_json
 from crowdveil.report.html import policy_in
 from crowdveil.server import openapi
 from crowdveil.server.access import Follower, Reader, Sender
@@ -190,7 +191,7 @@ def listed(service: Service, job: QueuedJob) -> JobView:
     try:
         return shown(service, job)
     except (ArithmeticError, KeyError, TypeError, ValueError):
-        unread = ErrorView(code="unreadable", message="the record of this job cannot be read; remove the job.")
+        unread = ErrorView(**as_json("unreadable", "the record of this job cannot be read; remove the job."))
         plain_row = replace(_EMPTY, id=job.id, kind=job.kind, name=job.name, state=job.state)
         return shown(service, plain_row).model_copy(update={"error": unread})
 
@@ -221,7 +222,7 @@ def shown(service: Service, job: QueuedJob) -> JobView:
         "progress": {"stage": job.stage, "done": job.done, "total": job.total},
         "files": job.files,
         "parameters": {n: v for n, v in job.parameters.items() if n not in _secret(job.kind)},
-        "error": None if job.error is None else {"code": job.error_code or "failed", "message": job.error},
+        "error": None if job.error is None else as_json(job.error_code or "failed", job.error),
         "result": {n: job.result[n] for n in ResultView.model_fields} if done and job.result else None,
         "summary": _summary(service, job) if done else None,
         "review": _review(service, job),

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
+from crowdveil.errors import Option
 from crowdveil.server.access import check_local
 from crowdveil.server.answers import ApiError
 from crowdveil.server.metrics import Metrics
@@ -59,5 +60,5 @@ def _check_metrics(request: Request) -> None:
     if token:
         if wanted and kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), wanted.encode()):
             return
-        raise ApiError(401, "no_token", "wanted the token of --metrics-token.", WWW_Authenticate="Bearer")
+        raise ApiError(401, "no_token", f"wanted the token of {Option('metrics_token')}.", WWW_Authenticate="Bearer")
     check_local(request)

@@ -7,10 +7,11 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.concurrency import run_in_threadpool
 
+from crowdveil.errors import Option
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
 from crowdveil.server.access import Sender
-from crowdveil.server.answers import ApiError
+from crowdveil.server.answers import ERROR_SCHEMA, ApiError
 from crowdveil.server.kinds.base import check_word, file_options
 from crowdveil.server.queue.files import FLOWS, MAPS
 from crowdveil.server.queue.store import new_id
@@ -65,7 +66,10 @@ _SEEN: dict[str, Any] = {
             "items": {"type": "object"},
             "description": "What is wrong with rows, and how many.",
         },
-        "error": {"type": ["string", "null"], "description": "What a job would end with."},
+        "error": {
+            "anyOf": [ERROR_SCHEMA["properties"]["error"], {"type": "null"}],
+            "description": "The error that a job would end with.",
+        },
         "part": {"type": "boolean", "description": "Whether only the beginning was looked at."},
     },
 }
@@ -114,10 +118,10 @@ async def _previewed(request: Request, who: Caller, room: Upload) -> dict[str, A
 def _asked(form: Form, limits: dict[str, Any]) -> dict[str, Any]:
     """What is looked at, and how; a path in a request is never opened."""
     if "data" not in form.files:
-        raise ApiError(422, "bad_form", "data: wanted a file in this field of the form; add it.")
+        raise ApiError(422, "bad_form", Option("data"), "wanted a file in this field of the form; add it.")
     takes, values = form.texts.get("takes", ""), parsed(form.texts.get("parameters") or "{}", "parameters")
     if takes not in TAKES:
-        raise ApiError(422, "bad_form", "takes: wanted flows or trajectories, or nothing.")
+        raise ApiError(422, "bad_form", Option("takes"), "wanted flows or trajectories, or nothing.")
     for option in sorted(_OPTIONS):
         check_word(option, values.get(option), option in form.files)
     return {

@@ -97,7 +97,7 @@ async def _small_body(request: Request) -> str:
     except ClientDisconnect:
         raise ApiError(400, "bad_request", "the request ended too early; send it again.") from None
     except UnicodeDecodeError:
-        raise ApiError(422, "bad_request", "decision: wanted JSON in UTF-8.") from None
+        raise ApiError(422, "bad_request", "decision", "wanted JSON in UTF-8.") from None
 
 
 def _reviewable(service: Service, who: Caller, job: str) -> QueuedJob:
@@ -139,5 +139,5 @@ def _add_tokens(app: FastAPI) -> None:
         try:
             service.tokens.revoke(name, who.who)
         except ParameterError as error:
-            raise ApiError(404, "not_found", str(error)) from None
+            raise ApiError(404, "not_found", error.text) from None
         return {"name": name, "revoked": True}

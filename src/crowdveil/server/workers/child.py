@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, internal_error
 from crowdveil.io.archive import pack, unpack
 from crowdveil.kernels import cached
 from crowdveil.server.kinds import KINDS
@@ -38,13 +38,6 @@ _TYPES = {
     ".png": "image/png",
     ".html": "text/html",
     ".geojson": "application/geo+json",
-}
-_CODES = {
-    "InputError": "bad_input",
-    "ParameterError": "bad_parameter",
-    "MissingExtraError": "not_installed",
-    "GuaranteeViolatedError": "guarantee_broken",
-    "OutputError": "no_room",
 }
 
 
@@ -126,15 +119,18 @@ def _outcome(order: Order, tell: int) -> dict[str, Any]:
         result = perform(order, *_teller(tell))
         return {"end": "done", "result": result | {"lease": order.lease}}
     except CrowdveilError as error:
-        return {"end": "failed", "code": _CODES.get(type(error).__name__, "failed"), "message": str(error)}
+        return {"end": "failed", "code": error.code, "message": error.text}
     except RecursionError:
-        return {"end": "failed", "code": "bad_input", "message": "a file is nested too deep to be read; write it anew."}
+        return {
+            "end": "failed",
+            "code": "bad_input",
+            "message": "a file is nested too deep to be read; write it again.",
+        }
     except MemoryError:
         sentence = "There is not enough memory for this; use less data, or a machine with more."
         return {"end": "failed", "code": "no_memory", "message": sentence}
     except BaseException as error:
-        sentence = f"This is a fault of ours ({type(error).__name__}); tell whoever runs the server."
-        return {"end": "failed", "code": "fault", "message": sentence}
+        return {"end": "failed", "code": "fault", "message": internal_error(error)}
 
 
 def perform(order: Order, progress: Any, stage: Any) -> dict[str, Any]:

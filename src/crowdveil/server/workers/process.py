@@ -73,16 +73,14 @@ def check_rows(path: Path, limits: dict[str, Any]) -> None:
         return  # whoever reads it says what is wrong
     rows, most = about.num_rows, limits.get("max_rows")
     if most is not None and rows > most:
-        raise InputError(f"{path.name}: wanted at most {most:,} rows, but it has more; give less data.")
+        raise InputError(path.name, f"wanted at most {most:,} rows, but it has more; give less data.")
     # Runs of one value take no room in a file, and all of it once they are unpacked.
     if rows * max(1, about.num_columns) > _CELLS_FREE + _CELLS_A_BYTE * path.stat().st_size:
-        raise InputError(
-            f"{path.name}: the file holds far more rows than its size can tell apart; write it again as CSV."
-        )
+        raise InputError(path.name, "the file holds far more rows than its size can tell apart; write it again as CSV.")
     size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
     largest = limits.get("upload_bytes")
     if largest is not None and size > 16 * largest:
-        raise InputError(f"{path.name}: the file is too large once it is unpacked; give less data.")
+        raise InputError(path.name, "the file is too large once it is unpacked; give less data.")
 
 
 def memory_of(process: int) -> int:
@@ -108,9 +106,9 @@ def be_apart(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     try:
         made = work(request)
     except CrowdveilError as error:
-        made = {"refused": str(error)}
+        made = {"refused": error.text}
     except RecursionError:
-        made = {"refused": "a file is nested too deep to be read; write it anew."}
+        made = {"refused": "a file is nested too deep to be read; write it again."}
     except MemoryError:
         os.kill(os.getpid(), signal.SIGKILL)
         raise

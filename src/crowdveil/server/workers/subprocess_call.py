@@ -95,7 +95,9 @@ def _answer(process: subprocess.Popen[bytes], request: bytes, until: float, memo
     try:
         answer: dict[str, Any] = json.loads(said)
     except ValueError:
-        raise ApiError(500, "fault", "This is a fault of ours (the file); tell whoever runs the server.") from None
+        raise ApiError(
+            500, "fault", "internal error (the file); please report it to the operator of the server."
+        ) from None
     return answer
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Ints, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
@@ -142,7 +142,7 @@ class BoxSpace:
         if not done:
             raise InputError(
                 f"wanted at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
-                f"{suppressed:,} trips; allow more with --suppress, or larger areas."
+                f"{suppressed:,} trips; allow more with {Option('suppress')}, or larger areas."
             )
         if q and p < self.lost_cost * q:
             # A suppressed trip is worth more than the budget asks for: less is suppressed than may be.

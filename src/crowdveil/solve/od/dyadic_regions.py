@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Indices, Ints, Mask, frozen, row_slices, take_slices
 from crowdveil.model.zones import Zones
 
@@ -132,7 +132,7 @@ def _explore(x: Ints, y: Ints, span: int) -> tuple[list[Ints], list[list[tuple[i
         at += 1
         if len(found) > MOST_REGIONS:
             raise InputError(
-                f"dyadic splits of {len(x):,} zones give too many regions; use --splits tree for such a map."
+                f"dyadic splits of {len(x):,} zones give too many regions; use {Option('splits', 'tree')} for such a map."
             )
     return found, halves
 

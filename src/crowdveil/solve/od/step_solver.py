@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdveil import engine
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, StepError
 from crowdveil.model.arrays import Floats, Ints, distinct, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, Areas, FlowRelease
@@ -88,7 +88,7 @@ def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowReleas
         try:
             return solve_step(step)
         except InputError as error:
-            raise InputError(f"time step {step + 1:,} of {data.steps:,}: {error}") from None
+            raise StepError(error, step + 1, data.steps) from None
 
     done = engine.current().map(solve, data.steps, progress)
     return _release(data, steps, [StepSolution(*arrays) for arrays in done], system)

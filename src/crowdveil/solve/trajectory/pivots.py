@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Option
 from crowdveil.model.arrays import Floats, Ints, Mask, frozen
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import FrechetManhattan
@@ -117,8 +117,9 @@ class Clustering:
         n = len(self.person)
         if n > MOST_FOR_EXACT_PATHS:
             raise InputError(
-                f"pivot_path: exact takes the distances of all pairs, and so at most {MOST_FOR_EXACT_PATHS:,} trajectories, "
-                f"but got {n:,}; use sketched."
+                Option("pivot_path"),
+                f"exact takes the distances of all pairs, and so at most {MOST_FOR_EXACT_PATHS:,} trajectories, "
+                f"but got {n:,}; use sketched.",
             )
         squares = np.zeros((n, n), np.float64)
         for i in range(n):
