@@ -110,7 +110,7 @@ def analyze(
     params = analysis.params.checked({n: v for n, v in options.items() if n not in StudyReading.model_fields})
     reading = StudyReading.checked({n: v for n, v in options.items() if n in StudyReading.model_fields})
     if original is not None and not analysis.compares:
-        raise ParameterError(f"original: {name} reads the release alone; leave it out.")
+        raise ParameterError("original", f"{name} reads the release alone; leave it out.")
     with ExitStack() as files:
         check_outputs(output, plot)
         table, picture = (
@@ -158,7 +158,7 @@ def _of_trajectories(
     stage("reading")
     trajectories: Trajectories = read(Trajectories, data, reading, notes)
     if trajectories.counts != "people":
-        notes.say("people are not known, so that trajectories are counted (name the column of people with --user).")
+        notes.say("people are not known, so that trajectories are counted (name the column of people with user).")
     stage(analysis.name)
     found: Any = analysis.run(trajectories, params, progress)
     if output is not None:
@@ -174,7 +174,7 @@ def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReadi
         return study_of(Opened(release), reading, flows, notes)
     manifest, written = pipeline.sound_release(Path(release))
     if not written.is_flows:
-        raise InputError(f"{release}: it holds trajectories, and analyses are of flows.")
+        raise InputError(release, "it holds trajectories, and analyses are of flows.")
     given = {n: getattr(reading, n) for n in ("zones", "zone_id", "voronoi") if getattr(reading, n) is not None}
     again, known = dict[str, Any](), isinstance(original, Flows)
     if given or (original is not None and not known):

@@ -13,7 +13,7 @@ from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map
 from crowdveil.attacks.known_points import measured_lines
 from crowdveil.attacks.risk import against_guarantees, refuse_beaten
 from crowdveil.entropy import apart
-from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
+from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError
 from crowdveil.guarantees import BoundedVolumes, Finding, Guarantee, TrueVolumes, guarantee_from_manifest
 from crowdveil.guarantees.base import refuse_unchecked, tally
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, recover
@@ -144,7 +144,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         return _run_there(request, method, params, reading, progress, stage)
     check_target(Path(request.output).absolute(), overwrite=request.overwrite, mark_file=MANIFEST_FILE)
     if request.pairing is not None and method.takes is not Trajectories:
-        raise ParameterError(f"pairing: {method.name} is for flows, which have none; leave it out.")
+        raise ParameterError(Option("pairing"), f"{method.name} is for flows, which have none; leave it out.")
     if request.private_report is not None:
         check_private(request.private_report, Path(request.output), overwrite=request.overwrite)
 
@@ -223,7 +223,9 @@ def _run_there(
         key = None
         if request.resume is not None:
             if not isinstance(request.data, str | Path):
-                raise ParameterError("resume: wanted data in a file, but it is a data frame; write it to a file.")
+                raise ParameterError(
+                    Option("resume"), "wanted data in a file, but it is a data frame; write it to a file."
+                )
             key = run_key(method, params, reading, request.seed, there.files.fingerprint(str(request.data)))
         output, resume = str(request.output).rstrip("/"), None if request.resume is None else str(request.resume)
         job = SparkRun(
@@ -290,11 +292,11 @@ def open_release(folder: Path, *, but: str | None = None) -> tuple[dict[str, Any
     looked = [entry for role, entry in manifest["files"].items() if role != but]
     gone = [e["name"] for e in looked if not (folder / e["name"]).exists()]
     if gone:
-        raise InputError(f"{folder}: the release lacks {', '.join(gone)}; it cannot be verified.")
+        raise InputError(folder, f"the release lacks {', '.join(gone)}; it cannot be verified.")
     changed = [e["name"] for e in looked if file_hash(folder / e["name"]) != e["sha256"]]
     if changed:
         raise GuaranteeViolatedError(
-            f"{folder}: {', '.join(changed)} changed since the release was made; do not publish it."
+            folder, f"{', '.join(changed)} changed since the release was made; do not publish it."
         )
     return manifest, written
 
@@ -337,10 +339,13 @@ def check_private(target: Path, folder: Path, *, overwrite: bool) -> None:
     inside, outside = Path(target).resolve(), Path(folder).resolve()
     if inside.is_relative_to(outside):
         raise ParameterError(
-            f"private_report: wanted a file outside the release, but got one in {folder}, which is to be published; name another."
+            Option("private_report"),
+            f"wanted a file outside the release, but got one in {folder}, which is to be published; name another.",
         )
     if inside.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"private_report: wanted a name that ends in .html, but got {Path(target).name}.")
+        raise ParameterError(
+            Option("private_report"), f"wanted a name that ends in .html, but got {Path(target).name}."
+        )
     check_file(inside, overwrite=overwrite)
 
 
@@ -376,7 +381,8 @@ def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, ori
     findings = check(written, tuple(guarantee_from_manifest(entry) for entry in volumes), original) if volumes else []
     if any(finding.violated for _, finding in findings):
         raise InputError(
-            "original: the release was made from other data, for its volumes differ; give the data that it was made from."
+            "original",
+            "the release was made from other data, for its volumes differ; give the data that it was made from.",
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from crowdveil import engine
 from crowdveil.engine import FinishedSteps, LocalEngine, kept_until_done
 from crowdveil.entropy import fresh
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.written import file_hash
 from crowdveil.method import Method
 from crowdveil.params import Params
@@ -73,23 +73,23 @@ def going_on_from(finished: FinishedSteps | None) -> Iterator[None]:
 def _apart(folder: Path, output: Path) -> None:
     """A release is moved into place whole and replaced whole, so nothing else can lie in its folder, or around it."""
     if folder == output or folder in output.parents or output in folder.parents:
-        raise ParameterError("resume: wanted a folder apart from that of the release; name another.")
+        raise ParameterError(Option("resume"), "wanted a folder apart from that of the release; name another.")
 
 
 def _path(data: Any) -> Path:
     if not isinstance(data, str | Path):
         raise ParameterError(
-            "resume: wanted data in a file, but it is in memory; write it to a file, or do not resume."
+            Option("resume"), "wanted data in a file, but it is in memory; write it to a file, or do not resume."
         )
     if not Path(data).is_file():
-        raise InputError(f"{data}: there is no such file.")
+        raise InputError(data, "there is no such file.")
     return Path(data)
 
 
 def _is_file(name: str, value: Any) -> bool:
     """Whether an option names a file; a tree may be named by its kind instead."""
     if value is not None and not isinstance(value, str | Path):
-        raise ParameterError(f"resume: wanted {name} in a file, but it is in memory; write it to a file.")
+        raise ParameterError(Option("resume"), f"wanted {name} in a file, but it is in memory; write it to a file.")
     return value is not None and Path(value).is_file()
 
 

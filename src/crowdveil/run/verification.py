@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from crowdveil.advice import what_to_change
-from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
+from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError
 from crowdveil.guarantees import (
     BoundedVolumes,
     Finding,
@@ -126,7 +126,7 @@ def add_run_warnings(
             "the noise was drawn with the seed that was given: who knows the seed can remove the noise, so keep it secret."
         )
     if hasattr(params, "k") and data.counts != "people":
-        notes.say(f"people are not known, so k counts {data.counts} (name the column of people with --user).")
+        notes.say(f"people are not known, so k counts {data.counts} (name the column of people with user).")
     elif what_k_counts(data, params) != data.counts:
         notes.say("k counts trajectories, as asked: all of a group may be one person's.")
     rounded_off = cost.get("flows_rounded_to_0_percent")
@@ -158,5 +158,5 @@ def refuse_large_k(params: Params, crowd: int, counts: str, *, exact: bool = Tru
     if isinstance(k, int) and crowd < k:
         most = "" if exact else "at most "
         raise InputError(
-            f"k: wanted at most the {counts} in the data, {most}{crowd:,}, but got {k:,}; choose a smaller k."
+            Option("k"), f"wanted at most the {counts} in the data, {most}{crowd:,}, but got {k:,}; choose a smaller k."
         )

@@ -25,16 +25,16 @@ class AnalysisRequest:
 def load(path: Path) -> dict[str, Any]:
     """The content of a TOML or JSON file."""
     if not path.is_file():
-        raise ParameterError(f"{path}: there is no such run file.")
+        raise ParameterError(path, "there is no such run file.")
     try:
         text = path.read_text(encoding="utf-8-sig")
         content = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
     except (ValueError, OSError) as error:
         where = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         kind = "TOML" if path.suffix.lower() == ".toml" else "JSON"
-        raise ParameterError(f"{path}: the run file is not valid {kind}{where}; mend it.") from None
+        raise ParameterError(path, f"the run file is not valid {kind}{where}; mend it.") from None
     if not isinstance(content, dict):
-        raise ParameterError(f"{path}: wanted a run file with names and values, but it holds something else.")
+        raise ParameterError(path, "wanted a run file with names and values, but it holds something else.")
     return content
 
 
@@ -44,7 +44,7 @@ def tables(path: Path, content: dict[str, Any], *keys: str) -> dict[str, Any]:
     for key in keys:
         inner = content.get(key) or {}
         if not isinstance(inner, dict):
-            raise ParameterError(f"{path}: {key} must be a table of names and values.")
+            raise ParameterError(path, f"{key} must be a table of names and values.")
         found |= inner
     return found
 
@@ -53,7 +53,7 @@ def yes_or_no(path: Path, content: dict[str, Any], key: str, *, default: bool = 
     """A value that is true or false."""
     value = content.get(key, default)
     if not isinstance(value, bool):
-        raise ParameterError(f"{path}: {key} must be true or false.")
+        raise ParameterError(path, f"{key} must be true or false.")
     return value
 
 
@@ -61,7 +61,7 @@ def known_only(path: Path, content: dict[str, Any], known: tuple[str, ...]) -> N
     """Refuse names that mean nothing, so that a slip of the pen is not passed over."""
     unknown = [key for key in content if key not in known]
     if unknown:
-        raise ParameterError(f"{path}: {unknown[0]} means nothing here; known are {', '.join(known)}.")
+        raise ParameterError(path, f"{unknown[0]} means nothing here; known are {', '.join(known)}.")
 
 
 def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any:
@@ -69,7 +69,7 @@ def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any
     value = content.get(key)
     if not isinstance(value, kind) or not value:
         raise ParameterError(
-            f"{path}: wanted {key} ({'text' if kind is str else kind.__name__}); add it to the run file."
+            path, f"wanted {key} ({'text' if kind is str else kind.__name__}); add it to the run file."
         )
     return value
 
@@ -77,4 +77,4 @@ def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any
 def check_seed(path: Path, seed: Any) -> None:
     """Raise unless a value can be a seed; None, where none was given, can."""
     if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
-        raise ParameterError(f"{path}: seed must be a whole number from 0.")
+        raise ParameterError(path, "seed must be a whole number from 0.")

@@ -39,10 +39,10 @@ def run_of_mdl(path: Path, content: dict[str, Any], *, overwrite: bool) -> Reque
     source = Path(need(path, content, "input_file"))
     name = content.get("main_output_file") or f"{source.stem}_anonymized.csv"
     if not isinstance(name, str) or Path(name).name != name or Path(name).suffix not in (".csv", ".parquet"):
-        raise ParameterError(f"{path}: main_output_file must be a plain name that ends in .csv or .parquet.")
+        raise ParameterError(path, "main_output_file must be a plain name that ends in .csv or .parquet.")
     values = content.get("params") or {}
     if not isinstance(values, dict):
-        raise ParameterError(f"{path}: params must be an object of names and values.")
+        raise ParameterError(path, "params must be an object of names and values.")
     parameters, reading, seed = _sorted_out(method, _mdav_parts(path, method, _flat(path, values)))
     check_seed(path, seed)
     return Request(
@@ -65,7 +65,7 @@ def _mdl_method(path: Path, name: str) -> Method:
         if name in MDL_METHODS:
             there = [a for m in all_methods().values() for a in m.aliases if a in MDL_METHODS]
             raise ParameterError(
-                f"{path}: the method {name} of mdl-anonymizer is not there yet; there so far: {', '.join(there)}."
+                path, f"the method {name} of mdl-anonymizer is not there yet; there so far: {', '.join(there)}."
             ) from None
         raise
 
@@ -80,7 +80,7 @@ def _flat(path: Path, values: dict[str, Any], inside: str = "") -> dict[str, Any
             known_only(path, value, ("name", "params"))
             inner = value.get("params") or {}
             if not isinstance(inner, dict):
-                raise ParameterError(f"{path}: params of {inside}{name} must be an object of names and values.")
+                raise ParameterError(path, f"params of {inside}{name} must be an object of names and values.")
             flat |= {inside + name: value["name"], **_flat(path, inner, f"{inside}{name}.")}
         elif value is not None:
             flat[inside + name] = value
@@ -96,9 +96,9 @@ def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, A
     fixed = {part: name for part, name in MDL_FIXED.items() if part not in aliased}
     for part in fixed.keys() & flat.keys():
         if flat[part] != fixed[part]:
-            raise ParameterError(f"{path}: {part}: wanted {fixed[part]} with {method.name}, but got {flat[part]!r}.")
+            raise ParameterError(path, f"{part}: wanted {fixed[part]} with {method.name}, but got {flat[part]!r}.")
     if flat.get("aggregation_method.p_lambda", flat.get(weight)) != flat.get(weight):
-        raise ParameterError(f"{path}: aggregation_method.p_lambda: wanted the p_lambda of the distance; ours has one.")
+        raise ParameterError(path, "aggregation_method.p_lambda: wanted the p_lambda of the distance; ours has one.")
     left_out = {*fixed, "aggregation_method.p_lambda"}
     ours = {name: value for name, value in flat.items() if name not in left_out}
     if distance in ours:
@@ -112,11 +112,11 @@ def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, A
 def analysis_of_mdl(path: Path, content: dict[str, Any], analysis: Analysis, *, overwrite: bool) -> AnalysisRequest:
     """An analysis: GeoJSON under the name that it gives, in the folder that it names."""
     if analysis.takes is Study:
-        raise ParameterError(f"{path}: {analysis.name} reads a release; wanted a run file with input and output.")
+        raise ParameterError(path, f"{analysis.name} reads a release; wanted a run file with input and output.")
     source = Path(need(path, content, "input_file"))
     name = content.get("main_output_file") or f"{source.stem}_{analysis.name}.geojson"
     if not isinstance(name, str) or Path(name).name != name or not Path(name).suffix:
-        raise ParameterError(f"{path}: main_output_file must be a plain name with an ending, such as map.json.")
+        raise ParameterError(path, "main_output_file must be a plain name with an ending, such as map.json.")
     values, ours = tables(path, content, "params"), dict(analysis.parameter_aliases)
     options = {ours.get(n, n): value for n, value in values.items() if value is not None}
     output = Path(need(path, content, "output_folder")) / name
@@ -143,13 +143,13 @@ def measures_of(path: Path, content: dict[str, Any]) -> MeasureFile:
     known_only(path, content, MDL_MEASURE_KEYS)
     listed = need(path, content, "measures", list)
     if not all(isinstance(entry, dict) for entry in listed):
-        raise ParameterError(f'{path}: measures must be a list of objects such as {{"name": "Rsme", "params": {{}}}}.')
+        raise ParameterError(path, 'measures must be a list of objects such as {"name": "Rsme", "params": {}}.')
     name = content.get("main_output_file")
     if name is not None and (not isinstance(name, str) or Path(name).name != name or Path(name).suffix != ".json"):
-        raise ParameterError(f"{path}: main_output_file must be a plain name that ends in .json.")
+        raise ParameterError(path, "main_output_file must be a plain name that ends in .json.")
     folder = content.get("output_folder") or "."
     if not isinstance(folder, str):
-        raise ParameterError(f"{path}: output_folder must be text.")
+        raise ParameterError(path, "output_folder must be text.")
     return MeasureFile(
         need(path, content, "original_dataset"),
         need(path, content, "anonymized_dataset"),
@@ -163,7 +163,7 @@ def _mdl_measure(path: Path, entry: dict[str, Any]) -> list[Asked]:
     known_only(path, entry, ("name", "params"))
     name, values = need(path, entry, "name"), entry.get("params") or {}
     if not isinstance(values, dict):
-        raise ParameterError(f"{path}: params of {name} must be an object of names and values.")
+        raise ParameterError(path, f"params of {name} must be an object of names and values.")
     ours = {theirs: our for measure in find_measures(name) for theirs, our in measure.parameter_aliases}
     given = {ours.get(key, key): value for key, value in _flat(path, values).items()}
     given.pop("", None)  # what ours does anyway

@@ -55,10 +55,10 @@ def _from_ours(path: Path, content: dict[str, Any], overwrite: bool) -> Request:
     known_only(path, content, KEYS)
     parameters, reading = content.get("parameters", {}), content.get("reading", {})
     if not isinstance(parameters, dict) or not isinstance(reading, dict):
-        raise ParameterError(f"{path}: parameters and reading must be tables of names and values.")
+        raise ParameterError(path, "parameters and reading must be tables of names and values.")
     table_format, seed = content.get("format", "parquet"), content.get("seed")
     if table_format not in ("parquet", "csv"):
-        raise ParameterError(f"{path}: format must be parquet or csv.")
+        raise ParameterError(path, "format must be parquet or csv.")
     replace = yes_or_no(path, content, "overwrite")
     check_seed(path, seed)
     return Request(

@@ -15,7 +15,7 @@ from crowdveil.attacks.risk import refuse_beaten
 from crowdveil.engine.finished import kept_until_done
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.entropy import fresh
-from crowdveil.errors import GuaranteeViolatedError, ParameterError
+from crowdveil.errors import GuaranteeViolatedError, Option, ParameterError
 from crowdveil.guarantees import Guarantee
 from crowdveil.guarantees.base import refuse_broken, refuse_unchecked
 from crowdveil.io.atomic import scratch_folder
@@ -88,15 +88,21 @@ def check_supported_on_spark(method: Method, params: Params, request: Any) -> No
     """Raise if a run cannot be done on a cluster, with the reason."""
     reason = method.together(params)
     if reason is not None:
-        raise ParameterError(f"--engine spark: {method.name} cannot be done in parts, since {reason}.")
+        raise ParameterError(Option("engine", "spark"), f"{method.name} cannot be done in parts, since {reason}.")
     if request.table_format != "parquet" or request.data_name is not None:
-        raise ParameterError("--engine spark writes Parquet under its own names; leave --format and the name out.")
+        raise ParameterError(
+            f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format')} and the name out."
+        )
     if request.private_report is not None:
-        raise ParameterError("--private-report shows the original, which does not leave the cluster; leave it out.")
+        raise ParameterError(
+            f"{Option('private_report')} shows the original, which does not leave the cluster; leave it out."
+        )
     if request.pairing is not None and method.takes is Flows:
-        raise ParameterError(f"pairing: {method.name} is for flows, which have none; leave it out.")
+        raise ParameterError(Option("pairing"), f"{method.name} is for flows, which have none; leave it out.")
     if request.pairing is not None:
-        raise ParameterError("--pairing tells of the original, which does not leave the cluster; leave it out.")
+        raise ParameterError(
+            f"{Option('pairing')} tells of the original, which does not leave the cluster; leave it out."
+        )
 
 
 def run(job: SparkRun, engine: SparkEngine, progress: Progress, stage: Callable[[str], None]) -> SparkResult:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from crowdveil.engine.packing import in_runs, packed, unpacked
 from crowdveil.engine.spark import Frame, SparkEngine
-from crowdveil.errors import GuaranteeViolatedError, InputError
+from crowdveil.errors import GuaranteeViolatedError, InputError, Option
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.written import MANIFEST_FILE, WrittenRelease, file_hash, read_features, read_release
@@ -203,13 +203,13 @@ def open_there(engine: SparkEngine, folder: str) -> ReleaseThere:
     with scratch_folder() as made:
         here, there = Path(made), folder.rstrip("/")
         if not engine.files.exists(f"{there}/{MANIFEST_FILE}"):
-            raise InputError(f"{folder}: wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
+            raise InputError(folder, f"wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
         engine.files.fetch(f"{there}/{MANIFEST_FILE}", here / MANIFEST_FILE)
         manifest = read_manifest(here)
         entries = manifest["files"]
         gone = [e["name"] for e in entries.values() if not engine.files.exists(f"{there}/{e['name']}")]
         if gone:
-            raise InputError(f"{folder}: the release lacks {', '.join(gone)}; it cannot be verified.")
+            raise InputError(folder, f"the release lacks {', '.join(gone)}; it cannot be verified.")
         changed = []
         for role, entry in entries.items():
             address = f"{there}/{entry['name']}"
@@ -221,11 +221,11 @@ def open_there(engine: SparkEngine, folder: str) -> ReleaseThere:
             changed += [] if same else [entry["name"]]
         if changed:
             raise GuaranteeViolatedError(
-                f"{folder}: {', '.join(changed)} changed since the release was made; do not publish it."
+                folder, f"{', '.join(changed)} changed since the release was made; do not publish it."
             )
         data = f"{there}/{entries['data']['name']}"
         if data.endswith(".csv"):
-            raise InputError(f"{folder}: its tables are CSV, which is read without Spark; leave --engine out.")
+            raise InputError(folder, f"its tables are CSV, which is read without Spark; leave {Option('engine')} out.")
         if "steps" not in entries:
             features = read_features(here / entries["areas"]["name"]) if "areas" in entries else []
             return ReleaseThere(folder, data, manifest, None, features)
