@@ -31,7 +31,7 @@ class Row:
     choices
         The values of a choice.
     more
-        Whether it takes other forms too, such as 10% or names elsewhere.
+        Whether it takes other forms too, such as 10% or names of mdl-anonymizer.
     bounds
         The allowed range in words, such as "at least 2".
     unit

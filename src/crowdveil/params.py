@@ -31,7 +31,7 @@ class Params(BaseModel):
 
 
 def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
-    """A name and its parameters from `name` or `name:parameter=value:…`; `example` is told where that is not what it is."""
+    """A name and its parameters from `name` or `name:parameter=value:…`; `example` is for the error."""
     name, *given = [part.strip() for part in text.split(":")]
     values: dict[str, str] = {}
     for part in given:
@@ -43,14 +43,14 @@ def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
 
 
 class FlowParams(Params):
-    """What every method for flows can be told."""
+    """Parameters of every method for flows."""
 
     k: int = Field(10, ge=2)
     """Smallest crowd."""
     aggregate_small: bool = False
     """Report the suppressed destinations of an origin as one area, where a crowd of k goes there."""
     include_empty: bool = True
-    """Let reported areas hold places that nobody goes to; without them it can be seen that somebody goes to each part."""
+    """Let aggregated areas hold tiles without trips; without these, every tile of such an area is known to be visited."""
 
     @property
     def reporting(self) -> Reporting:
@@ -106,7 +106,7 @@ class Budgeted(Params):
         return {**values, "suppress": None}
 
     def most_suppressed(self, volume: int) -> int:
-        """Return how many trips may be suppressed of so many."""
+        """Return how many trips may be suppressed of `volume` trips."""
         return trips_within(self.suppress, volume) if self.suppress is not None else self.suppress_trips or 0
 
     @property
@@ -188,13 +188,13 @@ _time_weight = _word_or_number(
     ("document", "mean-ratio"), lambda x: 0 <= x < 1e9, "document, mean-ratio, or a number from 0"
 )
 TimeWeight = Annotated[Literal["document", "mean-ratio"] | float, BeforeValidator(_time_weight)]
-"""What time counts beside space in a distance: a number, or how it is to be found."""
+"""The weight of time against space in a distance: a number, or how it is found."""
 
 
 def _distance(value: Any) -> Any:
-    """Ours in place of a name elsewhere; what is neither stays, to be refused."""
+    """Return our name for one of mdl-anonymizer; any other value stays as it is and is refused later."""
     return next((kind.name for kind in DISTANCES if value in kind.aliases), value)
 
 
 TrajectoryDistance = Annotated[DistanceName, BeforeValidator(_distance)]
-"""A distance between trajectories, by its name or one that it has elsewhere."""
+"""A distance between trajectories, by its name or that of mdl-anonymizer."""

@@ -71,14 +71,14 @@ class Remote:
 
     def start(
         self,
-        room: str,
+        collection: str,
         name: str,
         parameters: dict[str, Any],
         files: Mapping[str, Path],
         progress: Progress = no_progress,
     ) -> dict[str, Any]:
         """Upload files, and put a job into the queue."""
-        path = f"/{quote(room)}/{quote(name, safe='')}/jobs"
+        path = f"/{quote(collection)}/{quote(name, safe='')}/jobs"
         job: dict[str, Any] = self.send(path, {"parameters": json.dumps(parameters)}, files, progress)
         return job
 

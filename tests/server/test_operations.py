@@ -63,7 +63,7 @@ def test_ready_names_what_is_missing(service: Service, monkeypatch: pytest.Monke
     monkeypatch.setattr(service.space, "min_free", 1 << 60)
     assert client.get("/ready").json()["checks"]["disk"] == "too little room"
     upload = post(client, GENERALIZE, {"data": ("a.csv", cabs())})
-    assert upload.status_code == 507 and upload.json()["error"]["code"] == "no_room"
+    assert upload.status_code == 507 and upload.json()["error"]["code"] == "no_space"
     assert list(service.files.incoming.iterdir()) == []
 
     def away() -> Any:

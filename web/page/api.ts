@@ -77,12 +77,12 @@ export const decide = (id: string, decision: "approve" | "reject", comment: stri
 export const remove = (id: string): Promise<Job> => json<Job>(`/jobs/${id}`, { method: "DELETE" });
 
 /** Send a form with files; they are read from the disk as they are sent, never whole into memory. */
-export function send<T>(path: string, form: FormData, told: (share: number) => void, signal?: AbortSignal): Promise<T> {
+export function send<T>(path: string, form: FormData, progress: (share: number) => void, signal?: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("POST", path);
     for (const [name, value] of Object.entries(headers())) request.setRequestHeader(name, value);
-    request.upload.onprogress = (event) => { if (event.lengthComputable) told(event.loaded / event.total); };
+    request.upload.onprogress = (event) => { if (event.lengthComputable) progress(event.loaded / event.total); };
     request.onload = async () => {
       if (request.status < 300) resolve(JSON.parse(request.responseText) as T);
       else reject(await wrong(request.status, request.responseText));

@@ -1,4 +1,4 @@
-// All jobs of whoever asks, and choosing two of them.
+// All jobs of the user, and choosing two of them.
 import { useEffect, useState } from "preact/hooks";
 import { type Job, json, said } from "./api";
 import { Action, Alert, Badge, Title } from "./parts";

@@ -62,7 +62,7 @@ function ReviewNote({ review }: { review: Review }) {
 
 function Progress({ job }: { job: Job }) {
   const { stage, done, total } = job.progress;
-  const asked = STAGE_WORDS.filter(([name]) => name !== "reporting for the house" || job.parameters.before_after === true);
+  const asked = STAGE_WORDS.filter(([name]) => name !== "confidential report" || job.parameters.before_after === true);
   const at = asked.findIndex(([name]) => name === stage);
   const words = job.state === "queued" ? "Waiting for its turn" : (asked[at]?.[1] ?? "Beginning");
   return <div class="progress">

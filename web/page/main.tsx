@@ -17,17 +17,17 @@ const may = (inside: Inside, scope: string): boolean => inside.session.scopes.in
 
 function App() {
   const [at, setAt] = useState(route()), [inside, setInside] = useState<Inside | null>(null), [work, setWork] = useState(newWork());
-  const [door, setDoor] = useState<"asking" | "closed" | "open">("asking"), [error, setError] = useState("");
+  const [access, setAccess] = useState<"asking" | "closed" | "open">("asking"), [error, setError] = useState("");
   const enter = async () => {
     const [session, form] = await Promise.all([json<Session>("/session"), json<Form>("/form")]);
     setInside({ session, form });
-    setDoor("open");
+    setAccess("open");
   };
   const leave = () => {
     remember(null);
     setInside(null);
-    setWork(newWork()); // nothing of the data stays for whoever comes next
-    setDoor("closed");
+    setWork(newWork()); // nothing of the data stays for the next user
+    setAccess("closed");
   };
   useEffect(() => {
     const moved = () => setAt(route());
@@ -35,8 +35,8 @@ function App() {
     // A file that misses its place must not take the page away.
     for (const kind of ["dragover", "drop"]) window.addEventListener(kind, (event) => event.preventDefault());
     whenRefused(leave);
-    json<{ token_needed: boolean }>("/door")
-      .then(({ token_needed }) => (token_needed && token() === null ? setDoor("closed") : enter()))
+    json<{ token_needed: boolean }>("/auth")
+      .then(({ token_needed }) => (token_needed && token() === null ? setAccess("closed") : enter()))
       .catch((problem) => (problem instanceof ServiceError && problem.status === 401 ? undefined : setError(said(problem))));
     return () => window.removeEventListener("hashchange", moved);
   }, []);
@@ -53,10 +53,10 @@ function App() {
     </div></header>
     <main id="main" tabIndex={-1}>
       {error && <Alert>{error}</Alert>}
-      {door === "closed" && <SignIn enter={enter} />}
+      {access === "closed" && <SignIn enter={enter} />}
       {inside && <Page at={at} inside={inside} work={work} setWork={setWork} />}
     </main>
-    <footer><p>Uploads are removed when a job ends, results {inside ? `after ${hours(inside.session.keep_hours)}` : "after a while"}. This page asks nobody but this server for anything.</p></footer>
+    <footer><p>Uploads are removed when a job ends, results {inside ? `after ${hours(inside.session.keep_hours)}` : "after a while"}. This page sends requests to this server only.</p></footer>
   </>;
 }
 

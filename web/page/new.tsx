@@ -119,8 +119,8 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
         </>}
       </section>
       {!draft.data && <dl class="about">
-        <div><dt>Look</dt><dd>The server reads the file, tells what each column means and what is wrong with it, and forgets it.</dd></div>
-        <div><dt>Choose</dt><dd>A method, and how large a crowd must be. Every parameter says what it does.</dd></div>
+        <div><dt>Look</dt><dd>The server reads the file, shows what each column means and what is wrong with it, and forgets it.</dd></div>
+        <div><dt>Choose</dt><dd>A method, and how large a group must be. Every parameter says what it does.</dd></div>
         <div><dt>Check</dt><dd>Guarantees are checked on the written files, and some attacks are tried, before you get them. A report shows what was lost, and what could not be checked.</dd></div>
       </dl>}
       {seen && takes && <>
@@ -128,7 +128,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
         <MethodChoice form={form} draft={draft} takes={takes} set={set} edit={edit} />
         <section aria-labeledby="s-run"><h2 id="s-run"><span class="n" aria-hidden="true">4</span> Run</h2>
           {form.run.filter((f) => f.name === "before_after").map((f) => <Control key={f.name} field={f} given={draft.values[f.name]} change={set} />)}
-          <More title="Seed, form of the files, attacks" fields={form.run.filter((f) => f.name !== "before_after")} values={draft.values} change={set} />
+          <More title="Advanced: random seed, file format, attacks" fields={form.run.filter((f) => f.name !== "before_after")} values={draft.values} change={set} />
           {error && <Alert>{error}</Alert>}
           <p class="go"><button type="submit" class="main" disabled={sending !== null}>{sending === null ? "Anonymize" : "Sending…"}</button>
             {sending !== null && <button type="button" onClick={() => stop.current.abort()}>Stop</button>}

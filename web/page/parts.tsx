@@ -69,7 +69,7 @@ export function Tabs({ label, tabs }: { label: string; tabs: { id: string; title
   </>;
 }
 
-/** A report in a frame of its own: it may run its one script, and speaks for nobody. */
+/** A report in a frame of its own: it may run its one script, and has no access to the page. */
 export function ReportFrame({ path, title, at = "" }: { path: string; title: string; at?: string }) {
   const [address, setAddress] = useState(""), [error, setError] = useState("");
   const stage = useRef<HTMLDivElement>(null);
@@ -97,5 +97,5 @@ export function ReportFrame({ path, title, at = "" }: { path: string; title: str
 export function Asked({ job }: { job: Job }) {
   const rows = Object.entries(job.parameters).map(([name, value]): [string, string] => [label({ name }), shown(value)]);
   const files = Object.entries(job.files).map(([name, file]): [string, string] => [spoken(name), file]);
-  return <Pairs caption="What was asked for; all else is as it usually is" rows={[["Method", job.name], ...files, ...rows]} />;
+  return <Pairs caption="What was asked for; other options have their defaults" rows={[["Method", job.name], ...files, ...rows]} />;
 }

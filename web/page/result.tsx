@@ -76,12 +76,12 @@ function Views({ job, result }: { job: Job; result: Found }) {
 
 function Before({ id }: { id: string }) {
   return <>
-    <p class="warn">Not for release: this shows the original beside what is published. It is in no download of the release, and is removed with the result.</p>
+    <p class="warn">Not for release: this shows the original next to what is published. It is in no download of the release, and is removed with the result.</p>
     <div class="pair">
       <ReportFrame path={`/jobs/${id}/before-after`} title="Before: the original" at="#before" />
       <ReportFrame path={`/jobs/${id}/before-after`} title="After: the release" at="#map" />
     </div>
-    <Download path={`/jobs/${id}/before-after`} name="not-for-release.html">Save this report for the house</Download>
+    <Download path={`/jobs/${id}/before-after`} name="not-for-release.html">Save confidential report</Download>
   </>;
 }
 
@@ -105,7 +105,7 @@ function Said({ job }: { job: Job }) {
   const { notes = [], lines = [] } = job.summary ?? {};
   return <>
     {notes.length > 0 && <><h3>Worth knowing</h3><ul>{notes.map((n) => <li key={n}>{n}</li>)}</ul></>}
-    {lines.length > 0 && <><h3>In exact figures, which stay in the house</h3><pre class="lines" tabIndex={0} aria-label="Exact figures">{lines.join("\n")}</pre></>}
+    {lines.length > 0 && <><h3>Exact figures (confidential, do not publish)</h3><pre class="lines" tabIndex={0} aria-label="Exact figures">{lines.join("\n")}</pre></>}
   </>;
 }
 

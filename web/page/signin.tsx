@@ -19,7 +19,7 @@ export function SignIn({ enter }: { enter: () => Promise<void> }) {
   };
   return <div class="signin">
     <Title>Sign in</Title>
-    <p>Whoever runs this server gives tokens. Yours is kept in this tab alone, and forgotten when you close it.</p>
+    <p>The operator of this server gives tokens. Yours is kept in this tab alone, and forgotten when you close it.</p>
     <form onSubmit={submit}>
       <div class="field"><label for="token">Token</label>
         <input id="token" type="password" autocomplete="off" spellcheck={false} value={given} aria-describedby="token-hint" onInput={(event) => setGiven(event.currentTarget.value)} />

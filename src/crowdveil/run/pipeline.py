@@ -198,7 +198,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
                 stage("reporting")
                 manifest = add_report(folder, written, manifest)
             if request.private_report is not None:
-                stage("reporting for the house")
+                stage("confidential report")
                 write_private(request.private_report, written, manifest, data, release, overwrite=request.overwrite)
             write_manifest(folder, manifest)
     risks = [trial.line() for trial in trials if trial.before is not None]

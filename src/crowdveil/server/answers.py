@@ -103,6 +103,6 @@ def add_error_answers(app: FastAPI) -> None:
 
 
 def _allow(request: Request) -> dict[str, str]:
-    """The kinds of request that an address takes; of several routes the framework tells those of the first alone."""
+    """Return the methods of an address; of several routes the framework names those of the first alone."""
     there = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
     return {"Allow": ", ".join(sorted({method for route in there for method in route.methods}))}

@@ -76,7 +76,7 @@ class Metrics:
                         )
                         self._ended_at = max(self._ended_at, job["ended"])
             except DatabaseUnavailableError:
-                return  # told by crowdveil_database_up
+                return  # crowdveil_database_up reports it
             since = self._ended_at - _OVERLAP_S
             self._seen = {name: ended for name, ended in self._seen.items() if ended >= since}
 

@@ -1,4 +1,4 @@
-"""What happens around every request: an id, headers, a line of the log, figures, and an answer to what nobody expected."""
+"""What happens around every request: an id, headers, a line of the log, figures, and an answer to unexpected errors."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from crowdveil.server.tokens import Limits, Tokens
 
 
 def default_folder() -> Path:
-    """Where jobs lie unless somebody says otherwise."""
+    """Return the default data directory."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "crowdveil"
 
 
@@ -96,7 +96,7 @@ class Settings:
 
     @property
     def is_local(self) -> bool:
-        """Whether nobody but this machine can reach it."""
+        """Return whether only this machine can reach it."""
         if self.socket is not None or self.host == "localhost":
             return True
         try:
@@ -190,14 +190,14 @@ class Service:
         except DatabaseUnavailableError:
             if not self.space.is_full() or self.store.get(job, owner) is None:
                 raise
-            self.files.remove(job)  # first the files, which makes room for the row
+            self.files.remove(job)  # first the files, which frees space for the row
             ended = self.store.cancel(job, owner, by)
         if ended is not None:
             self.files.remove(job)
         return ended
 
     def tidy(self, *, purge: bool = False) -> None:
-        """Give jobs that nobody holds back to the queue, and remove what nobody needs any more.
+        """Return jobs without a lease to the queue, and remove what is no longer needed.
 
         `purge` removes old folders from the quarantine too. One step that fails does not keep the others from being done.
         """

@@ -22,7 +22,7 @@ from crowdveil.server.queue.store import Store
 
 PREFIX = "cv_"
 LOCAL = "local"
-"""Who everybody on this machine is, where there are no tokens."""
+"""The owner of all jobs of this machine where there are no tokens."""
 SCOPES = {
     "submit": "send jobs, look at files, follow and end its jobs",
     "read": "follow its jobs, and fetch their results and reports",
@@ -159,7 +159,7 @@ class Tokens:
         return secret
 
     def revoke(self, name: str, by: str = "operator") -> None:
-        """Take a token's rights away; its jobs stay its own, and nobody can see them."""
+        """Take a token's rights away; its jobs stay its own, and no other token can see them."""
         mine = (tokens.c.name == name, tokens.c.revoked.is_(None))
         with self.store.db.transaction() as do:
             rows = do(sa.update(tokens).where(*mine).values(revoked=now(), old_hash=None).returning(tokens.c.id))
@@ -175,7 +175,7 @@ class Tokens:
         return self.store.db.do(sa.select(*shown).order_by(tokens.c.created))
 
     def any(self) -> bool:
-        """Whether there ever was one: from then on nobody comes in without."""
+        """Return whether there ever was a token: from then on every request needs one."""
         return bool(self.store.db.do(sa.select(tokens.c.id).limit(1)))
 
     def name_of(self, owner: str | None) -> str | None:
@@ -184,21 +184,21 @@ class Tokens:
         return rows[0]["name"] if rows else owner
 
     def caller(self, token: str) -> Caller | None:
-        """Whose token it is, None if it is nobody's; raises where it has expired."""
-        # Looked up by hash: how long that takes tells nothing of a token.
-        told = hashed(token)
+        """Return the caller of a token, None for an unknown one; raises where it has expired."""
+        # Looked up by hash: the time that takes does not depend on the token.
+        digest = hashed(token)
         over = sa.func.coalesce(tokens.c.expires < now(), sa.false()).label("over")
         shown = (tokens.c.id, tokens.c.name, tokens.c.limits, tokens.c.scopes, tokens.c.owner, over)
         good = tokens.c.revoked.is_(None)
-        rows = self.store.db.do(sa.select(*shown).where(tokens.c.hash == told, good))
+        rows = self.store.db.do(sa.select(*shown).where(tokens.c.hash == digest, good))
         if not rows:
-            old = (tokens.c.old_hash == told, tokens.c.old_until > now())
+            old = (tokens.c.old_hash == digest, tokens.c.old_until > now())
             rows = self.store.db.do(sa.select(*shown).where(*old, good))
         if not rows:
             return None
         row = rows[0]
         if row["over"]:
-            raise ExpiredError("the token has expired; ask whoever runs the server for a new one.")
+            raise ExpiredError("the token has expired; ask the operator of the server for a new one.")
         self._note_use(row["id"])
         limits = self.default.model_copy(update=json.loads(row["limits"]))
         scopes = frozenset(row["scopes"].split())
@@ -211,11 +211,11 @@ class Tokens:
             return
         self._seen[token] = at
         late = sa.or_(tokens.c.last_used.is_(None), tokens.c.last_used < now() - SEEN_EVERY_S)
-        with suppress(DatabaseUnavailableError):  # a full disk must not keep anybody from reading
+        with suppress(DatabaseUnavailableError):  # a full disk must not prevent reading
             self.store.db.do(sa.update(tokens).where(tokens.c.id == token, late).values(last_used=now()))
 
     def local(self) -> Caller:
-        """Everybody on this machine, who may do all that needs no second person."""
+        """Return the caller of this machine, who may do all that needs no second person."""
         return Caller(LOCAL, LOCAL, self.default)
 
 

@@ -15,11 +15,11 @@ from crowdveil.server.kinds.base import JobRequest, Kind, Task, values_of
 from crowdveil.server.queue.files import FLOWS
 
 PRIVATE = "private.html"
-"""The report that shows the original, in the folder of a run beside the result."""
+"""The report that shows the original, in the folder of a run next to the result."""
 
 
 class RunOptions(Params):
-    """What every run of a method can be told."""
+    """Parameters of every run of a method."""
 
     seed: int | None = Field(None, ge=0, le=2**63 - 1)
     """Makes the run reproducible. Keep it secret: who knows it can repeat every random choice. Fresh numbers if not given."""
@@ -32,7 +32,7 @@ class RunOptions(Params):
     report: bool = True
     """Write report.html into the release."""
     before_after: bool = False
-    """Keep a report that shows the original beside the release, for your eyes alone, as long as the result and never in it."""
+    """Keep a confidential report that compares the original with the release, as long as the result and never in it."""
 
 
 def _run(task: Task) -> JobRequest:
@@ -60,13 +60,13 @@ def _about(name: str) -> dict[str, Any]:
 
 KIND = Kind(
     verb="anonymize",
-    room="methods",
+    collection="methods",
     summary="Anonymize trips, flows or trajectories; the result is a verified release.",
     names=lambda: list(all_methods()),
     find=lambda name: find_method(name).name,
     models=lambda name: (find_method(name).params, READINGS[find_method(name).takes], RunOptions),
-    needs=lambda name: {"data": FLOWS},
-    may=lambda name: {},
+    required_files=lambda name: {"data": FLOWS},
+    optional_files=lambda name: {},
     run=_run,
     about=_about,
     packed=True,

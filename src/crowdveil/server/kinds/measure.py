@@ -21,7 +21,7 @@ ALL = "all"
 
 
 class MeasureOptions(Params):
-    """What measuring can be told."""
+    """Parameters of a measurement."""
 
     measures: list[str] | None = None
     """Names or symbols, with parameters as in rmse:distance=dtw; all that there are for the release where none are given."""
@@ -86,13 +86,13 @@ def _about(name: str) -> dict[str, Any]:
 
 KIND = Kind(
     verb="measure",
-    room="measures",
-    summary="Measure what a release lost of the original. The numbers are exact: they stay in the house.",
+    collection="measures",
+    summary="Measure what a release lost of the original. The figures are exact and confidential: do not publish them.",
     names=lambda: [ALL, *MEASURES],
     find=lambda name: name if name == ALL else find_measure(name).name,
     models=_models,
-    needs=lambda name: {"original": FLOWS, "release": RELEASE},
-    may=lambda name: {"pairing": TABLES},
+    required_files=lambda name: {"original": FLOWS, "release": RELEASE},
+    optional_files=lambda name: {"pairing": TABLES},
     run=_run,
     about=_about,
     check=_check,

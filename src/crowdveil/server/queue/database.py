@@ -32,7 +32,7 @@ class DatabaseUnavailableError(CrowdveilError):
     """The database does not answer, or cannot write."""
 
     def __init__(self) -> None:
-        super().__init__("the database does not answer; ask whoever runs the server, and try again later.")
+        super().__init__("database unavailable; try again later, or ask the operator of the server.")
 
 
 class Database:

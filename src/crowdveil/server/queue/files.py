@@ -163,7 +163,7 @@ def _age(folder: Path) -> float:
 
 
 def sync_file(path: Path) -> None:
-    """See a file onto the disk before anybody is told of it."""
+    """Flush a file to the disk before it is announced."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
     _sync(path.parent)

@@ -29,11 +29,11 @@ OPEN = ("queued", "running")
 CRASHES_MOST = 2
 """Times that a job may end the process that runs it."""
 LOST_MOST = 10
-"""Times that a worker may vanish with a job; nobody knows whose fault it was, so it is more."""
+"""Times that a worker may vanish with a job; the cause is not known, so it is more."""
 
 CRASHED = "the job ended the process that ran it twice{why}; give it less data, or other parameters."
 REMOVED = "the message was removed with the files of the job."
-LOST = f"the job's worker vanished {LOST_MOST} times; ask whoever runs the server."
+LOST = f"the job's worker vanished {LOST_MOST} times; ask the operator of the server."
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class QueuedJob:
 
 @dataclass(frozen=True)
 class NewJob:
-    """What a job begins with: `bytes` are those of its files, `review` says whether somebody must approve its result, and `by` is
+    """What a job begins with: `bytes` are those of its files, `review` says whether its result must be approved, and `by` is
     the token that sent it, where that is not its owner."""
 
     id: str
@@ -97,7 +97,7 @@ class NewJob:
 
 
 def new_id() -> str:
-    """An id that nobody can guess."""
+    """Return an id that cannot be guessed."""
     return secrets.token_hex(16)
 
 
@@ -162,7 +162,7 @@ class Store:
         return QueuedJob.of(rows[0]) if rows else None
 
     def of_owner(self, owner: str, limit: int = 100, before: str | None = None) -> list[QueuedJob]:
-        """The newest jobs of somebody, or those before one of them."""
+        """Return the newest jobs of an owner, or those before one of them."""
         found = sa.select(jobs).where(jobs.c.owner == owner)
         if before is not None:
             at = jobs.alias("at")
@@ -171,7 +171,7 @@ class Store:
         return [QueuedJob.of(row) for row in self.db.do(found.order_by(jobs.c.place.desc()).limit(limit))]
 
     def cancel(self, job: str, owner: str, by: str = "") -> QueuedJob | None:
-        """End a job of somebody, or give up the result of one that ended. None if it is not theirs."""
+        """End a job of an owner, or give up the result of one that ended. None if it is another's."""
         theirs = (jobs.c.id == job, jobs.c.owner == owner)
         with self.db.transaction() as do:
             state = sa.case(
@@ -185,7 +185,7 @@ class Store:
             return QueuedJob.of(rows[0]) if rows else None
 
     def disk(self, owner: str | None = None) -> int:
-        """Bytes of files that jobs hold, of somebody or of all."""
+        """Return the bytes of files that jobs hold, of an owner or of all."""
         held = sa.select(sa.func.coalesce(sa.func.sum(jobs.c.bytes), 0).label("n"))
         held = held.where(jobs.c.state.in_((*OPEN, "done")))
         return int(self.db.do(held if owner is None else held.where(jobs.c.owner == owner))[0]["n"])
@@ -193,8 +193,8 @@ class Store:
     # What reviewers do
 
     def awaiting(self, other_than: str, *, all_done: bool, limit: int = 1000) -> list[QueuedJob]:
-        """Finished jobs of others that nobody decided on, oldest first; with `all_done`, those too that were not to be reviewed
-        when they were sent."""
+        """Return finished jobs of others that await a decision, oldest first; with `all_done`, also those that were sent
+        without a review."""
         open_ = jobs.c.review == "awaiting"
         waits = sa.or_(open_, jobs.c.review.is_(None)) if all_done else open_
         found = sa.select(jobs).where(jobs.c.state == "done", jobs.c.owner != other_than, waits)
@@ -236,7 +236,7 @@ class Store:
         return bool(self.db.do(sa.select(jobs.c.id).where(jobs.c.id == job.id, jobs.c.lease == job.lease)))
 
     def beat(self, job: QueuedJob, lease_s: float, stage: str, done: int, total: int) -> bool:
-        """Keep the lease, and tell how far it is; False if the lease was lost."""
+        """Extend the lease, and store the progress; False if the lease was lost."""
         return self._held(job, lease_until=now() + lease_s, stage=stage, done=done, total=total)
 
     def finish(self, job: QueuedJob, result: dict[str, Any], size: int | None = None) -> bool:
@@ -262,7 +262,7 @@ class Store:
         return self._held(job, "saw a job end its process", **_crashed(why))
 
     def give_back(self, job: QueuedJob) -> bool:
-        """Put a job back as it was: its worker is told to stop."""
+        """Put a job back as it was: its worker is to stop."""
         return self._held(job, state="queued", lease=None, runs=jobs.c.runs - 1, stage=None, done=0, total=0)
 
     def _held(self, job: QueuedJob, what: str = "", **values: Any) -> bool:
@@ -274,7 +274,7 @@ class Store:
                 self.record(do, "worker", what, job.id)
             return bool(rows)
 
-    # What keeps the house in order
+    # Maintenance
 
     def void(self, worker: str) -> None:
         """Take every lease from a worker that is known to be dead."""
@@ -295,7 +295,7 @@ class Store:
         ]
 
     def take_back(self) -> int:
-        """Put jobs that nobody holds any more back into the queue; how many."""
+        """Return jobs without a valid lease to the queue; return how many."""
         late = (jobs.c.state == "running", jobs.c.lease_until < now())
         if not self.db.do(sa.select(jobs.c.id).where(*late).limit(1)):
             return 0

@@ -115,7 +115,7 @@ def as_report(name: str, content: bytes) -> Response:
 
 
 def theirs(request: Request, who: Caller, job: str) -> QueuedJob:
-    """A job of whoever asks; another's is as unknown as one that never was."""
+    """Return a job of the caller; another's is as unknown as one that never was."""
     service: Service = request.app.state.service
     found = service.store.get(job, who.id) if ID.fullmatch(job) else None
     if found is None:
@@ -137,7 +137,7 @@ def _first_byte(wanted: str | None) -> int:
 def sent(
     file: IO[bytes], name: str, kind: str, headers: dict[str, str], inside: IO[bytes] | None = None, status: int = 200
 ) -> Response:
-    """A file that is open already: it is whole, even if somebody removes it now. `inside` is what it is a part of."""
+    """A file that is open already: it is whole, even if it is removed now. `inside` is what it is a part of."""
 
     def pieces() -> Iterator[bytes]:
         with inside or nullcontext(), file:
@@ -155,7 +155,7 @@ def review_of(service: Service, job: QueuedJob) -> str | None:
 
 
 def awaits(service: Service, job: QueuedJob) -> bool:
-    """Whether a result is there that nobody decided on yet."""
+    """Return whether a result awaits a decision."""
     return job.state == "done" and review_of(service, job) == "awaiting"
 
 

@@ -21,7 +21,7 @@ _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def add_operations(app: FastAPI, metrics: Metrics) -> None:
-    """Add the routes. They need no token, but for figures on other machines, and tell nothing of users."""
+    """Add the routes. They need no token, but for figures on other machines, and reveal nothing about users."""
 
     @app.get(HEALTH, include_in_schema=False)
     async def health() -> dict[str, str]:
@@ -49,7 +49,7 @@ def readiness(service: Service) -> dict[str, str]:
     if live_workers(service.files.root) == 0:
         checks["workers"] = "none alive"
     if service.space.is_low():
-        checks["disk"] = "too little room"
+        checks["disk"] = "too little space"
     return checks
 
 

@@ -32,7 +32,7 @@ class Decision(Params):
     decision: Literal["approve", "reject"]
     """Whether the result may be given out."""
     comment: str = Field("", max_length=2000)
-    """What its submitter is told."""
+    """Return the review as its submitter sees it."""
 
 
 _BODY: dict[str, Any] = {
@@ -86,7 +86,7 @@ def _decided(service: Service, who: Caller, job_id: str, decision: Decision) -> 
 
 
 async def _small_body(request: Request) -> str:
-    """What was sent, where it is as short as a decision is: whoever asks is known before any of it is read."""
+    """Return the body, which must be as short as a decision; the caller is known before any of it is read."""
     body = b""
     try:
         async for piece in request.stream():

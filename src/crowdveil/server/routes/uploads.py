@@ -158,21 +158,21 @@ class _Receiver:
             self.part.file.close()
 
 
-def no_room() -> ApiError:
-    """Return the refusal of an upload for which there is no room on the disk."""
-    return ApiError(507, "no_room", "the server has no room for this; delete jobs, or ask whoever runs the server.")
+def no_space() -> ApiError:
+    """Return the refusal of an upload for which there is no space on the disk."""
+    return ApiError(507, "no_space", "the disk of the server is full; delete jobs, or ask its operator.")
 
 
-def room_for(request: Request, service: Service, job: str) -> Path:
-    """Make the folder of an upload; refuses it before it comes in where the disk has no room for it."""
+def make_upload_folder(request: Request, service: Service, job: str) -> Path:
+    """Make the folder of an upload; refuses it before it comes in where the disk has no space for it."""
     declared = request.headers.get("content-length", "")
     size = int(declared) if declared.isdecimal() and len(declared) < 20 else 0
     if service.space.free() < service.space.min_free + size:
-        raise no_room()
+        raise no_space()
     try:
         return service.files.receive(job)
     except OSError:
-        raise no_room() from None
+        raise no_space() from None
 
 
 async def receive(
@@ -182,7 +182,7 @@ async def receive(
     texts: tuple[str, ...],
     most: int,
     rows_most: int,
-    room: Upload,
+    upload: Upload,
 ) -> Form:
     """Write the files of a form to a folder; its fields are known beforehand, with the endings of names."""
     kind, options = parse_options_header(request.headers.get("content-type", "").encode())
@@ -201,7 +201,7 @@ async def receive(
             came += len(piece)
             if came > most:
                 raise too_large
-            room.came(came)
+            upload.came(came)
             parser.write(piece)
         parser.finalize()
     except FormParserError:
@@ -210,7 +210,7 @@ async def receive(
     except ClientDisconnect:
         raise ApiError(400, "bad_form", "form", "it ended too early; send it again.") from None
     except OSError:
-        raise no_room() from None
+        raise no_space() from None
     finally:
         taker.give_up()
     if not taker.ended:
@@ -244,7 +244,7 @@ def parsed(text: str, name: str) -> dict[str, Any]:
     try:
         values = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise ApiError(422, "bad_form", Option(name), "wanted valid JSON; mend it.") from None
+        raise ApiError(422, "bad_form", Option(name), "wanted valid JSON; fix it.") from None
     if not isinstance(values, dict) or _depth(values) > DEPTH_MOST:
         raise ApiError(422, "bad_form", Option(name), "wanted an object of names and values.")
     check_text(name, values)

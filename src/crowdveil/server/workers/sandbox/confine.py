@@ -144,7 +144,7 @@ def tasks_of_user() -> int | None:
 def close_inherited(*keep: int) -> None:
     """Let go of what a fork inherited: sockets, pipes, files of others. Files of the installation stay, as libraries hold them.
 
-    A number is given to nothing rather than closed: whoever closes it later must not close a new file instead.
+    A number is given to nothing rather than closed: code that closes it later must not close a new file instead.
     """
     listed = Path("/proc/self/fd")
     if not listed.is_dir():
