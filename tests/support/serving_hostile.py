@@ -161,5 +161,5 @@ def sandbox_overhead_ms(times: int) -> float:
             os.close(read)
             return 1000 * float(said)
 
-    confined, free = ([entered(given) for _ in range(times)] for given in (room, None))
+    confined, free = ([entered(given) for _ in range(times)] for given in (confinement, None))
     return statistics.median(confined) - statistics.median(free)

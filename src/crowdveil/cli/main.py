@@ -93,10 +93,23 @@ def _show_version(ctx: click.Context, _option: Any, wanted: bool) -> None:
         ctx.exit()
 
 
+def _set_threads(_ctx: click.Context, _option: Any, threads: int | None) -> None:
+    """Set the number of threads before a library starts its own."""
+    if threads is not None:
+        from crowdveil.threads import VARIABLE, environment_for
+
+        os.environ[VARIABLE] = str(threads)
+        os.environ.update(environment_for(1))
+
+
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
 )
+@click.option(
+    "--threads", type=click.IntRange(1, 4096), expose_value=False, callback=_set_threads, metavar="N",
+    help="Threads to compute on. [CROWDVEIL_THREADS, or the processors that this process may use]",
+)  # fmt: skip
 def cli() -> None:
     """Hide every traveler in a crowd of at least k, and prove it on the file that is written.
 

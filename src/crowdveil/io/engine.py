@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.io.atomic import scratch_folder
+from crowdveil.threads import thread_count
 
 MEMORY_LIMIT = "1GB"
 """What the engine may hold in memory; beyond it, it uses a temporary folder."""
@@ -21,7 +22,7 @@ _NO_EXTENSIONS = {
 def engine(
     *, memory_limit: str = MEMORY_LIMIT, threads: int | None = None, reading: Path | None = None
 ) -> Iterator[Any]:
-    """A connection with a bounded memory and a temporary folder that goes with it; on all processors unless told how many.
+    """Connect with a bounded memory, a temporary folder that is removed afterwards, and `threads` or the usual number.
 
     It opens no file but the one that it is to read, loads no extension, and nothing in a query can change that.
     """
@@ -33,8 +34,7 @@ def engine(
         try:
             # Nobody reads rows in the order of the file, and keeping it costs memory.
             connection.execute("SET preserve_insertion_order = false")
-            if threads is not None:
-                connection.execute(f"SET threads = {threads}")
+            connection.execute(f"SET threads = {threads or thread_count()}")
             if reading is not None:
                 paths = dict.fromkeys(literal(str(path)) for path in (reading.absolute(), reading.resolve()))
                 connection.execute(f"SET allowed_paths = [{', '.join(paths)}]")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
+
+from crowdveil.threads import thread_count
 
 Done = TypeVar("Done")
 
 
 def side_by_side(*jobs: Callable[[], Any]) -> list[Any]:
     """Run jobs at the same time, as far as there are cores; their results, in order. The first error is raised."""
-    with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(len(jobs), thread_count())) as pool:
         return [future.result() for future in [pool.submit(job) for job in jobs]]
 
 
@@ -22,7 +23,7 @@ def in_order(jobs: Iterable[Callable[[], Done]]) -> Iterator[Done]:
 
     Jobs are asked for as they are begun, so that what they work on need not be there all at once.
     """
-    threads = os.cpu_count() or 1
+    threads = thread_count()
     begun: deque[Future[Done]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for job in jobs:

@@ -37,7 +37,7 @@ class Crew:
             die_with_parent(parent)
         signal.signal(signal.SIGTERM, self.stop)
         signal.signal(signal.SIGINT, self.stop)
-        launcher = Launcher()
+        launcher = Launcher(self.number)
         service = self.settings.open()
         store, heartbeat = service.store, Heartbeat(service.files.root)
         void_dead(store)

@@ -17,6 +17,7 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.server.workers.sandbox.confine import Bounds, confine
+from crowdveil.threads import processors
 
 _PR_SET_PDEATHSIG = 1
 _CELLS_FREE, _CELLS_A_BYTE = 4_000_000, 256
@@ -40,7 +41,7 @@ def bounds_of(limits: dict[str, Any], memory: int | None, tasks: int | None = No
     return Bounds(
         memory=memory,
         file_bytes=int(limits.get("upload_bytes", 1 << 40)) * 8,
-        cpu_seconds=None if seconds is None else (int(seconds) + 60) * (os.cpu_count() or 1),
+        cpu_seconds=None if seconds is None else (int(seconds) + 60) * processors(),
         tasks=tasks,
     )
 

@@ -26,6 +26,7 @@ from crowdveil.kernels import cached
 from crowdveil.server.workers.child import Confinement, Order, be_child
 from crowdveil.server.workers.process import die_with_parent
 from crowdveil.server.workers.sandbox.confine import clean_environment, installed, tasks_of_user
+from crowdveil.threads import environment_for
 
 PRELOADED = (
     "crowdveil.api", "crowdveil.report.html", "jinja2", "duckdb", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute",
@@ -63,13 +64,17 @@ class Starter:
 
 
 class Launcher:
-    """The crew's end of the connection to the launcher."""
+    """The crew's end of the connection to the launcher, whose `jobs` jobs at once share the processors."""
 
-    def __init__(self) -> None:
+    def __init__(self, jobs: int = 1) -> None:
         self.connection, theirs = Pipe()
         command = [sys.executable, "-P", "-c", _CODE, str(theirs.fileno()), str(os.getpid())]
+        environment = clean_environment(os.environ) | environment_for(jobs)
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, env=clean_environment(os.environ), pass_fds=[theirs.fileno()]
+            command,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            pass_fds=[theirs.fileno()],
         )
         theirs.close()
 

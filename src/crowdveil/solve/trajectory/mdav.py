@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from crowdveil import engine
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import Contemporaries, Distance, SpatioTemporal
+from crowdveil.threads import thread_count
 
 Center = Literal["once", "remaining"]
 Look = Callable[[int, Ints, Mask, bool], tuple[int, Floats]]
@@ -191,7 +191,7 @@ class _Work:
 @contextmanager
 def _looking(grouping: Grouping) -> Iterator[Look]:
     """How to look around with the distance at hand."""
-    threads = os.cpu_count() or 1
+    threads = thread_count()
     with ThreadPoolExecutor(threads) as pool:
         if isinstance(grouping.distance, SpatioTemporal):
             yield _looking_in_blocks(grouping, grouping.distance, pool, threads)
