@@ -14,8 +14,9 @@ from serving import Within, starter_here
 from crowdveil.server.app import make_app
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import JobRequest, Task
+from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.queue.schema import jobs
-from crowdveil.server.queue.store import NewJob, Store, new_id
+from crowdveil.server.queue.store import Store
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.settings import Settings
 from crowdveil.server.workers.child import _outcome

@@ -15,7 +15,7 @@ from serving import Within, cabs, post
 from crowdveil.server.app import make_app
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.disk import PIECES, RESERVE_BYTES, DiskSpace
-from crowdveil.server.queue.store import NewJob, new_id
+from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.settings import Service, Settings
 
 

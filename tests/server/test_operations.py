@@ -20,8 +20,8 @@ from crowdveil.errors import InputError
 from crowdveil.server import logs
 from crowdveil.server.app import make_app
 from crowdveil.server.queue.database import DatabaseUnavailableError
+from crowdveil.server.queue.job import NewJob, new_id
 from crowdveil.server.queue.schema import jobs
-from crowdveil.server.queue.store import NewJob, new_id
 from crowdveil.server.settings import Service, Settings
 from crowdveil.server.workers.heartbeat import Heartbeat
 

@@ -9,7 +9,9 @@ import pytest
 
 from crowdveil.errors import ParameterError
 from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
-from crowdveil.server.queue.store import CRASHES_MOST, LOST_MOST, NewJob, QueuedJob, Store, new_id
+from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
+from crowdveil.server.queue.leases import CRASHES_MOST, LOST_MOST
+from crowdveil.server.queue.store import Store
 from crowdveil.server.tokens import Limits, Tokens
 
 

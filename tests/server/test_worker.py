@@ -15,7 +15,8 @@ import pytest
 from serving import children, until
 
 from crowdveil.server.queue.files import Files, safe_name
-from crowdveil.server.queue.store import NewJob, QueuedJob, Store, new_id
+from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
+from crowdveil.server.queue.store import Store
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,8 @@ from crowdveil.server.queue import data_dir
 from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
 from crowdveil.server.queue.disk import DiskSpace
 from crowdveil.server.queue.files import Files
-from crowdveil.server.queue.store import QueuedJob, Store
+from crowdveil.server.queue.job import QueuedJob
+from crowdveil.server.queue.store import Store
 from crowdveil.server.quotas import DiskQuota, Previews, Rates
 from crowdveil.server.tokens import Limits, Tokens
 

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from crowdveil.errors import ParameterError
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds.base import Kind
-from crowdveil.server.queue.store import NewJob, QueuedJob, new_id
+from crowdveil.server.queue.job import NewJob, QueuedJob, new_id
 from crowdveil.server.quotas import Upload
 from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
 from crowdveil.server.settings import Service

@@ -21,7 +21,7 @@ from crowdveil.server.access import Follower, Reader, Sender
 from crowdveil.server.answers import ApiError
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.queue.files import ID
-from crowdveil.server.queue.store import QueuedJob
+from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.settings import Service
 from crowdveil.server.texts import plain
 from crowdveil.server.tokens import Caller

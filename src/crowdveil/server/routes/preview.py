@@ -14,7 +14,7 @@ from crowdveil.server.access import Sender
 from crowdveil.server.answers import ERROR_SCHEMA, ApiError
 from crowdveil.server.kinds.base import check_word, file_options
 from crowdveil.server.queue.files import FLOWS, MAPS
-from crowdveil.server.queue.store import new_id
+from crowdveil.server.queue.job import new_id
 from crowdveil.server.quotas import Upload
 from crowdveil.server.routes.uploads import Form, check_files, make_upload_folder, parsed, receive
 from crowdveil.server.sentences import without_paths

@@ -14,7 +14,7 @@ from crowdveil.params import Params
 from crowdveil.server import openapi
 from crowdveil.server.access import Admin, Reviewer
 from crowdveil.server.answers import ApiError
-from crowdveil.server.queue.store import QueuedJob
+from crowdveil.server.queue.job import QueuedJob
 from crowdveil.server.routes.jobs import JobId, awaits, no_job, report_of, shown
 from crowdveil.server.routes.uploads import parsed
 from crowdveil.server.settings import Service

@@ -24,7 +24,8 @@ from crowdveil.io.archive import PLAIN_NAME
 from crowdveil.server import logs
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.files import Files
-from crowdveil.server.queue.store import QueuedJob, Store
+from crowdveil.server.queue.job import QueuedJob
+from crowdveil.server.queue.store import Store
 from crowdveil.server.sentences import without_paths
 from crowdveil.server.workers.child import SUMMARY, TEMPORARY, Order
 from crowdveil.server.workers.process import memory_of
