@@ -24,7 +24,7 @@ export interface Reviewed {
 }
 export interface Seen {
   columns: { name: string; type: string }[]; rows: (string | null)[][]; looks_like: Takes | null; takes: Takes;
-  roles: Record<string, string>; counts: Record<string, number>; crowd_of?: string; notes: string[];
+  roles: Record<string, string>; counts: Record<string, number>; crowd_of?: string; notes: ErrorView[];
   problems: { message: string; rows: number }[]; error: ErrorView | null; part: boolean;
 }
 export type { JobView as Job } from "./views";

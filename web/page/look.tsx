@@ -67,6 +67,6 @@ export function Findings({ seen, dropping, drop, change }: { seen: Seen; droppin
     {!seen.error && !rows && <p class="fine">Every row {seen.part ? "that was looked at " : ""}can be used.</p>}
     <Counts seen={seen} />
     {seen.part && <p class="hint">The file is large: its first 20 MB were looked at, and the numbers are theirs. The job reads all of it.</p>}
-    {seen.notes.length > 0 && <details class="more"><summary>What was guessed ({seen.notes.length})</summary><ul>{seen.notes.map((n) => <li key={n}>{n}</li>)}</ul></details>}
+    {seen.notes.length > 0 && <details class="more"><summary>What was guessed ({seen.notes.length})</summary><ul>{seen.notes.map((n) => <li key={n.message}>{sentence(n)}</li>)}</ul></details>}
   </div>;
 }

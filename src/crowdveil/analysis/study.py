@@ -209,7 +209,7 @@ def study_of(release: Opened, reading: StudyReading, original: Flows | None, not
     if targets is not None and tiles is None and reading.weight is None:
         notes.say(
             "the release does not tell the outlines of its tiles, so that areas are spread evenly over their surface "
-            "(give the zones that it was made with by zones, and they are spread over tiles)."
+            f"(give the zones that it was made with by {Option('zones')}, and they are spread over tiles)."
         )
     beside = None if original is None else _side_of_original(original, tiles)
     return Study(areas.zones if targets is None else targets, side, beside, release.rows)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from crowdveil.analysis.study import Opened, StudyReading, opened, study_of
 from crowdveil.api.opened import rows_of
-from crowdveil.errors import InputError, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.flows import DEFAULT_STEP
 from crowdveil.io.notes import ReadNotes
@@ -158,7 +158,9 @@ def _of_trajectories(
     stage("reading")
     trajectories: Trajectories = read(Trajectories, data, reading, notes)
     if trajectories.counts != "people":
-        notes.say("people are not known, so that trajectories are counted (name the column of people with user).")
+        notes.say(
+            f"people are not known, so that trajectories are counted (name the column of people with {Option('user')})."
+        )
     stage(analysis.name)
     found: Any = analysis.run(trajectories, params, progress)
     if output is not None:

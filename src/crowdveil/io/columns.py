@@ -53,7 +53,7 @@ def find_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
         if usual in by_lower:
             refuse_repeated_name([c for c in source.columns if c.lower() == usual], role, source)
             if rank or by_lower[usual] != usual:
-                notes.say(f"column {by_lower[usual]} is taken as {role} (name another with {role}).")
+                notes.say(f"column {by_lower[usual]} is taken as {role} (name another with {Option(role)}).")
             return by_lower[usual]
     return None
 

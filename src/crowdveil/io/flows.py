@@ -201,5 +201,7 @@ def step_of(step: str | int | None, columns: OdColumns, notes: ReadNotes) -> int
             )
         return None
     if step is None and not columns.is_flows:
-        notes.say("time steps of one hour are made (choose another length with step, or all for one matrix).")
+        notes.say(
+            f"time steps of one hour are made (choose another length with {Option('step')}, or all for one matrix)."
+        )
     return step_seconds(DEFAULT_STEP if step is None else step)

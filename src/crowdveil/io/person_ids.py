@@ -61,7 +61,8 @@ class IdRules:
         if alike and not (self.case_sensitive or self.ignore_case):
             notes.say(
                 f"{alike:,} ids in column {column} differ from another one only in upper and lower case and count as "
-                "different people (join them with user_ignore_case, or confirm with user_case_sensitive)."
+                f"different people (join them with {Option('user_ignore_case')}, or confirm with "
+                f"{Option('user_case_sensitive')})."
             )
 
 

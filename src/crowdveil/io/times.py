@@ -324,7 +324,7 @@ def time_column(t: Ints, tz: str, *, as_text: bool) -> Any:
 def say_zone(notes: ReadNotes, column: str | None, tz: str) -> None:
     """Tell that times without a zone are read as UTC, unless the user named a zone."""
     if tz == "UTC":
-        notes.say(f"times in column {column} name no zone and are read as UTC (name theirs with tz).")
+        notes.say(f"times in column {column} name no zone and are read as UTC (name theirs with {Option('tz')}).")
 
 
 _SAID = {EXCEL: "day numbers of a spreadsheet", "yyyymmdd": "dates written as 20240131"}
@@ -336,7 +336,7 @@ def say_unit(notes: ReadNotes, column: str | None, unit: str | None) -> None:
     """Tell what numbers are read as, where they are not plainly seconds since 1970 or finer."""
     if unit is not None and unit not in TICKS:
         form = _SAID.get(unit, f"dates and times written as {unit}")
-        notes.say(f"numbers in column {column} are read as {form} (name another form with time_format).")
+        notes.say(f"numbers in column {column} are read as {form} (name another form with {Option('time_format')}).")
 
 
 def say_clock(notes: ReadNotes, column: str | None, tz: str, missing: int, twice: int) -> None:

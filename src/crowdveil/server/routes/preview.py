@@ -60,7 +60,7 @@ _SEEN: dict[str, Any] = {
         "roles": {"type": "object", "description": "Which column each role is read from."},
         "counts": {"type": "object", "description": "How much there is."},
         "crowd_of": {"type": "string", "description": "What k counts: people, trips or trajectories."},
-        "notes": {"type": "array", "items": {"type": "string"}, "description": "What was guessed."},
+        "notes": {"type": "array", "items": ERROR_SCHEMA["properties"]["error"], "description": "What was guessed."},
         "problems": {
             "type": "array",
             "items": {"type": "object"},
