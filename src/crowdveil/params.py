@@ -127,8 +127,8 @@ _EXPECTED = {
     "literal_error": "{expected}",
     "value_error": "{error}",
     "string_pattern_mismatch": "text of the pattern '{pattern}'",
-    "string_too_short": "text of at least {min_length} characters",
-    "string_too_long": "text of at most {max_length} characters",
+    "string_too_short": "{min_length} or more characters",
+    "string_too_long": "at most {max_length} characters",
     "too_short": "a list of {min_length} or more",
     "too_long": "a list of at most {max_length}",
 }
