@@ -143,9 +143,14 @@ class CrowdveilError(Exception):
 
     def __str__(self) -> str:
         """Return the sentence as Python says it."""
-        if isinstance(self.subject, Option) and not self.subject.value:
-            return f"{self.subject.name}: {render(self.reason, as_argument)}"  # "k: wanted …", and not "k=: wanted …"
-        return render(self.text, as_argument)
+        parts = parts_of(self.text)
+        return "".join(
+            # An argument that is wrong is named without its sign: "k: wanted …", and not "k=: wanted …".
+            part.name
+            if isinstance(part, Option) and str(after).startswith(": ") and not part.value
+            else render(str(part), as_argument)
+            for part, after in zip(parts, [*parts[1:], ""], strict=True)
+        )
 
 
 class InputError(CrowdveilError):

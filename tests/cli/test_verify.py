@@ -83,7 +83,7 @@ def test_a_forged_row_is_found_with_the_original_only(command: Any, made: Path, 
 def test_what_is_wrong_is_told_in_one_sentence(command: Any, made: Path) -> None:
     out, trips, zones = made / "out", made / "trips.csv", made / "zones.csv"
     assert (
-        "made with zones of its own; give them again with --zones"
+        "--zones: the release was made with zones of its own; give them again"
         in command("verify", out, "--original", trips).sentence
     )
     assert "give it with --original" in command("verify", out, "--zones", zones).sentence
