@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 from serving import Within, starter_here
 
+from crowdveil.errors import OutputError
 from crowdveil.server.app import make_app
 from crowdveil.server.kinds import KINDS
 from crowdveil.server.kinds.base import JobRequest, Task
@@ -80,7 +81,8 @@ def test_a_job_that_cannot_write_tells_no_path(store: Store, tmp_path: Path, mon
     found = store.get(job.id)
     assert (
         found is not None
-        and found.error == "x.csv: the disk is full, so nothing was written; free some space and run again."
+        and found.error
+        == OutputError("x.csv", "the disk is full, so nothing was written; free some space and run again.").text
     )
 
 
